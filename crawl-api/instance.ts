@@ -288,19 +288,16 @@ function openQueue(
   const { site, deadline } = settings;
   const state = new QueueState();
   const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
-  const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline) };
-  const queue = new Queue(state, file, clock, defaults, new ReserveFile(folder.reservePath));
+  const reserve = new ReserveFile(folder.reservePath);
+  const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline), reserve };
+  const queue = new Queue(state, file, clock, defaults);
   if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();
-  const died = queue.recoverDeath((item) =>
-    toFailure(
-      item,
-      productUrl(site.productUrl, item.id),
-      'poison',
-      `the crawler died ${item.deaths} times while crawling this product`,
-      clock.now(),
-    ),
-  );
+  const died = queue.recoverDeath((item) => {
+    const url = productUrl(site.productUrl, item.id);
+    const detail = `the crawler died ${item.deaths} times while crawling this product`;
+    return toFailure({ item, url, nowMs: clock.now() }, 'poison', detail);
+  });
   if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the previous process died while crawling this product');
   if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'resuming from the journal');
   return { queue, journal: file };

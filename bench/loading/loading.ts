@@ -41,7 +41,11 @@ export const bench: Bench = {
       const rows: BenchRow[] = [];
       const ratios = [];
       for (const { products, slots, limitMs } of SIZES) {
-        const figures = await measure(server.adminUrl, sandbox.endpoint, objects, products, slots);
+        const figures = await measure(
+          { adminUrl: server.adminUrl, endpoint: sandbox.endpoint, objects },
+          products,
+          slots,
+        );
         rows.push({ name: `${products} products`, figures });
         const name = products.toLocaleString('en');
         ratios.push(
@@ -70,9 +74,7 @@ export const bench: Bench = {
 };
 
 async function measure(
-  adminUrl: string,
-  endpoint: string,
-  objects: S3ObjectStore,
+  { adminUrl, endpoint, objects }: { adminUrl: string; endpoint: string; objects: S3ObjectStore },
   products: number,
   slots: number,
 ): Promise<Record<string, number>> {

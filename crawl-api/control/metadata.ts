@@ -21,7 +21,7 @@ const TRIES = 10;
 export async function readMetadata(endpoint: string, clock: Clock): Promise<InstanceMetadata> {
   const agent = new Agent({ connections: 1 });
   const call = (path: string, method: 'GET' | 'PUT', headers: Record<string, string>): Promise<string> =>
-    callService(agent, new URL(endpoint).origin, path, method, headers);
+    callService(agent, { origin: new URL(endpoint).origin, path, method, headers });
   for (let tries = 1; ; tries++) {
     try {
       const token = await call('/latest/api/token', 'PUT', { 'x-aws-ec2-metadata-token-ttl-seconds': '300' });
@@ -44,13 +44,10 @@ export async function readMetadata(endpoint: string, clock: Clock): Promise<Inst
 
 async function callService(
   agent: Agent,
-  origin: string,
-  path: string,
-  method: 'GET' | 'PUT',
-  headers: Record<string, string>,
+  request: { origin: string; path: string; method: 'GET' | 'PUT'; headers: Record<string, string> },
 ): Promise<string> {
-  const response = await agent.request({ origin, path, method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
+  const response = await agent.request({ ...request, signal: AbortSignal.timeout(TIMEOUT_MS) });
   const text = await response.body.text();
-  if (response.statusCode !== 200) throw new Error(`${method} ${path} answered ${response.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`${request.method} ${request.path} answered ${response.statusCode}`);
   return text;
 }

@@ -72,7 +72,7 @@ function compileUrlPatterns(patterns: readonly string[], { regex }: Libraries): 
 function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean): CompiledPage {
   const compiler = new SourceCompiler(libraries, allByTree);
   const chain = (steps: readonly Step[], inRecord: boolean): CompiledChain =>
-    compileChain(steps, inRecord, compiler, libraries, allByTree);
+    compileChain(steps, inRecord, compiler, { libraries, allByTree });
   const fields = page.fields.map((field) => ({ field, chain: chain(field.steps, page.rows !== null) }));
   const links = page.urlParsers.map(({ steps }) => chain(steps, false));
   const empty = page.rows?.empty
@@ -94,8 +94,7 @@ function compileChain(
   steps: readonly Step[],
   inRecord: boolean,
   compiler: SourceCompiler,
-  libraries: Libraries,
-  allByTree: boolean,
+  { libraries, allByTree }: { libraries: Libraries; allByTree: boolean },
 ): CompiledChain {
   const [first, ...rest] = steps;
   if (!first || !isSelectStep(first)) throw new Error('a chain must begin with a step that selects');

@@ -71,12 +71,13 @@ export function findJsonValues(
   limit: number,
 ): (string | number)[] {
   const found: (string | number)[] = [];
+  const search = { path, found, limit };
   let things = blocks.flatMap(listOf).flatMap((top) => [top, ...listOf(own(top, '@graph'))]);
   for (const further of [null, 'mainEntity', 'hasVariant']) {
     // If the block has the value itself, the related entities and variants would only add other products' values.
     if (found.length > 0) break;
     const next = further === null ? things : things.flatMap((thing) => listOf(own(thing, further)));
-    for (const thing of next) walk(thing, path, 0, 0, found, limit);
+    for (const thing of next) walk(thing, 0, 0, search);
     if (further !== null) things = [...things, ...next];
   }
   return found;
@@ -85,27 +86,25 @@ export function findJsonValues(
 const listOf = (value: unknown): unknown[] =>
   value === undefined ? [] : Array.isArray(value) ? (value as unknown[]) : [value];
 
-function walk(
-  value: unknown,
-  path: readonly string[],
-  at: number,
-  depth: number,
-  found: (string | number)[],
-  limit: number,
-): void {
+interface Search {
+  path: readonly string[];
+  found: (string | number)[];
+  limit: number;
+}
+
+/** `at`: the place in the path. */
+function walk(value: unknown, at: number, depth: number, search: Search): void {
+  const { path, found, limit } = search;
   if (found.length >= limit || depth > MAX_WALK) return;
-  if (at === path.length) {
-    collect(value, depth, found, limit);
-    return;
-  }
+  if (at === path.length) return collect(value, depth, search);
   const key = path[at]!;
   if (Array.isArray(value)) {
-    if (/^\d+$/.test(key)) walk(value[Number(key)], path, at + 1, depth + 1, found, limit);
-    else for (const element of value as unknown[]) walk(element, path, at, depth + 1, found, limit);
+    if (/^\d+$/.test(key)) walk(value[Number(key)], at + 1, depth + 1, search);
+    else for (const element of value as unknown[]) walk(element, at, depth + 1, search);
     return;
   }
   const next = own(value, key) ?? (IN_SPECIFICATION.has(key) ? priceSpecification(value, key) : undefined);
-  if (next !== undefined) walk(next, path, at + 1, depth + 1, found, limit);
+  if (next !== undefined) walk(next, at + 1, depth + 1, search);
 }
 
 const IN_SPECIFICATION = new Set(['price', 'priceCurrency']);
@@ -117,14 +116,15 @@ function priceSpecification(offer: unknown, key: string): unknown {
     .find((value) => value !== undefined && value !== null);
 }
 
-function collect(value: unknown, depth: number, found: (string | number)[], limit: number): void {
+function collect(value: unknown, depth: number, search: Search): void {
+  const { found, limit } = search;
   if (found.length >= limit || depth > MAX_WALK) return;
   if (typeof value === 'string' || (typeof value === 'number' && Number.isFinite(value))) found.push(value);
   else if (typeof value === 'boolean') found.push(String(value));
-  else if (Array.isArray(value)) for (const element of value as unknown[]) collect(element, depth + 1, found, limit);
+  else if (Array.isArray(value)) for (const element of value as unknown[]) collect(element, depth + 1, search);
   else {
     const literal = own(value, '@value');
-    if (literal !== undefined) collect(literal, depth + 1, found, limit);
+    if (literal !== undefined) collect(literal, depth + 1, search);
   }
 }
 

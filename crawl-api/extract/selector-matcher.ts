@@ -49,8 +49,8 @@ export class SelectorMatcher {
     for (let w = 0; w < this.#frame; w++) sets[frame + w] = 0;
     const { byTag, anyTag } = this.#table;
     const special = byTag.get(view.name);
-    if (special !== undefined) this.#match(special, frame, parent, view, onMatch);
-    if (anyTag.length > 0) this.#match(anyTag, frame, parent, view, onMatch);
+    if (special !== undefined) this.#match(special, frame, view, onMatch);
+    if (anyTag.length > 0) this.#match(anyTag, frame, view, onMatch);
     for (let w = 0; w < words; w++) {
       const own = sets[frame + OWN * words + w]!;
       sets[frame + PATH * words + w] = sets[parent + PATH * words + w]! | own;
@@ -64,13 +64,8 @@ export class SelectorMatcher {
     if (this.#depth > 0) this.#depth--;
   }
 
-  #match(
-    states: readonly MatchState[],
-    frame: number,
-    parent: number,
-    view: ElementView,
-    onMatch: (target: number) => void,
-  ): void {
+  #match(states: readonly MatchState[], frame: number, view: ElementView, onMatch: (target: number) => void): void {
+    const parent = frame - this.#frame;
     for (const state of states) {
       if (!this.#isReachable(state, parent) || !meetsCompound(state.compound, view)) continue;
       this.#sets[frame + OWN * this.#words + (state.id >>> 5)]! |= 1 << (state.id & 31);

@@ -231,8 +231,10 @@ export class CrawlLoop {
     if (canaryPages.isLastForbidden) {
       // Other pages were right, so it is no sign of a ban; but `gone` from an address that may not be checked is not
       // believed.
-      const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult =>
-        toFailure(item, url, 'robots', `${outcome}, but robots.txt allows no page that could prove it`, clock.now());
+      const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult => {
+        const detail = `${outcome}, but robots.txt allows no page that could prove it`;
+        return toFailure({ item, url, nowMs: clock.now() }, 'robots', detail);
+      };
       return this.#write(() => queue.giveUpHeld(giveUp), work);
     }
     const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone() : null;

@@ -7,23 +7,26 @@ import type { Judgement } from '../politeness/judgement.ts';
 import { LESS_THAN_USUAL, createEvidence } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
 
+/** One visit of a product. */
+interface Try {
+  item: Item;
+  url: string;
+  /** When its outcome was known. */
+  nowMs: number;
+}
+
 /**
- * The outcome of a try; `nowMs` is when it was known. Only a page judged right is stored, and a second one with fewer
+ * The outcome of a try. Only a page judged right is stored, and a second one with fewer
  * values than usual: that one only when a canary page is right at this moment, which the caller ensures.
  */
-export function toItemResult(
-  item: Item,
-  url: string,
-  page: PageResult,
-  judgement: Judgement,
-  nowMs: number,
-): ItemResult {
+export function toItemResult(tried: Try, page: PageResult, judgement: Judgement): ItemResult {
+  const { item, url } = tried;
   const fail = (reason: FailureReason, detail: string): ItemResult =>
-    toFailure(item, url, reason, detail, nowMs, judgement.evidence ?? evidenceOf(reason, url, page));
+    toFailure(tried, reason, detail, judgement.evidence ?? evidenceOf(reason, url, page));
   switch (page.kind) {
     case 'gone':
       return judgement.kind === 'gone'
-        ? { ...commonOf(item, url, nowMs), outcome: 'gone', status: page.reply.status }
+        ? { ...commonOf(tried), outcome: 'gone', status: page.reply.status }
         : fail('http-status', `status ${page.reply.status}, judged ${judgement.rule}`);
     case 'redirect':
       return fail('redirect', `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.rule})`);
@@ -32,7 +35,7 @@ export function toItemResult(
     case 'page': {
       const { rows, missing } = page.extraction;
       if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement)))
-        return { ...commonOf(item, url, nowMs), outcome: 'stored', rows };
+        return { ...commonOf(tried), outcome: 'stored', rows };
       return fail('parse', parseDetail(missing, judgement));
     }
   }
@@ -57,15 +60,13 @@ export const isOddContent = (result: ItemResult, { kind }: Judgement): boolean =
 
 /** The result of a product that failed, with or without a page. */
 export function toFailure(
-  item: Item,
-  url: string,
+  tried: Try,
   reason: FailureReason,
   detail: string,
-  nowMs: number,
   evidence: Evidence | null = null,
 ): ItemResult {
   return {
-    ...commonOf(item, url, nowMs),
+    ...commonOf(tried),
     outcome: 'failed',
     reason,
     detail: oneLine(detail),
@@ -73,7 +74,7 @@ export function toFailure(
   };
 }
 
-function commonOf(item: Item, url: string, nowMs: number) {
+function commonOf({ item, url, nowMs }: Try) {
   return { n: item.n, id: item.id, url, at: new Date(nowMs).toISOString(), attempts: item.again ? 2 : 1 };
 }
 

@@ -42,12 +42,12 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
 function toEnd({ clock, baseline }: ProductParts, item: Item, url: string, look: Look): VisitEnd {
   if (look.kind === 'not-now') return look;
   if (look.kind === 'disallowed') {
-    const result = toFailure(item, url, 'robots', `robots.txt does not allow ${look.url}`, clock.now());
+    const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${look.url}`);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
   const { page, judgement } = look;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
-  const result = toItemResult(item, url, page, judgement, clock.now());
+  const result = toItemResult({ item, url, nowMs: clock.now() }, page, judgement);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
     return { kind: 'wait', forMs: page.retryAfterMs, result };
   // A product cut short by a missing page is credible only once a later page is right.

@@ -38,8 +38,7 @@ export class Queue {
     state: QueueState,
     journal: Journal,
     clock: Clock,
-    defaults: { intervalMs: number; deadlineMs: number },
-    reserve: Reserve = NO_RESERVE,
+    { reserve = NO_RESERVE, ...defaults }: { intervalMs: number; deadlineMs: number; reserve?: Reserve | undefined },
   ) {
     this.state = state;
     this.#writer = new JournalWriter(state, journal, reserve, clock);

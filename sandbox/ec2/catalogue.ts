@@ -71,35 +71,29 @@ function subnetsOf(region: string, vpcCidr: string): Subnet[] {
   });
 }
 
-const image = (
-  name: string,
-  description: string,
-  ownerId: string,
-  ownerAlias: string | null,
-  architecture: Image['architecture'],
-  createdAt: string,
-): Image => ({
-  id: `ami-0${createHash('sha256').update(name).digest('hex').slice(0, 16)}`,
-  name,
-  description,
-  ownerId,
-  ownerAlias,
-  architecture,
-  createdAt,
+const image = (given: Omit<Image, 'id'>): Image => ({
+  id: `ami-0${createHash('sha256').update(given.name).digest('hex').slice(0, 16)}`,
+  ...given,
 });
 
-const AMAZON = ['137112412989', 'amazon'] as const;
+const AMAZON = { description: 'Amazon Linux 2023', ownerId: '137112412989', ownerAlias: 'amazon' };
+const DEBIAN = { description: 'Debian 13', ownerId: '136693071363', ownerAlias: null };
 
-const IMAGES: readonly Image[] = (['x86_64', 'arm64'] as const).flatMap((arch) => {
-  const debianArch = arch === 'arm64' ? 'arm64' : 'amd64';
-  const al2023 = (name: string, created: string): Image =>
-    image(`${name}-kernel-6.1-${arch}`, 'Amazon Linux 2023', ...AMAZON, arch, created);
+const IMAGES: readonly Image[] = (['x86_64', 'arm64'] as const).flatMap((architecture) => {
+  const debianArch = architecture === 'arm64' ? 'arm64' : 'amd64';
+  const al2023 = (name: string, createdAt: string): Image =>
+    image({ ...AMAZON, name: `${name}-kernel-6.1-${architecture}`, architecture, createdAt });
   return [
     // Two releases, so that a caller who wants the newest has to compare the dates.
     al2023('al2023-ami-2023.9.20251208.0', '2025-12-08T20:00:00.000Z'),
     al2023('al2023-ami-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
     al2023('al2023-ami-minimal-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
-    image(`debian-13-${debianArch}-20260815-2201`, 'Debian 13', '136693071363', null, arch, '2026-08-15T10:00:00.000Z'),
+    image({
+      ...DEBIAN,
+      name: `debian-13-${debianArch}-20260815-2201`,
+      architecture,
+      createdAt: '2026-08-15T10:00:00.000Z',
+    }),
   ];
 });
 

@@ -30,7 +30,7 @@ export async function startMetadataServer(spec: MachineSpec, clock: Clock): Prom
   const server = createServer((request, response) => {
     request.resume();
     if (isForeign(request, spec.address)) request.socket.destroy();
-    else answer(request, response, tree, tokens, clock);
+    else answer(request, response, { tree, tokens, clock });
   });
   // Any free port when another program on this machine listens on this port at all addresses.
   await listen(server, spec.address, PORT).catch(() => listen(server, spec.address, 0));
@@ -53,9 +53,7 @@ function isForeign(request: IncomingMessage, own: string): boolean {
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  tree: MetadataTree,
-  tokens: Map<string, number>,
-  clock: Clock,
+  { tree, tokens, clock }: { tree: MetadataTree; tokens: Map<string, number>; clock: Clock },
 ): void {
   const path = (request.url ?? '/').split('?', 1)[0]!;
   // A forwarded request came through an open proxy on the machine: AWS refuses it too.

@@ -121,19 +121,17 @@ async function carry(pair: Pair, goal: string, weather: Weather, closing: AbortS
   pair.server = server;
   server.on('error', () => reset(pair));
   const ways = [
-    pump(pair.client, server, weather, closing, () => false),
-    pump(server, pair.client, weather, closing, () => pair.clientEnded),
+    pump({ from: pair.client, to: server, isEnded: () => false }, weather, closing),
+    pump({ from: server, to: pair.client, isEnded: () => pair.clientEnded }, weather, closing),
   ];
   // An error in one direction resets both; an orderly end does not.
   await Promise.all(ways).catch(() => reset(pair));
 }
 
 async function pump(
-  from: Socket,
-  to: Socket,
+  { from, to, isEnded }: { from: Socket; to: Socket; isEnded: () => boolean },
   weather: Weather,
   closing: AbortSignal,
-  isEnded: () => boolean,
 ): Promise<void> {
   for await (const chunk of from as AsyncIterable<Buffer>) {
     await passage(chunk.length, weather, closing);

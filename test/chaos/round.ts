@@ -45,7 +45,7 @@ export async function playRound(ground: Ground, scenario: Scenario): Promise<Rou
   try {
     const ended = servers.untilEnded();
     const over = new AbortController();
-    const played = playSteps(stage, servers, scenario, story, over.signal);
+    const played = playSteps(stage, servers, { scenario, story, over: over.signal });
     // The first failure fails the round; steps whose moment never came are dropped at the run's end.
     await Promise.race([ended, played.then(() => ended)]);
     over.abort();
@@ -57,7 +57,7 @@ export async function playRound(ground: Ground, scenario: Scenario): Promise<Rou
     servers.killAll();
   }
   const keep = faults.length > 0 || ground.keep === true;
-  if (keep) keepLogs(stage, servers, story, faults, await shop.log());
+  if (keep) keepLogs(stage, servers, [...story, '', ...faults, ''], await shop.log());
   stage.heal();
   await stage.close(keep);
   const exitCodes = servers.ends.map(({ exit }) => exit);
@@ -68,9 +68,7 @@ export async function playRound(ground: Ground, scenario: Scenario): Promise<Rou
 async function playSteps(
   stage: Stage,
   servers: MainServers,
-  scenario: Scenario,
-  story: string[],
-  over: AbortSignal,
+  { scenario, story, over }: { scenario: Scenario; story: string[]; over: AbortSignal },
 ): Promise<void> {
   const startedMs = performance.now();
   for (const { moment, fault } of scenario.steps) {
@@ -95,9 +93,9 @@ async function reach(stage: Stage, moment: Moment, products: number, over: Abort
 
 const pause = (over: AbortSignal): Promise<unknown> => delay(20, undefined, { signal: over }).catch(() => undefined);
 
-function keepLogs(stage: Stage, servers: MainServers, story: string[], faults: string[], arrivals: unknown[]): void {
+function keepLogs(stage: Stage, servers: MainServers, story: string[], arrivals: unknown[]): void {
   const write = (name: string, text: string): void => writeFileSync(join(stage.dir, name), text);
-  write('story.txt', [...story, '', ...faults, ''].join('\n'));
+  write('story.txt', story.join('\n'));
   write('main-servers.txt', servers.output());
   write('shop.ndjson', arrivals.map((arrival) => `${JSON.stringify(arrival)}\n`).join(''));
 }

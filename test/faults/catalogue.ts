@@ -49,7 +49,13 @@ function away(world: FaultWorld, ms: number): number {
   return world.clock.now() + ms;
 }
 
-function network(world: FaultWorld, ms: number, share: number, dice: Dice, make: () => Delivery): void {
+/** For how long, and how much of what passes. */
+interface Disturbance {
+  ms: number;
+  share: number;
+}
+
+function network(world: FaultWorld, dice: Dice, { ms, share }: Disturbance, make: () => Delivery): void {
   const untilMs = away(world, ms);
   const before = world.fleet.network;
   world.fleet.network = (path, instance) => {
@@ -60,10 +66,9 @@ function network(world: FaultWorld, ms: number, share: number, dice: Dice, make:
 
 function breakDatabase(
   world: FaultWorld,
-  side: 'beforeCall' | 'afterCall',
-  ms: number,
-  share: number,
   dice: Dice,
+  side: 'beforeCall' | 'afterCall',
+  { ms, share }: Disturbance,
 ): void {
   const untilMs = away(world, ms);
   const before = world.db[side];
@@ -260,7 +265,7 @@ export const FAULTS: Record<string, FaultKind> = {
         () => ({ copiesAfterMs: [1, 5, 400, 5_000, 60_000] }),
         late,
       ];
-      network(world, ms, 0.4, dice, dice.pick(makes)!);
+      network(world, dice, { ms, share: 0.4 }, dice.pick(makes)!);
       intrude(world, 'replay');
       intrude(world, 'forged');
     },
@@ -286,11 +291,14 @@ export const FAULTS: Record<string, FaultKind> = {
   F46: {
     moments: ALL_MOMENTS,
     act: (world, dice) =>
-      breakDatabase(world, 'beforeCall', dice.between(500, 20_000), dice.chance(0.5) ? 1 : 0.3, dice),
+      breakDatabase(world, dice, 'beforeCall', {
+        ms: dice.between(500, 20_000),
+        share: dice.chance(0.5) ? 1 : 0.3,
+      }),
   },
   F47: {
     moments: ALL_MOMENTS,
-    act: (world, dice) => breakDatabase(world, 'afterCall', dice.between(500, 8_000), 0.3, dice),
+    act: (world, dice) => breakDatabase(world, dice, 'afterCall', { ms: dice.between(500, 8_000), share: 0.3 }),
   },
 };
 

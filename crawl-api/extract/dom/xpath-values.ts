@@ -37,8 +37,11 @@ export type Comparison = '=' | '!=' | '<' | '<=' | '>' | '>=';
 /** A set of nodes compares true when one of its nodes does. */
 export function compare(operator: Comparison, left: XPathValue, right: XPathValue, world: XPathWorld): boolean {
   if (Array.isArray(left) && Array.isArray(right)) return compareNodes(operator, left, right, world);
-  if (Array.isArray(right)) return compareEach(operator, right, left as Simple, world, true);
-  if (Array.isArray(left)) return compareEach(operator, left, right, world, false);
+  if (Array.isArray(right)) {
+    const one = left as Simple;
+    return compareEach(right, one, world, (own) => compareSimple(operator, one, own, world));
+  }
+  if (Array.isArray(left)) return compareEach(left, right, world, (own) => compareSimple(operator, own, right, world));
   return compareSimple(operator, left, right, world);
 }
 
@@ -69,21 +72,9 @@ function isOrdered(operator: Comparison, left: number, right: number): boolean {
   }
 }
 
-function compareEach(
-  operator: Comparison,
-  nodes: XPathNode[],
-  other: Simple,
-  world: XPathWorld,
-  swapped: boolean,
-): boolean {
-  if (typeof other === 'boolean') {
-    const own = nodes.length > 0;
-    return swapped ? compareSimple(operator, other, own, world) : compareSimple(operator, own, other, world);
-  }
-  return nodes.some((node) => {
-    const text = stringOf(node, world);
-    return swapped ? compareSimple(operator, other, text, world) : compareSimple(operator, text, other, world);
-  });
+function compareEach(nodes: XPathNode[], other: Simple, world: XPathWorld, holds: (own: Simple) => boolean): boolean {
+  if (typeof other === 'boolean') return holds(nodes.length > 0);
+  return nodes.some((node) => holds(stringOf(node, world)));
 }
 
 /** In time linear in the nodes: by a set for equality, by the extremes for order. */

@@ -93,10 +93,10 @@ describe('orchestrator bundle', () => {
   });
 
   it.each([
-    ['a file for two architectures', { instance_types: [HERE, THERE] }, ['--out', 'b'], 2, '--architecture'],
-    ['an architecture that no type has', { instance_types: ['t3.nano'] }, ['--architecture', 'arm64'], 2, 'arm64'],
-    ['an upload to no bucket', { bucket: null }, ['--upload'], 4, 'aws.bucket'],
-  ])('refuses %s before it builds anything', async (_what, aws, args, exitCode, says) => {
+    ['a file for two architectures', { instance_types: [HERE, THERE] }, ['--out', 'b'], [2, '--architecture']],
+    ['an architecture that no type has', { instance_types: ['t3.nano'] }, ['--architecture', 'arm64'], [2, 'arm64']],
+    ['an upload to no bucket', { bucket: null }, ['--upload'], [4, 'aws.bucket']],
+  ])('refuses %s before it builds anything', async (_what, aws, args, [exitCode, says]) => {
     const result = await run(aws, ...args);
     expect(result).toMatchObject({ exitCode, stdout: '' });
     expect(result.stderr).toContain(says);

@@ -67,44 +67,41 @@ describe('orchestrator doctor', () => {
       name: string,
       check: string,
       what: { rules?: unknown[]; conditions?: unknown; config?: Overrides },
-      text: RegExp,
-      remedy: RegExp,
+      more: { text: RegExp; remedy: RegExp },
     ]
   >([
     [
       'keys that AWS does not know',
       'credentials',
       { rules: [denied('GetCallerIdentity', 1, 'InvalidClientTokenId')] },
-      /InvalidClientTokenId/,
-      /credentials/,
+      { text: /InvalidClientTokenId/, remedy: /credentials/ },
     ],
     [
       'a bucket of another account',
       'bucket',
       { rules: [denied('HeadBucket')] },
-      /belongs to another account than 000000000000/,
-      /setup/,
+      { text: /belongs to another account than 000000000000/, remedy: /setup/ },
     ],
     [
       'a bucket that refuses us',
       'bucket',
       { rules: [denied('HeadBucket', 2)] },
-      /another account, or these credentials/,
-      /s3:ListBucket/,
+      { text: /another account, or these credentials/, remedy: /s3:ListBucket/ },
     ],
     [
       'a missing bucket',
       'bucket',
       { config: { aws: 'bucket: nowhere' } },
-      /there is no bucket nowhere/,
-      /create-bucket --bucket nowhere .*LocationConstraint=ap-northeast-1/,
+      {
+        text: /there is no bucket nowhere/,
+        remedy: /create-bucket --bucket nowhere .*LocationConstraint=ap-northeast-1/,
+      },
     ],
     [
       'a bucket of another region',
       'bucket',
       { config: { aws: 'region: eu-west-1' } },
-      /is in ap-northeast-1, not in eu-west-1/,
-      /aws.region/,
+      { text: /is in ap-northeast-1, not in eu-west-1/, remedy: /aws.region/ },
     ],
     [
       'a bucket without encryption',
@@ -120,84 +117,87 @@ describe('orchestrator doctor', () => {
           },
         ],
       },
-      /does not encrypt/,
-      /put-bucket-encryption --bucket results/,
+      { text: /does not encrypt/, remedy: /put-bucket-encryption --bucket results/ },
     ],
-    ['no right to put', 'bucket-rights', { rules: [denied('PutObject')] }, /PutObject/, /s3:PutObject/],
+    [
+      'no right to put',
+      'bucket-rights',
+      { rules: [denied('PutObject')] },
+      { text: /PutObject/, remedy: /s3:PutObject/ },
+    ],
     [
       'subnets behind a NAT',
       'subnets',
       { conditions: { defaultRoute: 'nat-gateway' } },
-      /behind a NAT all instances have one address.*nat-/,
-      /public subnets/,
+      { text: /behind a NAT all instances have one address.*nat-/, remedy: /public subnets/ },
     ],
     [
       'subnets without a way out',
       'subnets',
       { conditions: { defaultRoute: 'none' } },
-      /no way to the internet/,
-      /public subnets/,
+      { text: /no way to the internet/, remedy: /public subnets/ },
     ],
     [
       'subnets in one zone',
       'subnets',
       { config: { aws: 'subnets: [subnet-0c0a0f1ee7000000a]' } },
-      /needs two zones/,
-      /another zone/,
+      { text: /needs two zones/, remedy: /another zone/ },
     ],
     [
       'no right to launch',
       'ec2-rights',
       { rules: [denied('RunInstances', 1, 'UnauthorizedOperation')] },
-      /ec2:RunInstances is refused/,
-      /iam:PassRole/,
+      { text: /ec2:RunInstances is refused/, remedy: /iam:PassRole/ },
     ],
     [
       'no right that ELB needs to make a balancer',
       'ec2-rights',
       { rules: [denied('GetSecurityGroupsForVpc', 1, 'UnauthorizedOperation')] },
-      /ec2:GetSecurityGroupsForVpc is refused/,
-      /controller.json/,
+      { text: /ec2:GetSecurityGroupsForVpc is refused/, remedy: /controller.json/ },
     ],
     [
       'no right to read balancers',
       'elb-rights',
       { rules: [denied('DescribeTargetGroups')] },
-      /elasticloadbalancing:DescribeTargetGroups is refused/,
-      /controller.json/,
+      { text: /elasticloadbalancing:DescribeTargetGroups is refused/, remedy: /controller.json/ },
     ],
     [
       'a result table that does not fit',
       'results',
       { config: { results: 'table: products' } },
-      /does not fit/,
-      /ALTER TABLE|name a table/,
+      { text: /does not fit/, remedy: /ALTER TABLE|name a table/ },
     ],
     [
       'a callback name that does not resolve',
       'callback',
       { config: { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` } },
-      /does not resolve/,
-      /server.url/,
+      { text: /does not resolve/, remedy: /server.url/ },
     ],
-    ['no product query', 'products', { config: { query: 'select nothing from nowhere' } }, /products.query/, /./],
+    [
+      'no product query',
+      'products',
+      { config: { query: 'select nothing from nowhere' } },
+      { text: /products.query/, remedy: /./ },
+    ],
     [
       'no bucket in the configuration',
       'settings',
       { config: { aws: 'bucket: null' } },
-      /needs aws.bucket/,
-      /--dry-run/,
+      { text: /needs aws.bucket/, remedy: /--dry-run/ },
     ],
-  ])('fails for %s, and explains what to do', async (_, check, { rules = [], conditions, config }, text, remedy) => {
-    await stage.fault(...rules);
-    if (conditions) await stage.be(conditions);
-    const found = await stage.doctor(config);
-    expect(found.failed).toEqual([check]);
-    const [failure] = found.of(check).filter((line) => line.level === 'failed');
-    expect(failure!.text).toMatch(text);
-    expect(failure!.remedy).toMatch(remedy);
-    expect(found).toMatchObject({ ready: false, exitCode: EXIT.config });
-  });
+  ])(
+    'fails for %s, and explains what to do',
+    async (_, check, { rules = [], conditions, config }, { text, remedy }) => {
+      await stage.fault(...rules);
+      if (conditions) await stage.be(conditions);
+      const found = await stage.doctor(config);
+      expect(found.failed).toEqual([check]);
+      const [failure] = found.of(check).filter((line) => line.level === 'failed');
+      expect(failure!.text).toMatch(text);
+      expect(failure!.remedy).toMatch(remedy);
+      expect(found).toMatchObject({ ready: false, exitCode: EXIT.config });
+    },
+  );
 
   it.each<[name: string, check: string, rule: unknown, text: RegExp]>([
     [

@@ -30,11 +30,11 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     const run = aNewRun(`lost_${engine}_${++tables}`, 6);
     await writeRunDescription(stage.objects, run, idsOf(run), systemClock);
     const parts = [
-      await stage.putPart(run, 0, 0, [titled(1, 'one'), titled(2, 'two')]),
-      await stage.putPart(run, 0, 1, [unreadable(3)]),
+      await stage.putPart(run, { slot: 0, seq: 0 }, [titled(1, 'one'), titled(2, 'two')]),
+      await stage.putPart(run, { slot: 0, seq: 1 }, [unreadable(3)]),
     ];
     await stage.putManifest(run, 0, parts);
-    await stage.putPart(run, 1, 0, [titled(4, 'four')]);
+    await stage.putPart(run, { slot: 1, seq: 0 }, [titled(4, 'four')]);
     return { stage, run };
   }
 
@@ -88,7 +88,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
 
   it('leaves a broken part out with an alarm', async () => {
     const { stage, run } = await inBucket();
-    const part = await stage.putPart(run, 1, 1, [titled(5, 'five')]);
+    const part = await stage.putPart(run, { slot: 1, seq: 1 }, [titled(5, 'five')]);
     stage.objects.objects.set(part.key, Buffer.from('rubbish'));
     await recover(stage, run.id);
     expect(stage.alarms.join()).toContain(part.key);
@@ -105,7 +105,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     await stage.putManifest(run, 1, []);
     // Every known epoch is closed, but two products have no result: a replacement may be crawling them.
     expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(false);
-    const part = await stage.putPart(run, 1, 1, [titled(5, 'five'), titled(6, 'six')]);
+    const part = await stage.putPart(run, { slot: 1, seq: 1 }, [titled(5, 'five'), titled(6, 'six')]);
     expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(true);
     stage.objects.objects.set(part.key, Buffer.from('rubbish'));
     expect(await isOver(stage.objects, run, await listEpochs(stage.objects, run.id), now)).toBe(false);
@@ -174,8 +174,8 @@ onBothEngines('A run that the database knows in part', (bench, engine) => {
     const stage = new ResultsStage(bench());
     const run = aNewRun(`part_${engine}`, 4);
     await stage.create(run);
-    await stage.putPart(run, 0, 0, [titled(1, 'one')]);
-    await stage.putPart(run, 0, 0, [titled(2, 'two')], 2);
+    await stage.putPart(run, { slot: 0, seq: 0 }, [titled(1, 'one')]);
+    await stage.putPart(run, { slot: 0, seq: 0, epoch: 2 }, [titled(2, 'two')]);
     const epochs = await listEpochs(stage.objects, run.id);
     const core = stage.core(run.id);
     const record = (await bench().stores.runs.get(run.id))!;

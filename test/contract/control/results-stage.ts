@@ -81,7 +81,11 @@ export class ResultsStage {
     await this.bench.stores.runs.create(run, idsOf(run), this.bench.fence, run.startedAtMs);
   }
 
-  async putPart(run: NewRun, slot: number, seq: number, results: readonly ItemResult[], epoch = 1): Promise<PartRef> {
+  async putPart(
+    run: NewRun,
+    { slot, seq, epoch = 1 }: { slot: number; seq: number; epoch?: number },
+    results: readonly ItemResult[],
+  ): Promise<PartRef> {
     const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
     const sha256 = sha256Hex(bytes);
     const key = partKey(run.id, { slot, epoch, seq, sha256 });
@@ -101,7 +105,7 @@ export class ResultsStage {
   /** Loads the results as one part, and moves the run to `loading`; `rest`: why the other products were left. */
   async load(run: NewRun, results: readonly ItemResult[], rest?: FailureReason): Promise<void> {
     const rows = this.core(run.id);
-    const part = await this.putPart(run, 0, 0, results);
+    const part = await this.putPart(run, { slot: 0, seq: 0 }, results);
     await rows.results.register(at(0), [part]);
     await rows.results.load({ ...at(0), seq: 0 }, results);
     const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;

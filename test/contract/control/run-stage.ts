@@ -123,7 +123,6 @@ export function createCore(
   runId: string,
   cloud: Pick<Core, 'compute' | 'balancers' | 'objects'>,
   clock: Clock = systemClock,
-  offers: OfferSender = NOBODY,
 ): Core & { alarms: string[] } {
   const alarms: string[] = [];
   const processState = newProcessState();
@@ -137,7 +136,7 @@ export function createCore(
     ...cloud,
     objects: watchStore(cloud.objects, 'b', bucketWatcher({ processState, clock, alarm })),
     robots: { policy: ALLOW_ALL },
-    offers,
+    offers: NOBODY,
     signatures: ED25519,
     launchTurn: () => Promise.resolve(),
     launchTemplate: async () => ({

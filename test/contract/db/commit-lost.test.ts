@@ -64,9 +64,8 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   it('of a load: each product once, the counts are those of the load that happened', async () => {
     const { id } = await createRun(bench, 300);
     const results = [gone(1), ...Array.from({ length: 299 }, (_, i) => stored(i + 2))];
-    const part = partRef(id, 0, 1, 0, 300);
-    await bound(bench, id).results.register({ slot: 0, epoch: 1 }, [part]);
     const place = { slot: 0, epoch: 1, seq: 0 };
+    await bound(bench, id).results.register(place, [partRef(id, place, 300)]);
     const counts = await cutting(() => bound(hurt, id).results.load(place, results));
     expect(counts).toEqual({ stored: 299, gone: 1, failed: 0 });
     expect(await allRows(bench, `crawlfleet_staging_${id}`)).toHaveLength(299);

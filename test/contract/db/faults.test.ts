@@ -127,7 +127,7 @@ describe('A transaction on a faulty MySQL', () => {
   it('F46: loads a part once after three deadlocks', async () => {
     const { id } = await createRun(bench, 50);
     const { results } = bound(bench, id);
-    await results.register(at(0), [partRef(id, 0, 1, 0, 50)]);
+    await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 50)]);
     const other = await createConnection({ uri: database.url });
     try {
       // In a deadlock InnoDB ends the transaction that has changed less.
@@ -165,7 +165,7 @@ describe('A transaction on a faulty MySQL', () => {
   it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
     const { id } = await createRun(bench, 2_000);
     const { results } = bound(bench, id);
-    await results.register(at(0), [partRef(id, 0, 1, 0, 2_000)]);
+    await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 2_000)]);
     const other = await createConnection({ uri: database.url });
     try {
       await other.query('begin');

@@ -5,7 +5,7 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
-import type { NewRun, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
+import type { NewRun, PartId, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
@@ -208,7 +208,7 @@ export function failed(n: number, detail = 'HTTP 500', id = `p${n}`): ItemResult
   return { ...common, outcome: 'failed', reason: 'http-status', detail };
 }
 
-export function partRef(runId: string, slot: number, epoch: number, seq: number, products = 1): PartRef {
+export function partRef(runId: string, { slot, epoch, seq }: PartId, products = 1): PartRef {
   const sha256 = (seq + 16).toString(16).padStart(64, '0');
   return { seq, key: `runs/${runId}/${slot}/${epoch}/${seq}-${sha256}.ndjson.gz`, sha256, sizeBytes: 100, products };
 }
@@ -222,7 +222,7 @@ export async function load(
 ) {
   const part = { slot: place.slot, epoch: place.epoch ?? 1, seq: place.seq };
   const { results: store } = bound(bench, runId);
-  await store.register(part, [partRef(runId, part.slot, part.epoch, part.seq, results.length)]);
+  await store.register(part, [partRef(runId, part, results.length)]);
   return store.load(part, results);
 }
 

@@ -81,7 +81,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
   itWithSql(engine)('F50: loads a part once when two loaders start on it at the same time', async () => {
     const { id } = await createRun(bench(), 50);
     const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
-    await bound(bench(), id).results.register({ slot: 0, epoch: 1 }, [partRef(id, 0, 1, 0, 50)]);
+    await bound(bench(), id).results.register({ slot: 0, epoch: 1 }, [partRef(id, { slot: 0, epoch: 1, seq: 0 }, 50)]);
     const second = await openDatabase(bench().url);
     try {
       const at = { slot: 0, epoch: 1, seq: 0 };
@@ -214,7 +214,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
   it('registers parts once, whatever their order', async () => {
     const { id } = await createRun(bench(), 2);
     const { results } = bound(bench(), id);
-    const ref = (seq: number) => partRef(id, 3, 1, seq);
+    const ref = (seq: number) => partRef(id, { slot: 3, epoch: 1, seq });
     await results.register({ slot: 3, epoch: 1 }, []);
     await results.register({ slot: 3, epoch: 1 }, [ref(1), ref(2)]);
     await results.register({ slot: 3, epoch: 1 }, [ref(0)]);
@@ -230,7 +230,10 @@ onEveryEngine('Loading a part', (bench, engine) => {
   it('sets an unreadable part aside, so that nothing waits for it', async () => {
     const { id } = await createRun(bench(), 2);
     const { results } = bound(bench(), id);
-    await results.register({ slot: 0, epoch: 1 }, [partRef(id, 0, 1, 0), partRef(id, 0, 1, 1)]);
+    await results.register({ slot: 0, epoch: 1 }, [
+      partRef(id, { slot: 0, epoch: 1, seq: 0 }),
+      partRef(id, { slot: 0, epoch: 1, seq: 1 }),
+    ]);
     await results.failPart({ slot: 0, epoch: 1, seq: 0 }, 'the hash is wrong');
     expect(await results.totals()).toMatchObject({ seen: 1, loaded: 0 });
     expect((await results.parts()).map((p) => p.state)).toEqual(['failed', 'seen']);

@@ -36,7 +36,7 @@ async function openPlain(server: DatabaseServer, statementMs?: number): Promise<
 /** A run of 3,000 products with its part in the ledger. */
 async function aPart(bench: Bench): Promise<string> {
   const { id } = await createRun(bench, ROWS, { chunkSize: 100 });
-  await bound(bench, id).results.register(at(0), [partRef(id, 0, 1, 0, ROWS)]);
+  await bound(bench, id).results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, ROWS)]);
   return id;
 }
 

@@ -39,7 +39,7 @@ export function createShopServer(settings: ShopSettings): Server {
     });
     response.on('close', () => arrivals.end(entry, response.headersSent ? response.statusCode : 0));
     request.resume();
-    site.serve(request, response, place, address, atMs);
+    site.serve(request, response, place, { address, nowMs: atMs });
   });
   // As long as common front-end servers keep idle connections, so that a crawl at 10 s per page can keep its own.
   server.keepAliveTimeout = 75_000;

@@ -93,7 +93,12 @@ export class Site {
   }
 
   /** Answers the request; `nowMs` is its arrival on the clock of the bans. */
-  serve(request: IncomingMessage, response: ServerResponse, place: Place, address: string, nowMs: number): void {
+  serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    place: Place,
+    { address, nowMs }: { address: string; nowMs: number },
+  ): void {
     if (place.kind === 'robots') return this.#robots.answer(response);
     const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
     const plain = PLAIN_PAGES.get(place.path);

@@ -116,78 +116,76 @@ describe('security groups', () => {
   const from = (id: string) => ({ UserIdGroupPairs: [{ GroupId: id }] });
   const open = group('sg-b', [tcp(8080, { IpRanges: [{ CidrIp: '198.51.100.7/32' }] })]);
 
-  it.each<[string, SecurityGroup, SecurityGroup[], number, RegExp, string?]>([
+  it.each<[string, { instances: SecurityGroup; balancer: SecurityGroup[]; sitePort: number }, RegExp, string?]>([
     [
       'pass when they admit the balancer',
-      group('sg-i', [tcp(8080, from('sg-b'))]),
-      [open],
-      443,
+      { instances: group('sg-i', [tcp(8080, from('sg-b'))]), balancer: [open], sitePort: 443 },
       /gets in on port 8080/,
     ],
     [
       'pass when a range admits it',
-      group('sg-i', [tcp(8080, { IpRanges: [{ CidrIp: '10.0.0.0/16' }] })]),
-      [open],
-      443,
+      {
+        instances: group('sg-i', [tcp(8080, { IpRanges: [{ CidrIp: '10.0.0.0/16' }] })]),
+        balancer: [open],
+        sitePort: 443,
+      },
       /gets in/,
     ],
-    ['pass with any source for an unknown balancer', group('sg-i', [tcp(8080, from('sg-x'))]), [], 443, /gets in/],
+    [
+      'pass with any source for an unknown balancer',
+      { instances: group('sg-i', [tcp(8080, from('sg-x'))]), balancer: [], sitePort: 443 },
+      /gets in/,
+    ],
     [
       'fail when no source is allowed',
-      group('sg-i', [tcp(22, from('sg-b'))]),
-      [open],
-      443,
+      { instances: group('sg-i', [tcp(22, from('sg-b'))]), balancer: [open], sitePort: 443 },
       /lets the balancer reach/,
       'failed',
     ],
     [
       'fail when they admit only another group',
-      group('sg-i', [tcp(8080, from('sg-x'))]),
-      [open],
-      443,
+      { instances: group('sg-i', [tcp(8080, from('sg-x'))]), balancer: [open], sitePort: 443 },
       /lets the balancer reach/,
       'failed',
     ],
     [
       'warn when they admit every address',
-      group('sg-i', [tcp(8080, { IpRanges: anywhere })]),
-      [open],
-      443,
+      { instances: group('sg-i', [tcp(8080, { IpRanges: anywhere })]), balancer: [open], sitePort: 443 },
       /open to the world/,
     ],
     [
       'fail when no source reaches the balancer',
-      group('sg-i', [tcp(8080, from('sg-b'))]),
-      [group('sg-b', [])],
-      443,
+      { instances: group('sg-i', [tcp(8080, from('sg-b'))]), balancer: [group('sg-b', [])], sitePort: 443 },
       /reach the balancer on port/,
       'failed',
     ],
     [
       'fail when they block outgoing traffic to S3',
-      group('sg-i', [tcp(8080, from('sg-b'))], []),
-      [open],
-      443,
+      { instances: group('sg-i', [tcp(8080, from('sg-b'))], []), balancer: [open], sitePort: 443 },
       /lets nothing out on port 443/,
       'failed',
     ],
     [
       'warn when another outgoing rule may lead to S3',
-      group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { PrefixListIds: [{ PrefixListId: 'pl-s3' }] })]),
-      [open],
-      443,
+      {
+        instances: group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { PrefixListIds: [{ PrefixListId: 'pl-s3' }] })]),
+        balancer: [open],
+        sitePort: 443,
+      },
       /may let nothing out on port 443/,
       'warning',
     ],
     [
       'fail when they block outgoing traffic to the site',
-      group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { IpRanges: anywhere })]),
-      [open],
-      8443,
+      {
+        instances: group('sg-i', [tcp(8080, from('sg-b'))], [tcp(443, { IpRanges: anywhere })]),
+        balancer: [open],
+        sitePort: 8443,
+      },
       /lets nothing out on port 8443/,
       'failed',
     ],
-  ])('%s', (_, instances, balancer, sitePort, text, level) => {
+  ])('%s', (_, { instances, balancer, sitePort }, text, level) => {
     const found = judgeGroups({ instances: [instances], balancer, here: [] }, sitePort);
     expect(texts(found)).toMatch(text);
     expect(levels(found).includes('failed')).toBe(level === 'failed');

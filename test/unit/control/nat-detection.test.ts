@@ -48,16 +48,20 @@ describe('F34: instances behind one address', () => {
 
 describe('egressAddress', () => {
   it.each([
-    ['the NAT through which a hello came', '203.0.113.9', '198.51.100.1', '10.0.0.4', '203.0.113.9'],
-    ['the same as an IPv4-mapped IPv6 address', '::ffff:203.0.113.9', null, '10.0.0.4', '203.0.113.9'],
-    ['the address from EC2, behind our own proxy', '10.0.0.99', '198.51.100.1', '10.0.0.4', '198.51.100.1'],
-    ['the address from EC2, with a tunnel on this machine', '127.0.0.1', '198.51.100.1', '172.31.5.5', '198.51.100.1'],
-    ['the address from the instance, without another source', '192.168.1.1', null, '100.64.0.4', '100.64.0.4'],
-    ['the address from the instance, without a source address', undefined, null, '10.0.0.4', '10.0.0.4'],
-    ['the loopback address that it is bound to', '203.0.113.9', '54.1.2.3', '127.20.0.4', '127.20.0.4'],
-    ['a public IPv6 address', '2001:db8::1', null, '10.0.0.4', '2001:db8::1'],
-    ['not a private IPv6 address', 'fd00::1', null, '10.0.0.4', '10.0.0.4'],
-  ])('is %s', (_, source, ec2, own, egress) => {
+    ['the NAT through which a hello came', ['203.0.113.9', '198.51.100.1', '10.0.0.4'], '203.0.113.9'],
+    ['the same as an IPv4-mapped IPv6 address', ['::ffff:203.0.113.9', null, '10.0.0.4'], '203.0.113.9'],
+    ['the address from EC2, behind our own proxy', ['10.0.0.99', '198.51.100.1', '10.0.0.4'], '198.51.100.1'],
+    [
+      'the address from EC2, with a tunnel on this machine',
+      ['127.0.0.1', '198.51.100.1', '172.31.5.5'],
+      '198.51.100.1',
+    ],
+    ['the address from the instance, without another source', ['192.168.1.1', null, '100.64.0.4'], '100.64.0.4'],
+    ['the address from the instance, without a source address', [undefined, null, '10.0.0.4'], '10.0.0.4'],
+    ['the loopback address that it is bound to', ['203.0.113.9', '54.1.2.3', '127.20.0.4'], '127.20.0.4'],
+    ['a public IPv6 address', ['2001:db8::1', null, '10.0.0.4'], '2001:db8::1'],
+    ['not a private IPv6 address', ['fd00::1', null, '10.0.0.4'], '10.0.0.4'],
+  ] as const)('is %s', (_, [source, ec2, own], egress) => {
     expect(egressAddress({ source, ec2, own }, true)).toBe(egress);
   });
 
@@ -96,17 +100,17 @@ describe('F34: Sources', () => {
 
 describe('foreignSource', () => {
   const [PUBLIC, PRIVATE] = ['198.51.100.1', '10.0.0.4'];
-  it.each<[string, string | undefined, string | null, string | null, string | null]>([
-    ['its public address', `::ffff:${PUBLIC}`, PUBLIC, PRIVATE, null],
-    ['its private address', PRIVATE, PUBLIC, PRIVATE, null],
-    ['another public address', '203.0.113.9', PUBLIC, PRIVATE, '203.0.113.9'],
-    ['a public address of one that has none', '203.0.113.9', null, PRIVATE, '203.0.113.9'],
-    ['another private address', '10.0.0.5', PUBLIC, PRIVATE, '10.0.0.5'],
-    ['a private address, while that from EC2 is unknown', '10.0.0.5', PUBLIC, null, null],
-    ['this machine', '127.0.0.1', PUBLIC, PRIVATE, null],
-    ['anywhere, while EC2 shows nothing', '203.0.113.9', null, null, null],
-    ['nowhere', undefined, PUBLIC, PRIVATE, null],
-  ])('of a hello from %s', (_, source, shownPublic, shownPrivate, foreign) => {
+  it.each<[string, string | undefined, [string | null, string | null], string | null]>([
+    ['its public address', `::ffff:${PUBLIC}`, [PUBLIC, PRIVATE], null],
+    ['its private address', PRIVATE, [PUBLIC, PRIVATE], null],
+    ['another public address', '203.0.113.9', [PUBLIC, PRIVATE], '203.0.113.9'],
+    ['a public address of one that has none', '203.0.113.9', [null, PRIVATE], '203.0.113.9'],
+    ['another private address', '10.0.0.5', [PUBLIC, PRIVATE], '10.0.0.5'],
+    ['a private address, while that from EC2 is unknown', '10.0.0.5', [PUBLIC, null], null],
+    ['this machine', '127.0.0.1', [PUBLIC, PRIVATE], null],
+    ['anywhere, while EC2 shows nothing', '203.0.113.9', [null, null], null],
+    ['nowhere', undefined, [PUBLIC, PRIVATE], null],
+  ])('of a hello from %s', (_, source, [shownPublic, shownPrivate], foreign) => {
     expect(foreignSource(source, { public: shownPublic, private: shownPrivate })).toBe(foreign);
   });
 });

@@ -15,18 +15,18 @@ const event = (after: number, change: Partial<RunEvent>): RunEvent => ({
   detail: null,
   ...change,
 });
-const move = (after: number, slot: number, from: string | null, to: string, detail: string | null = null, epoch = 1) =>
-  event(after, { slot, epoch, from, to, detail });
+const move = (after: number, slot: number, [from, to]: [string | null, string], detail: string | null = null) =>
+  event(after, { slot, epoch: 1, from, to, detail });
 const texts = (events: RunEvent[]): string[] => timelineOf(aRun(), events).map((line) => line.text);
 
 describe('timelineOf', () => {
   it('lists events in order of time, groups slots, and omits events that only follow from others', () => {
     const events = [
-      move(40_000, 1, 'booting', 'ready'),
+      move(40_000, 1, ['booting', 'ready']),
       event(0, { kind: 'run', to: 'planned' }),
-      ...[0, 1, 2, 5].map((slot) => move(1_000 + slot, slot, null, 'claimed')),
-      move(2_000, 0, 'claimed', 'pending'),
-      move(30_000, 0, 'booting', 'ready'),
+      ...[0, 1, 2, 5].map((slot) => move(1_000 + slot, slot, [null, 'claimed'])),
+      move(2_000, 0, ['claimed', 'pending']),
+      move(30_000, 0, ['booting', 'ready']),
     ];
     expect(texts(events)).toEqual([
       'the run is stored',
@@ -36,26 +36,26 @@ describe('timelineOf', () => {
   });
 
   it('uses the plural for several slots', () => {
-    const done = [0, 1].map((slot) => move(0, slot, 'uploading', 'done'));
-    const overdue = [2, 3].map((slot) => move(10, slot, 'uploading', 'lost', 'overdue'));
-    const banned = [4, 5].map((slot) => move(20, slot, 'crawling', 'banned'));
+    const done = [0, 1].map((slot) => move(0, slot, ['uploading', 'done']));
+    const overdue = [2, 3].map((slot) => move(10, slot, ['uploading', 'lost'], 'overdue'));
+    const banned = [4, 5].map((slot) => move(20, slot, ['crawling', 'banned']));
     expect(texts([...done, ...overdue, ...banned])).toEqual([
       'slots 0-1 are done: their manifests are checked',
       'slots 2-3 did not bring their results to the bucket in time',
       'slots 4-5 stand still: the site refuses their addresses',
     ]);
-    expect(texts([move(0, 0, 'uploading', 'done')])).toEqual(['slot 0 is done: its manifest is checked']);
+    expect(texts([move(0, 0, ['uploading', 'done'])])).toEqual(['slot 0 is done: its manifest is checked']);
   });
 
   it('says why an instance was given up and that another one replaces it', () => {
     expect(
       texts([
-        move(0, 3, 'crawling', 'lost', 'heartbeat-lost'),
-        move(10, 3, null, 'claimed', null, 2),
-        move(20, 4, 'claimed', 'lost', 'shared-address: it has the address 10.0.0.1 of slot 0'),
-        move(30, 5, 'crawling', 'lost', 'something-new'),
-        move(40, 6, 'crawling', 'banned', 'status-403, seen at 10.0.0.2'),
-        move(50, 6, 'banned', 'crawling'),
+        move(0, 3, ['crawling', 'lost'], 'heartbeat-lost'),
+        { ...move(10, 3, [null, 'claimed']), epoch: 2 },
+        move(20, 4, ['claimed', 'lost'], 'shared-address: it has the address 10.0.0.1 of slot 0'),
+        move(30, 5, ['crawling', 'lost'], 'something-new'),
+        move(40, 6, ['crawling', 'banned'], 'status-403, seen at 10.0.0.2'),
+        move(50, 6, ['banned', 'crawling']),
       ]),
     ).toEqual([
       'slot 3 fell silent',
@@ -95,7 +95,7 @@ describe('timelineOf', () => {
 describe('nextRunAdvice', () => {
   const progress = { ...NO_PROGRESS, assigned: 100, stored: 100, requests: 100, pageMs: 300 };
   const run = aRun({ phase: 'completed', plan: aPlan({ instances: 2 }), planned: 3_000, finishedAtMs: START_MS });
-  const events = [0, 1].map((slot) => move(120_000, slot, 'booting', 'ready'));
+  const events = [0, 1].map((slot) => move(120_000, slot, ['booting', 'ready']));
   const instances = [0, 1].map((slot) => anInstance(slot, { phase: 'terminated', progress }));
   const base = { run, instances, events, incidents: [], left: 0, nowMs: START_MS };
 

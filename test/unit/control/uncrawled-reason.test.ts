@@ -27,14 +27,14 @@ describe('uncrawled products', () => {
     expect(endNote(null, false)).toBeNull();
   });
 
-  it.each<[string, number, ReturnType<typeof crawled>[], ReturnType<typeof arrived>[], string]>([
-    ['all were crawled and no result has arrived', 20, [crawled(0, 10), crawled(1, 10)], [], 'upload'],
-    ['some results have arrived', 6, [crawled(0, 10, 'overdue')], [arrived(0, 4)], 'upload'],
-    ['one was not crawled', 11, [crawled(0, 10)], [], 'deadline'],
-    ['the instance was lost', 10, [crawled(0, 10, 'heartbeat-lost')], [], 'deadline'],
-    ['all results have arrived', 5, [crawled(0, 5)], [arrived(0, 5)], 'deadline'],
-    ['none is left', 0, [crawled(0, 10)], [arrived(0, 10)], 'deadline'],
-  ])('fail at the deadline: %s', (_what, open, instances, settled, reason) => {
+  it.each<[string, number, [ReturnType<typeof crawled>[], ReturnType<typeof arrived>[]], string]>([
+    ['all were crawled and no result has arrived', 20, [[crawled(0, 10), crawled(1, 10)], []], 'upload'],
+    ['some results have arrived', 6, [[crawled(0, 10, 'overdue')], [arrived(0, 4)]], 'upload'],
+    ['one was not crawled', 11, [[crawled(0, 10)], []], 'deadline'],
+    ['the instance was lost', 10, [[crawled(0, 10, 'heartbeat-lost')], []], 'deadline'],
+    ['all results have arrived', 5, [[crawled(0, 5)], [arrived(0, 5)]], 'deadline'],
+    ['none is left', 0, [[crawled(0, 10)], [arrived(0, 10)]], 'deadline'],
+  ])('fail at the deadline: %s', (_what, open, [instances, settled], reason) => {
     expect(openReason('deadline', open, instances, settled)).toBe(reason);
   });
 });

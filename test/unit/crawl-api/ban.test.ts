@@ -29,7 +29,7 @@ const banAfter = (count: number, ban: PageResult): Site => {
 
 async function world(last = 10, sealed = true) {
   const w = createQueue();
-  await give(w.queue, '1-1', 1, last, { sealed });
+  await give(w.queue, '1-1', [1, last], { sealed });
   return w;
 }
 
@@ -247,7 +247,7 @@ describe('the release of a banned instance', () => {
   it('accepts the same chunk again', async () => {
     const w = await world(3, false);
     w.queue.release();
-    await give(w.queue, '1-1', 1, 3);
+    await give(w.queue, '1-1', [1, 3]);
     expect(w.queue.progress(null)).toMatchObject({ assigned: 3, pending: 3 });
   });
 });
@@ -378,7 +378,7 @@ describe('canary pages', () => {
 
   it('are not requested past the deadline: unproven products get no outcome', async () => {
     const w = createQueue();
-    await give(w.queue, '1-1', 1, 3, { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
+    await give(w.queue, '1-1', [1, 3], { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
     const scene = await createScene(w, (path) => (path === '/p1' ? fine(path) : notFound));
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -561,7 +561,7 @@ describe('a ban page with its own heading', () => {
 
     it('which fails when robots.txt forbids every canary page', async () => {
       const w = createQueue();
-      await give(w.queue, '1-1', 1, 41, { robots: robots() });
+      await give(w.queue, '1-1', [1, 41], { robots: robots() });
       const site: Site = (path, tries) =>
         path === '/p20' ? fine(path, less) : path === '/p41' && tries === 1 ? broken() : fine(path, full);
       const scene = await createScene(w, site, { robots: 'respect' });
@@ -580,7 +580,7 @@ describe('a ban page with its own heading', () => {
 
     it('which fails when there is no time for the second fetch', async () => {
       const w = createQueue();
-      await give(w.queue, '1-1', 1, 30, { deadline: new Date(START_MS + 25_000).toISOString() });
+      await give(w.queue, '1-1', [1, 30], { deadline: new Date(START_MS + 25_000).toISOString() });
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
       await scene.run(60_000);
       w.queue.stopCrawling();

@@ -15,7 +15,7 @@ const page: PageResult = fine();
 describe('the crawl loop', () => {
   it('crawls granted products one by one, start to start at the interval and its margin', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 4, { sealed: true });
+    await give(world.queue, '1-1', [1, 4], { sealed: true });
     const scene = await createScene(world);
     await scene.run(10_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
@@ -28,7 +28,7 @@ describe('the crawl loop', () => {
 
   it('keeps the interval after a page that takes longer than the interval', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    await give(world.queue, '1-1', [1, 3], { sealed: true });
     const scene = await createScene(world, () => page, { pageMs: 3_000 });
     await scene.run(20_000);
     for (const gap of gaps(scene.starts)) expect(gap).toBe(3_000);
@@ -36,11 +36,11 @@ describe('the crawl loop', () => {
 
   it('waits for more until the shard is sealed', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 1);
+    await give(world.queue, '1-1', [1, 1]);
     const scene = await createScene(world);
     await scene.run(60_000);
     expect(scene.end()).toBeNull();
-    await give(world.queue, '2-1', 2, 2);
+    await give(world.queue, '2-1', [2, 2]);
     await scene.follow({});
     await scene.run(2_000);
     expect(urls(scene)).toEqual(['p1', 'p2']);
@@ -51,7 +51,7 @@ describe('the crawl loop', () => {
 
   it('retries a failed product once at the end of the shard, and only the second result counts', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    await give(world.queue, '1-1', [1, 3], { sealed: true });
     const bad = refused(500);
     const scene = await createScene(world, (url, tries) =>
       (url.endsWith('p1') && tries === 1) || url.endsWith('p2') ? bad : page,
@@ -68,7 +68,7 @@ describe('the crawl loop', () => {
 
   it('retries failed products before the seal only when no chunk has arrived for a while', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 1);
+    await give(world.queue, '1-1', [1, 1]);
     const bad = broken();
     const scene = await createScene(world, (_url, tries) => (tries === 1 ? bad : page));
     await scene.run(4_000);
@@ -79,7 +79,7 @@ describe('the crawl loop', () => {
 
   it('keeps the pace when the shop accepts no connection', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 100);
+    await give(world.queue, '1-1', [1, 100]);
     let tries = 0;
     const scene = await createScene(world, () => (tries++, 'no-connection'));
     await scene.run(10_000);
@@ -91,7 +91,7 @@ describe('the crawl loop', () => {
   it('ends at the deadline even if the clock is set back at that moment', async () => {
     const deadlineMs = START_MS + 2_300;
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 10, { deadline: new Date(deadlineMs).toISOString() });
+    await give(world.queue, '1-1', [1, 10], { deadline: new Date(deadlineMs).toISOString() });
     const now = world.clock.now.bind(world.clock);
     let late = 0;
     world.clock.now = () => {
@@ -106,7 +106,7 @@ describe('the crawl loop', () => {
 
   it('fails a product whose result is too large for the journal', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 2, { sealed: true });
+    await give(world.queue, '1-1', [1, 2], { sealed: true });
     const append = world.journal.append.bind(world.journal);
     world.journal.append = (records) => {
       if (JSON.stringify(records).length > 10_000) throw new RecordTooLargeError('a record of 70000000 bytes');
@@ -121,7 +121,7 @@ describe('the crawl loop', () => {
 
   it('stops at the deadline in the middle of a page, which gets no result', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 10, { deadline: new Date(START_MS + 2_300).toISOString() });
+    await give(world.queue, '1-1', [1, 10], { deadline: new Date(START_MS + 2_300).toISOString() });
     const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -130,7 +130,7 @@ describe('the crawl loop', () => {
 
   it('finishes the current page and stops when ordered to drain', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 10);
+    await give(world.queue, '1-1', [1, 10]);
     const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(1_200);
     expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 2 });
@@ -142,7 +142,7 @@ describe('the crawl loop', () => {
 
   it('applies a longer interval immediately, even while it waits for the next start', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 3, { sealed: true });
+    await give(world.queue, '1-1', [1, 3], { sealed: true });
     const scene = await createScene(world);
     await scene.run(500);
     await scene.follow({ intervalMs: 30_000, sealed: true });
@@ -155,7 +155,7 @@ describe('the crawl loop', () => {
 
   it('applies a longer interval before its orders are on disk', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 3);
+    await give(world.queue, '1-1', [1, 3]);
     await world.queue.offer({ chunk: '4-1', share: 100_000, products: products(4, 6) });
     const scene = await createScene(world);
     await scene.run(500);
@@ -167,7 +167,7 @@ describe('the crawl loop', () => {
 
   it('ends immediately on abort', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 3);
+    await give(world.queue, '1-1', [1, 3]);
     const scene = await createScene(world);
     await scene.run(1_080);
     scene.stop.abort();
@@ -177,7 +177,7 @@ describe('the crawl loop', () => {
 
   it('sends no request that it could not journal, and continues when the disk has room again', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 2, { sealed: true });
+    await give(world.queue, '1-1', [1, 2], { sealed: true });
     world.journal.full = true;
     const scene = await createScene(world);
     await scene.run(5_000);
@@ -189,7 +189,7 @@ describe('the crawl loop', () => {
 
   it('does not lose a page that was fetched while the disk became full', async () => {
     const world = createQueue();
-    await give(world.queue, '1-1', 1, 1, { sealed: true });
+    await give(world.queue, '1-1', [1, 1], { sealed: true });
     const scene = await createScene(world);
     await scene.run(50);
     world.journal.full = true;
@@ -202,7 +202,7 @@ describe('the crawl loop', () => {
 
   it('keeps the pace from the real start when the page source fails after it', async () => {
     const { queue, clock } = createQueue({ intervalMs: 10_000 });
-    await give(queue, '1-1', 1, 2, { intervalMs: 10_000 });
+    await give(queue, '1-1', [1, 2], { intervalMs: 10_000 });
     const starts: number[] = [];
     const connectMs = [25_000, 0];
     const http: PageSource = {
@@ -231,7 +231,7 @@ describe('the crawl loop', () => {
 
   it('keeps the pace across a restart of the process', async () => {
     const first = createQueue();
-    await give(first.queue, '1-1', 1, 10);
+    await give(first.queue, '1-1', [1, 10]);
     const scene = await createScene(first);
     await scene.run(1_120);
     scene.stop.abort();

@@ -11,12 +11,13 @@ import { createScene, outcomes, urls } from './crawl-scene.ts';
 import { MemoryJournal, START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
 
 const poisoned = (queue: Queue) =>
-  queue.recoverDeath((item) => toFailure(item, `http://shop/${item.n}`, 'poison', 'died', START_MS))?.id ?? null;
+  queue.recoverDeath((item) => toFailure({ item, url: `http://shop/${item.n}`, nowMs: START_MS }, 'poison', 'died'))
+    ?.id ?? null;
 
 describe('F25: a product that kills the process', () => {
   it('moves to the end after the first crash and fails after the second', async () => {
     const first = createQueue();
-    await give(first.queue, '1-1', 1, 3, { sealed: true });
+    await give(first.queue, '1-1', [1, 3], { sealed: true });
     first.queue.recordStart(1, START_MS);
 
     const second = createQueue({ journal: first.journal });
@@ -38,7 +39,7 @@ describe('F25: a product that kills the process', () => {
 
   it('is not one that an orderly shutdown interrupted', async () => {
     const first = createQueue();
-    await give(first.queue, '1-1', 1, 3);
+    await give(first.queue, '1-1', [1, 3]);
     const scene = await createScene(first);
     await scene.run(1_100);
     scene.stop.abort();
@@ -55,7 +56,7 @@ describe('F26: a crash recorded on a full disk', () => {
 
   it('lets the process start, is reported, and is written before anything else', async () => {
     const { journal, queue } = createQueue();
-    await give(queue, '1-1', 1, 3, { sealed: true });
+    await give(queue, '1-1', [1, 3], { sealed: true });
     queue.recordStart(1, START_MS);
     journal.full = true;
 
@@ -73,7 +74,7 @@ describe('F26: a crash recorded on a full disk', () => {
 
   it('counts once, however often the process is killed before it is written', async () => {
     const { journal, queue } = createQueue();
-    await give(queue, '1-1', 1, 3);
+    await give(queue, '1-1', [1, 3]);
     queue.recordStart(1, START_MS);
     journal.full = true;
     for (let i = 0; i < 3; i++) {
@@ -120,7 +121,7 @@ describe('F26: a full disk', () => {
     // Offer, grant, orders; then start and result of each product.
     const { disk, reserve, journal } = createSmallDisk(3 + 2 * 3 + 1);
     const w = createQueue({ journal, reserve });
-    await give(w.queue, '1-1', 1, 9, { sealed: false });
+    await give(w.queue, '1-1', [1, 9], { sealed: false });
     const scene = await createScene(w);
     await scene.run(20_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
@@ -147,7 +148,7 @@ describe('F26: a full disk', () => {
   it('recovers when there is room again', async () => {
     const { disk, reserve, journal } = createSmallDisk(3 + 2 + 1);
     const w = createQueue({ journal, reserve });
-    await give(w.queue, '1-1', 1, 3, { sealed: false });
+    await give(w.queue, '1-1', [1, 3], { sealed: false });
     const scene = await createScene(w);
     await scene.run(20_000);
     expect(w.queue.progress(null)).toMatchObject({ stored: 2, pending: 1 });

@@ -49,7 +49,7 @@ export function createQueue(
   const clock = options.clock ?? new VirtualClock(START_MS);
   const journal = options.journal ?? new MemoryJournal();
   const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000 } = options;
-  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs }, options.reserve);
+  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs, reserve: options.reserve });
   return { queue, journal, clock };
 }
 
@@ -111,8 +111,7 @@ export function failed(n: number, reason: 'http-status' | 'redirect' = 'http-sta
 export async function give(
   queue: Queue,
   chunk: string,
-  first: number,
-  last: number,
+  [first, last]: [number, number],
   changes: Partial<Orders> = {},
 ): Promise<void> {
   await queue.offer({ chunk, share: 100_000, products: products(first, last) });

@@ -18,7 +18,7 @@ const forbid = (...patterns: string[]): RobotsPolicy =>
 
 async function world(last: number, site: Site, changes: Partial<Orders> = {}, options: SceneOptions = {}) {
   const w = createQueue();
-  await give(w.queue, '1-1', 1, last, { robots: robots(), ...changes });
+  await give(w.queue, '1-1', [1, last], { robots: robots(), ...changes });
   return { ...w, scene: await createScene(w, site, { robots: 'respect', ...options }) };
 }
 

@@ -90,7 +90,7 @@ describe('JournalFile', () => {
     const calls: FileCalls = {
       ftruncateSync: fs.ftruncateSync,
       fdatasync: fs.fdatasync,
-      writeSync: (fd, bytes, offset, length, position) => {
+      writeSync: (fd, bytes, offset, ...[length, position]) => {
         if (room === 0) throw new Error('ENOSPC');
         const written = fs.writeSync(fd, bytes, offset, Math.min(length, room), position);
         room -= written;

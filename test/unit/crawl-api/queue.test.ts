@@ -18,7 +18,7 @@ describe('offers', () => {
 
   it('are acknowledged again after the seal when they were held before', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 3, { sealed: true });
+    await give(queue, '1-1', [1, 3], { sealed: true });
     expect(await queue.offer({ chunk: '1-1', share: 3, products: products(1, 3) })).toMatchObject({ taken: true });
     expect(await queue.offer({ chunk: '2-1', share: 9, products: products(4, 6) })).toEqual({
       taken: false,
@@ -52,7 +52,7 @@ describe('offers', () => {
 
   it('count only uncrawled products against the deadline', async () => {
     const { queue } = createQueue({ deadlineMs: START_MS + 10_000 });
-    await give(queue, '1-1', 1, 9, { deadline: new Date(START_MS + 10_000).toISOString() });
+    await give(queue, '1-1', [1, 9], { deadline: new Date(START_MS + 10_000).toISOString() });
     for (let n = 1; n <= 4; n++) queue.recordResult(queue.state.items.get(n)!, stored(n));
     expect(await queue.offer({ chunk: '2-1', share: 100, products: products(10, 13) })).toMatchObject({ taken: true });
   });
@@ -104,7 +104,7 @@ describe('orders', () => {
 
   it('free the room of dropped chunks, but never drop a granted one', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 3);
+    await give(queue, '1-1', [1, 3]);
     await queue.offer({ chunk: '2-1', share: 6, products: products(4, 6) });
     await queue.follow(orders({ drops: ['1-1', '2-1'] }));
     expect(queue.state.held).toBe(3);
@@ -123,8 +123,8 @@ describe('orders', () => {
 
   it('do not grant the same product twice under two generations of its chunk', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 2);
-    await give(queue, '1-2', 1, 2);
+    await give(queue, '1-1', [1, 2]);
+    await give(queue, '1-2', [1, 2]);
     expect(queue.state.pendingCount).toBe(2);
   });
 
@@ -169,7 +169,7 @@ describe('orders', () => {
 describe('results', () => {
   it('postpone a transient failure and keep the second result', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 2, { sealed: true });
+    await give(queue, '1-1', [1, 2], { sealed: true });
     queue.recordResult(queue.state.items.get(1)!, failed(1));
     expect(queue.progress(null)).toMatchObject({ assigned: 2, pending: 2, failed: 0 });
     queue.recordResult(queue.state.items.get(2)!, stored(2));
@@ -183,14 +183,14 @@ describe('results', () => {
 
   it('do not postpone a permanent failure', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 1);
+    await give(queue, '1-1', [1, 1]);
     queue.recordResult(queue.state.items.get(1)!, failed(1, 'redirect'));
     expect(queue.progress(null)).toMatchObject({ pending: 0, failed: 1 });
   });
 
   it('of postponed products count when there is no time for a second attempt; other products get none', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 3);
+    await give(queue, '1-1', [1, 3]);
     queue.recordResult(queue.state.items.get(1)!, failed(1));
     queue.stopCrawling();
     expect(queue.progress(null)).toMatchObject({ failed: 1, pending: 2 });
@@ -199,7 +199,7 @@ describe('results', () => {
 
   it('count the second result of a product once', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 1);
+    await give(queue, '1-1', [1, 1]);
     const item = queue.state.items.get(1)!;
     queue.recordResult(item, stored(1));
     queue.recordResult(item, stored(1));
@@ -210,7 +210,7 @@ describe('results', () => {
 describe('a restarted process', () => {
   it('has the same state, and recrawls only the product in progress', async () => {
     const { queue, journal } = createQueue();
-    await give(queue, '1-1', 1, 4);
+    await give(queue, '1-1', [1, 4]);
     await queue.offer({ chunk: '2-1', share: 100, products: products(5, 6) });
     queue.recordStart(1, START_MS);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
@@ -227,7 +227,7 @@ describe('a restarted process', () => {
 
   it('skips part numbers that may have been used when records were lost', async () => {
     const { queue, journal } = createQueue();
-    await give(queue, '1-1', 1, 2);
+    await give(queue, '1-1', [1, 2]);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
     expect((await queue.cut(10))?.seq).toBe(0);
     journal.append([{ t: 'damaged' }]);

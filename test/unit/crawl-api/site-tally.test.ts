@@ -4,7 +4,7 @@ import { createQueue, give } from './fakes.ts';
 
 it('counts requests, unanswered ones and served pages, including held and canary pages, and reports Retry-After while it lasts', async () => {
   const world = createQueue();
-  await give(world.queue, '1-1', 1, 6, { sealed: true });
+  await give(world.queue, '1-1', [1, 6], { sealed: true });
   const scene = await createScene(world, (path, tries) => {
     if (path.endsWith('p1')) return fine();
     if (path.endsWith('p2')) return notFound;

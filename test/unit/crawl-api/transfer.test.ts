@@ -12,7 +12,7 @@ import { START_MS, createQueue, give, orders, products, stored } from './fakes.t
 
 /** Three granted chunks of two products. */
 async function holdThree(world = createQueue()) {
-  for (const i of [1, 2, 3]) await give(world.queue, `${i}-1`, 2 * i - 1, 2 * i);
+  for (const i of [1, 2, 3]) await give(world.queue, `${i}-1`, [2 * i - 1, 2 * i]);
   return world;
 }
 
@@ -49,8 +49,8 @@ describe('an order to return chunks', () => {
 
   it('keeps a chunk whose products are held under an older generation', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 2);
-    await give(queue, '1-2', 1, 2);
+    await give(queue, '1-1', [1, 2]);
+    await give(queue, '1-2', [1, 2]);
     await queue.follow(orders({ transfer: ['1-2'] }));
     expect(queue.transferredChunks()).toEqual([]);
   });

@@ -38,7 +38,7 @@ function results(store: MemoryObjectStore): ItemResult[] {
     .map((line) => JSON.parse(line) as ItemResult);
 }
 
-function finish(queue: Queue, uploader: Uploader | null, first: number, last: number, text = 'x'): void {
+function finish(queue: Queue, uploader: Uploader | null, [first, last]: [number, number], text = 'x'): void {
   for (let n = first; n <= last; n++) {
     queue.recordResult(queue.state.items.get(n)!, stored(n, text));
     uploader?.noteResult();
@@ -49,12 +49,12 @@ describe('the uploader', () => {
   it('writes a part when the oldest result has waited long enough', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 3);
+    await give(queue, '1-1', [1, 3]);
     const { uploader, changes } = createUploader(queue, clock, store);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
     await clock.advance(60_000);
-    finish(queue, uploader, 1, 2);
+    finish(queue, uploader, [1, 2]);
     await clock.advance(9_000);
     expect(store.objects.size).toBe(0);
     await clock.advance(2_000);
@@ -71,11 +71,11 @@ describe('the uploader', () => {
   it('writes a part immediately when there are enough results, and never more into one', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 2_300);
+    await give(queue, '1-1', [1, 2_300]);
     const { uploader } = createUploader(queue, clock, store);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
-    finish(queue, uploader, 1, 2_300);
+    finish(queue, uploader, [1, 2_300]);
     await clock.advance(10);
     expect(queue.state.parts.map((p) => p.products)).toEqual([1_000, 1_000]);
     uploader.flush();
@@ -91,7 +91,7 @@ describe('the uploader', () => {
 
   it('also cuts a backlog by its length, with at least one result per part', async () => {
     const { queue } = createQueue();
-    await give(queue, '1-1', 1, 100);
+    await give(queue, '1-1', [1, 100]);
     for (const n of [1, 2, 3, 4, 5])
       queue.recordResult(queue.state.items.get(n)!, stored(n, 'x'.repeat(n === 5 ? 30_000 : 8_000)));
     const cuts = [];
@@ -108,9 +108,9 @@ describe('the uploader', () => {
   it('writes no part larger than the loader accepts, however long uploads have stalled', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 200);
+    await give(queue, '1-1', [1, 200]);
     const { uploader } = createUploader(queue, clock, store);
-    finish(queue, uploader, 1, 200, 'x'.repeat(60_000));
+    finish(queue, uploader, [1, 200], 'x'.repeat(60_000));
     uploader.flush();
     await uploader.run(new AbortController().signal);
     expect(queue.state.parts.map((part) => part.products)).toEqual([66, 66, 66, 2]);
@@ -119,11 +119,11 @@ describe('the uploader', () => {
   it('does not accumulate long rows', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 100);
+    await give(queue, '1-1', [1, 100]);
     const { uploader } = createUploader(queue, clock, store);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
-    finish(queue, uploader, 1, 80, 'x'.repeat(60_000));
+    finish(queue, uploader, [1, 80], 'x'.repeat(60_000));
     await clock.advance(10);
     expect(queue.state.parts).toHaveLength(1);
     stop.abort();
@@ -133,9 +133,9 @@ describe('the uploader', () => {
   it('forgets results that are in the bucket', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 5);
+    await give(queue, '1-1', [1, 5]);
     const { uploader } = createUploader(queue, clock, store);
-    finish(queue, uploader, 1, 3);
+    finish(queue, uploader, [1, 3]);
     uploader.flush();
     await uploader.run(new AbortController().signal);
     expect(queue.state.lines.uncutChars).toBe(0);
@@ -149,9 +149,9 @@ describe('the uploader', () => {
     store.onCall = () => {
       throw new Error('SlowDown');
     };
-    await give(queue, '1-1', 1, 1);
+    await give(queue, '1-1', [1, 1]);
     const { uploader, changes } = createUploader(queue, clock, store);
-    finish(queue, uploader, 1, 1);
+    finish(queue, uploader, [1, 1]);
     uploader.flush();
     const running = uploader.run(new AbortController().signal);
     await clock.advance(120_000);
@@ -170,9 +170,9 @@ describe('the uploader', () => {
   ])('killed %s, a restarted process writes the same object and no product twice', async (_when, uploaded) => {
     const { queue, clock, journal } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 5);
+    await give(queue, '1-1', [1, 5]);
     const { uploader } = createUploader(queue, clock, store);
-    finish(queue, uploader, 1, 3);
+    finish(queue, uploader, [1, 3]);
     uploader.flush();
     if (uploaded) {
       await uploader.run(new AbortController().signal);
@@ -183,7 +183,7 @@ describe('the uploader', () => {
     }
 
     const again = createQueue({ journal, clock }).queue;
-    finish(again, null, 4, 5);
+    finish(again, null, [4, 5]);
     const { uploader: second } = createUploader(again, clock, store);
     second.flush();
     await second.run(new AbortController().signal);
@@ -233,9 +233,9 @@ describe('closing the epoch', () => {
   it('uploads a signed manifest of all parts, then reports it', async () => {
     const { queue, clock } = createQueue();
     const store = new MemoryObjectStore();
-    await give(queue, '1-1', 1, 2, { sealed: true });
+    await give(queue, '1-1', [1, 2], { sealed: true });
     const { uploader } = createUploader(queue, clock, store);
-    finish(queue, uploader, 1, 2);
+    finish(queue, uploader, [1, 2]);
     uploader.flush();
     await uploader.run(new AbortController().signal);
     const { closing, sent } = parts(queue, clock, store, () => ({ status: 200, body: '{"ok":true}' }));

@@ -21,7 +21,7 @@ import { createQueue, give, robots } from './fakes.ts';
 
 async function world(last = 1, sealed = true) {
   const w = createQueue();
-  await give(w.queue, '1-1', 1, last, { sealed });
+  await give(w.queue, '1-1', [1, last], { sealed });
   return w;
 }
 

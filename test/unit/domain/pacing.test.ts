@@ -4,13 +4,13 @@ import { arrivalAllowanceMs, nextStartMs, paceMarginMs, plannedSpacingMs } from 
 
 describe('nextStartMs', () => {
   it.each([
-    ['adds the margin to a fast reply', 1_000, 1_002, 2, 200, 1_205],
-    ['counts from the first byte when that is later than the margin', 1_000, 1_012, 2, 200, 1_213],
-    ['assumes that a page of usual speed arrived within the allowance', 1_000, 4_000, 2_950, 200, 1_301],
-    ['counts the extra time over the fastest page as lateness', 1_000, 4_000, 2_600, 200, 1_606],
-    ['counts from the end without other answers', 1_000, 4_000, 0, 200, 4_201],
-    ['keeps one percent on long intervals', 0, 10, 8, 20_000, 20_200],
-  ])('%s', (_name, startedMs, answeredMs, fastestMs, interval, next) => {
+    ['adds the margin to a fast reply', [1_000, 1_002, 2], 200, 1_205],
+    ['counts from the first byte when that is later than the margin', [1_000, 1_012, 2], 200, 1_213],
+    ['assumes that a page of usual speed arrived within the allowance', [1_000, 4_000, 2_950], 200, 1_301],
+    ['counts the extra time over the fastest page as lateness', [1_000, 4_000, 2_600], 200, 1_606],
+    ['counts from the end without other answers', [1_000, 4_000, 0], 200, 4_201],
+    ['keeps one percent on long intervals', [0, 10, 8], 20_000, 20_200],
+  ] as const)('%s', (_name, [startedMs, answeredMs, fastestMs], interval, next) => {
     expect(nextStartMs({ startedMs, answeredMs, fastestMs }, interval)).toBe(next);
   });
 

@@ -87,11 +87,11 @@ describe('planRun', () => {
 
 describe('planRun over a limit', () => {
   it.each([
-    ['run.max_instances', { maxInstances: 10 }, 'infeasible', 'run.max_instances: 22', 'run.max_instances is 10'],
-    ['site.max_rate', { maxRatePerSecond: 1 }, 'infeasible', 'site.max_rate: 2.2/s', 'site.max_rate is 1/s'],
-    ['the quota', { vcpuQuota: 5 }, 'over-quota', 'aws.vcpu_quota: 44', 'L-1216C47A in ap-northeast-1 is 5'],
-    ['run.max_cost', { maxCost: 0.5 }, 'over-budget', 'run.max_cost: 1.', 'run.max_cost is $0.50'],
-  ] as const)('names %s, and what would help', (_, change, verdict, remedy, fault) => {
+    ['run.max_instances', { maxInstances: 10 }, 'infeasible', ['run.max_instances: 22', 'run.max_instances is 10']],
+    ['site.max_rate', { maxRatePerSecond: 1 }, 'infeasible', ['site.max_rate: 2.2/s', 'site.max_rate is 1/s']],
+    ['the quota', { vcpuQuota: 5 }, 'over-quota', ['aws.vcpu_quota: 44', 'L-1216C47A in ap-northeast-1 is 5']],
+    ['run.max_cost', { maxCost: 0.5 }, 'over-budget', ['run.max_cost: 1.', 'run.max_cost is $0.50']],
+  ] as const)('names %s, and what would help', (_, change, verdict, [remedy, fault]) => {
     const p = plan(change);
     expect(p.verdict).toBe(verdict);
     expect(p.faults).toHaveLength(1);

@@ -53,12 +53,12 @@ describe('the ban rules on ordinary pages', () => {
   };
 
   it.each([
-    ['with a price, which is required', '¥1,200', 200, 'required', ['right']],
-    ['with a price, where no field is required', '¥1,200', 200, 'optional', ['right']],
-    ['without the required price', undefined, 200, 'required', ['odd']],
-    ['without any value', undefined, 200, 'optional', ['odd']],
-    ['with status 404', undefined, 404, 'required', ['gone']],
-  ] as const)('match none of the pages %s', (_what, price, status, which, kinds) => {
+    ['with a price, which is required', '¥1,200', { status: 200, which: 'required' }, ['right']],
+    ['with a price, where no field is required', '¥1,200', { status: 200, which: 'optional' }, ['right']],
+    ['without the required price', undefined, { status: 200, which: 'required' }, ['odd']],
+    ['without any value', undefined, { status: 200, which: 'optional' }, ['odd']],
+    ['with status 404', undefined, { status: 404, which: 'required' }, ['gone']],
+  ] as const)('match none of the pages %s', (_what, price, { status, which }, kinds) => {
     const wrong = ordinaryPages(price === undefined ? {} : { price }).flatMap(({ style, headChars, html }) => {
       const { kind, rule } = judged(html, status, which);
       return (kinds as readonly string[]).includes(kind) ? [] : [`${style}, head of ${headChars}: ${kind} by ${rule}`];
