@@ -91,15 +91,15 @@ function choicesOf(value: JsonSchema): unknown[] {
 const code = (text: string): string => `\`${text}\``;
 
 function errorsPage(): string {
-  const rows = Object.entries(ERROR_KINDS).map(([name, kind]) => `| \`${name}\` | ${kind.exit} | ${kind.action} | ${kind.doc} |`);
+  const rows = Object.entries(ERROR_KINDS).map(([name, kind]) => `| \`${name}\` | ${kind.exit} | ${kind.doc} |`);
   return [
     '# Errors',
     '',
     'Made from `shared/domain/errors.ts` by `npm run docs`; do not edit it by hand. Every error that reaches you has one of',
     'these codes (`error.code` with `--json`), says what happened and where, and names what to do.',
     '',
-    '| Code | Exit | What the program does | When |',
-    '|---|---|---|---|',
+    '| Code | Exit | When |',
+    '|---|---|---|',
     ...rows,
     '',
   ].join('\n');

@@ -2,11 +2,7 @@
 import type { ExitCode } from './exit-codes.ts';
 import { EXIT } from './exit-codes.ts';
 
-/** What code that catches the error must do. */
-export type ErrorAction = 'retry' | 'retry-later' | 'skip-item' | 'fail-run' | 'abort';
-
 interface ErrorKind {
-  action: ErrorAction;
   exit: ExitCode;
   /** One line for docs/errors.md. */
   doc: string;
@@ -14,151 +10,125 @@ interface ErrorKind {
 
 /** Every error code. docs/errors.md lists exactly these; a test ensures it. */
 export const ERROR_KINDS = {
-  usage: { action: 'abort', exit: EXIT.usage, doc: 'The command line is wrong: an unknown command, flag or value.' },
+  usage: { exit: EXIT.usage, doc: 'The command line is wrong: an unknown command, flag or value.' },
   'config-invalid': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'fleet.yaml, a FLEET_ variable or the mapping has faults; all are listed with their lines.',
   },
   'config-missing': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'The configuration file does not exist or cannot be read.',
   },
   'folder-unwritable': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'A folder or file that the command writes to cannot be created or written.',
   },
   'database-unreachable': {
-    action: 'retry',
     exit: EXIT.config,
     doc: 'The database refuses the connection, the user or the password.',
   },
-  'database-rights': { action: 'abort', exit: EXIT.config, doc: 'The database user lacks a privilege a run needs.' },
+  'database-rights': { exit: EXIT.config, doc: 'The database user lacks a privilege a run needs.' },
   'database-busy': {
-    action: 'retry',
     exit: EXIT.internal,
     doc: 'The database was locked, deadlocked or slow for longer than the retries last.',
   },
-  'database-failed': { action: 'retry', exit: EXIT.internal, doc: 'A database statement failed.' },
-  'products-query': { action: 'abort', exit: EXIT.config, doc: 'products.query fails or yields no column named id.' },
+  'database-failed': { exit: EXIT.internal, doc: 'A database statement failed.' },
+  'products-query': { exit: EXIT.config, doc: 'products.query fails or yields no column named id.' },
   'too-few-products': {
-    action: 'abort',
     exit: EXIT.held,
     doc: 'products.query yields fewer rows than products.min_rows, or far fewer than in the last runs (products.max_drop).',
   },
   'product-id-invalid': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'A product ID is null, empty, too long or not valid text.',
   },
   'database-schema': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'The database server is too old, or its crawlfleet tables are of a newer version than this program.',
   },
-  'results-schema': { action: 'abort', exit: EXIT.config, doc: 'results.table exists but does not fit the mapping.' },
+  'results-schema': { exit: EXIT.config, doc: 'results.table exists but does not fit the mapping.' },
   'not-available': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'The configuration requires something that this version does not support yet.',
   },
   'lock-held': {
-    action: 'retry-later',
     exit: EXIT.locked,
     doc: 'Another main server is running a crawl on this database.',
   },
   'run-unknown': {
-    action: 'abort',
     exit: EXIT.usage,
     doc: 'The database has no run with that name, or no run at all.',
   },
-  'run-ended': { action: 'abort', exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
+  'run-ended': { exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
   'run-not-held': {
-    action: 'abort',
     exit: EXIT.usage,
     doc: 'The results of the run are not held, so there is nothing to release.',
   },
   'run-overtaken': {
-    action: 'abort',
     exit: EXIT.held,
     doc: 'A run that began later has already published; its rows are newer than the held ones.',
   },
   'run-unfinished': {
-    action: 'retry-later',
     exit: EXIT.locked,
     doc: 'An earlier run has lost its main server, but its deadline is still ahead and its instances are still working.',
   },
   infeasible: {
-    action: 'abort',
     exit: EXIT.infeasible,
     doc: 'The products cannot be crawled by the deadline within the given limits.',
   },
   'site-down': {
-    action: 'retry-later',
     exit: EXIT.siteDown,
     doc: 'robots.txt of the site could not be read for as long as run.site_wait allows.',
   },
-  budget: { action: 'fail-run', exit: EXIT.budget, doc: 'The run would cost more than run.max_cost.' },
+  budget: { exit: EXIT.budget, doc: 'The run would cost more than run.max_cost.' },
   capacity: {
-    action: 'retry-later',
     exit: EXIT.capacity,
     doc: 'EC2 has no instances of the allowed types, or the quota is too small.',
   },
   'aws-denied': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'AWS refuses the call: credentials or a permission are missing.',
   },
-  'aws-throttled': { action: 'retry', exit: EXIT.capacity, doc: 'AWS throttles the calls.' },
-  'aws-capability-missing': { action: 'abort', exit: EXIT.config, doc: 'The AWS endpoint does not support this call.' },
+  'aws-throttled': { exit: EXIT.capacity, doc: 'AWS throttles the calls.' },
+  'aws-capability-missing': { exit: EXIT.config, doc: 'The AWS endpoint does not support this call.' },
   'aws-not-found': {
-    action: 'retry',
     exit: EXIT.internal,
     doc: 'AWS does not know the resource; just after a launch it may only not be visible yet.',
   },
-  'aws-invalid': { action: 'abort', exit: EXIT.config, doc: 'AWS refuses a parameter of the call.' },
-  'aws-failed': { action: 'retry', exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
+  'aws-invalid': { exit: EXIT.config, doc: 'AWS refuses a parameter of the call.' },
+  'aws-failed': { exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
   'aws-unanswered': {
-    action: 'retry-later',
     exit: EXIT.capacity,
     doc: 'What a run needs could not be checked before it: AWS was slow, throttled the calls or failed.',
   },
-  'endpoint-unreachable': { action: 'retry', exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
+  'endpoint-unreachable': { exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
   'endpoint-refused': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'A dry run was pointed at another machine.',
   },
   'object-missing': {
-    action: 'fail-run',
     exit: EXIT.internal,
     doc: 'An object that the ledger names is not in the bucket.',
   },
   'object-corrupt': {
-    action: 'fail-run',
     exit: EXIT.internal,
     doc: 'An object in the bucket does not have the hash it was written with.',
   },
   'port-taken': {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'Another program uses a port that the configuration names.',
   },
-  'sandbox-failed': { action: 'abort', exit: EXIT.internal, doc: 'The sandbox did not start or has ended.' },
+  'sandbox-failed': { exit: EXIT.internal, doc: 'The sandbox did not start or has ended.' },
   platform: {
-    action: 'abort',
     exit: EXIT.config,
     doc: 'This machine lacks something that is needed, such as a newer Node or 127.x addresses.',
   },
   'runtime-unavailable': {
-    action: 'retry',
     exit: EXIT.config,
     doc: 'The Node for the instances is not available from npm, or is not the expected one.',
   },
-  interrupted: { action: 'abort', exit: EXIT.interrupted, doc: 'The run was interrupted; it can be resumed.' },
-  internal: { action: 'abort', exit: EXIT.internal, doc: 'A fault in crawlfleet itself.' },
+  interrupted: { exit: EXIT.interrupted, doc: 'The run was interrupted; it can be resumed.' },
+  internal: { exit: EXIT.internal, doc: 'A fault in crawlfleet itself.' },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERROR_KINDS;
@@ -176,10 +146,6 @@ export class AppError extends Error {
     this.name = 'AppError';
     this.code = code;
     this.hint = options.hint;
-  }
-
-  get action(): ErrorAction {
-    return ERROR_KINDS[this.code].action;
   }
 
   get exitCode(): ExitCode {

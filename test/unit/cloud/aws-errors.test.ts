@@ -117,7 +117,7 @@ describe('toAppError', () => {
       'DescribeImages',
       'http://127.0.0.1:1',
     );
-    expect(error).toMatchObject({ code: 'aws-denied', action: 'abort' });
+    expect(error).toMatchObject({ code: 'aws-denied' });
     expect(error.message).toBe(
       'DescribeImages at http://127.0.0.1:1 failed: UnauthorizedOperation: You are not authorized',
     );
