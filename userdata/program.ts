@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { withBrowser, withoutBrowser } from './bundled-browser.ts';
-import { slimDependencies } from './slim-dependencies.ts';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Plugin } from 'esbuild';
 
 export interface Program {
   bytes: Uint8Array;
@@ -47,4 +48,104 @@ export async function buildProgram({ browser = false }: ProgramOptions = {}): Pr
   });
   const bytes = result.outputFiles[0]!.contents;
   return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+/** The path where Playwright expects parts that the crawl API never uses, such as its trace viewer. */
+const NOWHERE = '/playwright-core';
+
+/** The bundle without a browser: its entry points throw an error. */
+function withoutBrowser(): Plugin {
+  return {
+    name: 'without-browser',
+    setup(build) {
+      build.onLoad({ filter: /[/\\]crawl-api[/\\]fetch[/\\]browser[/\\][\w-]+\.[jt]s$/ }, () => ({
+        // CommonJS, so that any name may be imported.
+        contents: `throw new Error('this bundle was built without a browser');`,
+        loader: 'js',
+      }));
+      build.onResolve({ filter: /^playwright(-core)?$/ }, ({ path }) => ({ path, external: true }));
+    },
+  };
+}
+
+/** @param root folder that has the dependencies */
+export function withBrowser(root: string): Plugin {
+  const require = createRequire(path.join(root, 'package.json'));
+  // Resolved from playwright, wherever the package manager has installed playwright-core.
+  const manifest = createRequire(require.resolve('playwright/package.json')).resolve('playwright-core/package.json');
+  const folder = path.dirname(manifest);
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
+  const browsers = readFileSync(path.join(folder, 'browsers.json'), 'utf8');
+  const replacements: [what: RegExp, by: string][] = [
+    [/\bpackageRoot = import_path\d*\.default\.join\(__dirname, "\.\."\)/, `packageRoot = ${JSON.stringify(NOWHERE)}`],
+    [/\brequire\(import_path\d*\.default\.join\(packageRoot, "package\.json"\)\)/, JSON.stringify({ version })],
+    [/\brequire\(import_path\d*\.default\.join\(packageRoot, "browsers\.json"\)\)/, `(${browsers})`],
+  ];
+  return {
+    name: 'with-browser',
+    setup(build) {
+      build.onResolve({ filter: /^playwright$/ }, () => ({ path: path.join(folder, 'index.js') }));
+      build.onLoad({ filter: /[/\\]playwright-core[/\\]lib[/\\]coreBundle\.js$/ }, ({ path: file }) => {
+        let contents = readFileSync(file, 'utf8');
+        for (const [what, by] of replacements) {
+          if (!what.test(contents))
+            throw new Error(`playwright-core ${version} has changed: ${what} is not in coreBundle.js`);
+          contents = contents.replace(what, () => by);
+        }
+        return { contents: contents.replaceAll('__dirname', JSON.stringify(NOWHERE)), loader: 'js' };
+      });
+    },
+  };
+}
+
+/** Replacement modules for the bundle, by the pattern of the import path. */
+const REPLACED: { filter: RegExp; contents: string }[] = [
+  {
+    // undici without fetch, WebSocket, cache, mocks and proxies: the crawl API uses Agent, requests and the connector.
+    filter: /^undici$/,
+    contents: `
+      const Dispatcher = require('undici/lib/dispatcher/dispatcher.js');
+      Dispatcher.prototype.request = require('undici/lib/api/api-request.js');
+      exports.Agent = require('undici/lib/dispatcher/agent.js');
+      exports.buildConnector = require('undici/lib/core/connect.js');`,
+  },
+  {
+    // The tables of body-parser's text parsers: bodies are read raw.
+    filter: /^iconv-lite$/,
+    contents: `
+      exports.encodingExists = () => false;
+      exports.getDecoder = (name) => { throw new Error('no decoder for ' + name); };`,
+  },
+  {
+    // Nine hundred media types; the listeners read and send four.
+    filter: /^mime-db$/,
+    contents: `module.exports = {
+      'application/json': { charset: 'UTF-8', extensions: ['json'] },
+      'application/octet-stream': { extensions: ['bin'] },
+      'text/html': { extensions: ['html'] },
+      'text/plain': { extensions: ['txt'] },
+    };`,
+  },
+  {
+    // zod's messages in forty languages.
+    filter: /[/]locales[/]index\.js$/,
+    contents: `exports.en = require('zod/v4/locales/en.js').default;`,
+  },
+];
+
+/** @param root folder that has the dependencies */
+function slimDependencies(root: string): Plugin {
+  return {
+    name: 'slim-dependencies',
+    setup(build) {
+      REPLACED.forEach(({ filter, contents }, index) => {
+        build.onResolve({ filter }, () => ({ path: String(index), namespace: 'slim' }));
+        build.onLoad({ filter: new RegExp(`^${index}$`), namespace: 'slim' }, () => ({
+          contents,
+          resolveDir: root,
+          loader: 'js',
+        }));
+      });
+    },
+  };
 }

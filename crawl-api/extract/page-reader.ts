@@ -3,15 +3,15 @@
  * entities decoded, without the content of script and style; a matched script or style itself yields its source.
  */
 import type { Element } from 'domhandler';
-import { ElementCounter } from './element-counter.ts';
 import { parseJsonBlock } from './json-ld.ts';
 import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
 import { RecordAttributes } from './markup/record-attributes.ts';
-import { MAX_NESTED_RECORDS, MAX_ROWS, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
+import { MAX_NESTED_RECORDS, MAX_ROWS, PageLimitError, TOO_MANY_ROWS, MAX_DEPTH } from './page-limits.ts';
 import type { PageBudget } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan } from './page-plan.ts';
 import { SelectorMatcher } from './selector-matcher.ts';
 import { MAX_JSON_CHARS } from './values.ts';
+import type { ElementView } from './element-test.ts';
 
 /** Text collected for one matched element until it closes. */
 interface Capture {
@@ -203,4 +203,58 @@ function createFilling(targetCount: number): Filling {
     node: null,
     json: undefined,
   };
+}
+
+interface Level {
+  childCount: number;
+  types: Map<string, number> | null;
+}
+
+export class ElementCounter {
+  readonly #countsTypes: boolean;
+  readonly #levels: Level[] = [{ childCount: 0, types: null }];
+  /** One object for all elements: a page has thousands. */
+  readonly #view: ElementView = {
+    name: '',
+    attributes: new RecordAttributes(),
+    position: 0,
+    positionOfType: 0,
+    isRoot: false,
+    isScope: false,
+  };
+  #depth = 0;
+
+  /** `countsTypes`: whether to count positions among elements of the same name. */
+  constructor(countsTypes: boolean) {
+    this.#countsTypes = countsTypes;
+  }
+
+  /** Number of open elements. */
+  get depth(): number {
+    return this.#depth;
+  }
+
+  /** Enters the element; the view is valid until the next call. Throws PageLimitError when the page nests too deep. */
+  open(name: string, attributes: Attributes): ElementView {
+    if (this.#depth >= MAX_DEPTH) throw new PageLimitError(`the page nests deeper than ${MAX_DEPTH} elements`);
+    const parent = this.#levels[this.#depth]!;
+    const level = (this.#levels[++this.#depth] ??= { childCount: 0, types: null });
+    level.childCount = 0;
+    level.types?.clear();
+    const view = this.#view;
+    view.name = name;
+    view.attributes = attributes;
+    view.position = ++parent.childCount;
+    view.isRoot = this.#depth === 1;
+    if (this.#countsTypes) {
+      parent.types ??= new Map();
+      view.positionOfType = (parent.types.get(name) ?? 0) + 1;
+      parent.types.set(name, view.positionOfType);
+    }
+    return view;
+  }
+
+  close(): void {
+    if (this.#depth > 0) this.#depth--;
+  }
 }

@@ -5,13 +5,12 @@
  * trim: runs of white space (line ends, no-break and ideographic spaces too) become one space; leading and trailing
  * ones are removed.
  * number, price, currency: see numbers/. An ambiguous number stays unread; text steps use its text.
- * boolean, date, url: see boolean.ts, date-format.ts and below.
+ * boolean and url: below; date: see date-format.ts.
  * integer: the number, if it is a whole one that fits 53 bits; of two readings the only whole one.
  */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { ChainValue, Processor } from '../../shared/domain/mapping.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
-import { toBoolean } from './boolean.ts';
 import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
 import { MAX_VALUES } from './values.ts';
@@ -140,4 +139,46 @@ export function toUrl(link: string, base: string): string | null {
   const url = URL.canParse(text, base) ? new URL(text, base) : null;
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;
   return url.href.length > MAX_URL_CHARS ? null : url.href;
+}
+
+/**
+ * Yes or no, from the words that shops use. Ignores case and surrounding white space; of a schema.org URL such as
+ * `https://schema.org/InStock` the last part counts. Anything else (also `PreOrder`: neither) is no value.
+ */
+const YES = [
+  'true',
+  'yes',
+  'y',
+  'on',
+  '1',
+  'in stock',
+  'available',
+  'instock',
+  'instoreonly',
+  'onlineonly',
+  'limitedavailability',
+];
+const NO = [
+  'false',
+  'no',
+  'n',
+  'off',
+  '0',
+  'out of stock',
+  'sold out',
+  'unavailable',
+  'not available',
+  'outofstock',
+  'soldout',
+  'discontinued',
+];
+
+const MEANING = new Map([...YES.map((word) => [word, true] as const), ...NO.map((word) => [word, false] as const)]);
+const MAX_CHARS = 200;
+
+/** True or false; null when the value is neither. */
+function toBoolean(value: string | number | boolean): boolean | null {
+  if (typeof value === 'boolean') return value;
+  const text = String(value).slice(0, MAX_CHARS).replace(/\s+/g, ' ').trim().toLowerCase();
+  return MEANING.get(text.replace(/^https?:\/\/schema\.org\//, '')) ?? null;
 }

@@ -12,8 +12,8 @@ import { ENOUGH_CHARS } from './page-shape.ts';
 import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
 import type { Judgement, SeenPage, SeenReply } from './judgement.ts';
 import { accused, unremarkable } from './judgement.ts';
-import { classifyRedirect } from './redirect-target.ts';
 import type { SiteRules } from './site-rules.ts';
+import { isSameSite } from '../../shared/domain/same-site.ts';
 
 /**
  * Statuses with which sites refuse visitors; 430 and 999 by custom. 503 only without a Retry-After; 429 has its own
@@ -151,4 +151,58 @@ function isScriptShell(body: string, shape: PageShape): boolean {
   if (shape.hasMetaRefresh) return true;
   if (NAVIGATES.test(shape.scripts)) return !shape.hasExternalScript || shape.otherElements === 0;
   return shape.textChars === 0 && shape.otherElements === 0 && shape.scripts !== '' && !shape.hasExternalScript;
+}
+
+/** Last step of a path (without its extension) or any whole step of it. */
+const LOG_IN_STEPS = new Set(['login', 'log-in', 'signin', 'sign-in', 'sign_in', 'logon', 'sso', 'auth']);
+const CHECK_STEPS = new Set([
+  'verify',
+  'verification',
+  'captcha',
+  'validatecaptcha',
+  'challenge',
+  'checkpoint',
+  'blocked',
+  'block',
+  'banned',
+  'denied',
+  'access-denied',
+  'accessdenied',
+  'forbidden',
+  'robot',
+  'robotcheck',
+  'bot-check',
+  'botcheck',
+  'are-you-human',
+  'human',
+  'sorry',
+  'unusual-traffic',
+  'punish',
+]);
+const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/home', '/top']);
+
+/**
+ * hop        another URL of the same site, perhaps the product's own
+ * elsewhere  another site
+ * home       the front page
+ * log-in     a log-in page
+ * check      a bot check, or a page that denies access
+ */
+type RedirectTarget = 'hop' | 'elsewhere' | 'home' | 'log-in' | 'check';
+
+function classifyRedirect(from: string, to: string): RedirectTarget {
+  if (!isSameSite(from, to)) return 'elsewhere';
+  const path = pathOf(to);
+  const steps = path.split('/').map((step) => step.replace(/\.[a-z]{2,5}$/, ''));
+  const known = new Set(pathOf(from).split('/'));
+  // A path step that the product's own URL has, too, is no evidence.
+  const fresh = steps.filter((step) => !known.has(step));
+  if (fresh.some((step) => CHECK_STEPS.has(step))) return 'check';
+  if (fresh.some((step) => LOG_IN_STEPS.has(step))) return 'log-in';
+  if (HOME_PATHS.has(path) && !HOME_PATHS.has(pathOf(from))) return 'home';
+  return 'hop';
+}
+
+function pathOf(url: string): string {
+  return (URL.parse(url)?.pathname ?? '/').toLowerCase();
 }

@@ -8,14 +8,19 @@ import { PageExtractor } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/trace.ts';
 import { expectBy } from '../fetch/browser/expected-elements.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
-import { openSource } from './open-source.ts';
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { listen, stopListening } from '../server/listen.ts';
+import { tmpdir } from 'node:os';
+import type { AddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
+import type { Expected } from '../fetch/browser/expected-elements.ts';
+import { PageFetcher } from '../fetch/page-fetcher.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
@@ -156,4 +161,60 @@ export async function serveFile(file: string): Promise<FileServer> {
   );
   const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}${route}`, close: () => stopListening(server) };
+}
+
+/** Any address of this machine: no fleet shares it. */
+const ANY_ADDRESS = '0.0.0.0';
+
+export interface SourceOptions {
+  url: string;
+  site: PageTrial['site'];
+  openExtractor: (kind: PageKind, url: string) => PageExtractor;
+  /** What the browser waits for on the page of this URL. */
+  expect: (url: string) => Expected;
+}
+
+/** A private ip:port in `url` itself is allowed, as in a crawl. Rejects when no browser is installed. */
+export async function openSource(options: SourceOptions): Promise<PageSource> {
+  const { url, site, openExtractor } = options;
+  const guard = createAddressGuard({ productUrl: url, allowPrivate: site.allowPrivate, forbidden: [] });
+  if (site.render === 'browser') return openBrowser(options, guard);
+  const dispatcher = createTargetDispatcher({
+    localAddress: ANY_ADDRESS,
+    guard,
+    connectTimeoutMs: site.timeoutMs,
+  });
+  return new PageFetcher(dispatcher, site, systemClock, openExtractor);
+}
+
+async function openBrowser({ site, openExtractor, expect }: SourceOptions, guard: AddressGuard): Promise<PageSource> {
+  const [{ createBrowserSource, playwrightPath }, { findChromium }] = await Promise.all([
+    import('../fetch/browser/create-browser-source.ts'),
+    import('../../shared/adapters/find-chromium.ts'),
+  ]);
+  const profileDirectory = await mkdtemp(path.join(tmpdir(), 'crawlfleet-extract-'));
+  const removeProfiles = (): Promise<void> => rm(profileDirectory, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    const browser = await createBrowserSource({
+      executablePath: findChromium({ named: site.chromiumPath ?? undefined, playwrightPath }),
+      localAddress: ANY_ADDRESS,
+      guard,
+      settings: site,
+      openExtractor,
+      expect,
+      clock: systemClock,
+      profileDirectory,
+      onProblem: (problem) => void process.stderr.write(`${problem}\n`),
+    });
+    return {
+      fetch: (url, hooks, signal) => browser.fetch(url, hooks, signal),
+      close: async () => {
+        await browser.close();
+        await removeProfiles();
+      },
+    };
+  } catch (error) {
+    await removeProfiles();
+    throw error;
+  }
 }

@@ -2,12 +2,12 @@
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import { takeCapacity } from './capacity.ts';
 import type { Catalogue, Subnet } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
-import type { LaunchSpec } from './instance.ts';
+import type { LaunchSpec, Instance } from './instance.ts';
 import { imageState, renderReservation } from './render.ts';
 import { readTagSpecifications } from './tag-specifications.ts';
+import type { CapacityPool } from '../conditions.ts';
 
 const MAX_USER_DATA_BYTES = 16_384;
 const MAX_TOKEN_CHARS = 64;
@@ -195,3 +195,56 @@ function readShutdownBehavior(value: string | undefined): 'stop' | 'terminate' {
 function invalid(message: string): never {
   throw new AwsError('InvalidParameterValue', message);
 }
+
+/** vCPUs of burstable types that are not in the catalogue. */
+const USUAL_VCPUS = 2;
+
+/**
+ * At most `max`, at least `min`; takes them from the pool. If `min` is not available, throws
+ * InsufficientInstanceCapacity or VcpuLimitExceeded and takes nothing.
+ */
+function takeCapacity(spec: LaunchSpec, { min, max }: { min: number; max: number }, context: Ec2Context): number {
+  const pool = poolOf(spec, context);
+  const inPool = Math.min(max, pool?.left ?? Infinity);
+  if (inPool < min) {
+    throw new AwsError(
+      'InsufficientInstanceCapacity',
+      `We currently do not have sufficient ${spec.instanceType} capacity in the Availability Zone you requested (${spec.zone}). Our system will be working on provisioning additional capacity.`,
+      500,
+    );
+  }
+  const allowed = Math.min(inPool, withinQuota(spec, context));
+  if (allowed < min) {
+    throw new AwsError(
+      'VcpuLimitExceeded',
+      `You have requested more vCPU capacity than your current vCPU limit of ${context.conditions.now.vcpuQuota} allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.`,
+    );
+  }
+  if (pool) pool.left -= allowed;
+  return allowed;
+}
+
+function poolOf(spec: LaunchSpec, { conditions, clock }: Ec2Context): CapacityPool | undefined {
+  const fits = (pattern: string, value: string): boolean => pattern === '*' || pattern === value;
+  const pool = conditions.now.pools.find((p) => fits(p.type, spec.instanceType) && fits(p.zone, spec.zone));
+  return pool && (pool.recoversAtMs === null || clock.now() < pool.recoversAtMs) ? pool : undefined;
+}
+
+function withinQuota(spec: LaunchSpec, context: Ec2Context): number {
+  const { vcpuQuota } = context.conditions.now;
+  if (vcpuQuota === null) return Infinity;
+  const used = context.fleet
+    .all()
+    .filter((i) => countsAgainstQuota(i, context))
+    .reduce((sum, i) => sum + vcpusOf(i.instanceType, context), 0);
+  return Math.max(0, Math.floor((vcpuQuota - used) / vcpusOf(spec.instanceType, context)));
+}
+
+/** Ended instances free their quota late, as on AWS. */
+function countsAgainstQuota(instance: Instance, { conditions, clock }: Ec2Context): boolean {
+  if (instance.state === 'pending' || instance.state === 'running') return true;
+  return instance.endedAtMs !== null && clock.now() < instance.endedAtMs + conditions.now.vcpuReleaseMs;
+}
+
+const vcpusOf = (type: string, { catalogue }: Ec2Context): number =>
+  catalogue.instanceTypes.find(({ name }) => name === type)?.vcpus ?? USUAL_VCPUS;

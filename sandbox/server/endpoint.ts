@@ -10,12 +10,17 @@ import { sendAnswer, toAwsError } from './answer.ts';
 import type { Control } from './control.ts';
 import { CONTROL_PREFIX, answerControl } from './control.ts';
 import { refusalOf } from './guard.ts';
-import type { QueryEndpoint } from './query-endpoint.ts';
-import { answerQuery, isQueryRequest } from './query-endpoint.ts';
-import type { JsonEndpoint } from './json-endpoint.ts';
-import { answerJson } from './json-endpoint.ts';
 import type { S3Endpoint } from './s3-endpoint.ts';
 import { answerS3 } from './s3-endpoint.ts';
+import { AwsError } from '../aws-error.ts';
+import type { FaultBook } from '../faults.ts';
+import type { Log } from '../log.ts';
+import type { JsonAction } from '../quotas/actions.ts';
+import { readBody } from './http-body.ts';
+import type { ConditionBoard } from '../conditions.ts';
+import type { RequestLimits } from '../ec2/request-limits.ts';
+import type { QueryAction, QueryService } from '../query-protocol.ts';
+import { Params, queryError, queryReply, serviceOf } from '../query-protocol.ts';
 
 export interface EndpointParts extends QueryEndpoint, JsonEndpoint, S3Endpoint {
   clock: Clock;
@@ -72,4 +77,111 @@ async function answerTo(request: IncomingMessage, requestId: string, parts: Endp
   if (request.headers['x-amz-target'] !== undefined) return answerJson(request, requestId, parts);
   if (isQueryRequest(request)) return answerQuery(request, requestId, parts);
   return answerS3(request, requestId, parts);
+}
+
+const MAX_JSON_BYTES = 100_000;
+
+interface JsonEndpoint {
+  /** By the value of X-Amz-Target. */
+  jsonActions: ReadonlyMap<string, JsonAction>;
+  faults: FaultBook;
+  log: Log;
+}
+
+/** Answers the call; a call to an unimplemented service gets an error that its SDK understands. */
+async function answerJson(request: IncomingMessage, requestId: string, endpoint: JsonEndpoint): Promise<Answer> {
+  const target = String(request.headers['x-amz-target']);
+  const action = target.slice(target.lastIndexOf('.') + 1);
+  try {
+    const body = await readBody(request, MAX_JSON_BYTES);
+    if (request.headers.authorization === undefined)
+      throw new AwsError('MissingAuthenticationTokenException', 'Missing Authentication Token');
+    const run = endpoint.jsonActions.get(target);
+    if (!run) throw new AwsError('UnknownOperationException', `The sandbox does not have ${target}`);
+    const faults = endpoint.faults.takeForCall(action);
+    if (faults.lost) return { ...json(503, {}), faults };
+    if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
+    const result = run(readInput(body));
+    endpoint.log.write('call', { service: 'json', action, requestId });
+    return { ...json(200, result), faults };
+  } catch (thrown) {
+    const error = toAwsError(thrown, 'InternalFailure', endpoint.log);
+    endpoint.log.write('call', { service: 'json', action, requestId, error: error.code });
+    return json(error.status, { __type: error.code, message: error.message });
+  }
+}
+
+function readInput(body: string): Record<string, unknown> {
+  try {
+    const input: unknown = JSON.parse(body === '' ? '{}' : body);
+    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as Record<string, unknown>;
+  } catch {
+    // Reported below, like everything else that is not an object.
+  }
+  throw new AwsError('SerializationException', 'The request is not a JSON object');
+}
+
+function json(status: number, body: Record<string, unknown>): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/x-amz-json-1.1' },
+    body: JSON.stringify(body),
+    faults: null,
+  };
+}
+
+/** More than any call needs: 1,000 ids, or user data of maximum size. */
+const MAX_BODY_BYTES = 1_000_000;
+
+interface QueryEndpoint {
+  actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
+  faults: FaultBook;
+  conditions: ConditionBoard;
+  /** EC2's; ELBv2 has none here. */
+  limits: RequestLimits;
+  log: Log;
+}
+
+/** True for requests of the query protocol; all others are S3's. */
+function isQueryRequest(request: IncomingMessage): boolean {
+  const [path = '/', query = ''] = (request.url ?? '/').split('?', 2);
+  if (path !== '/' && path !== '') return false;
+  const form = request.headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true;
+  return (request.method === 'POST' && form) || /(^|&)Action=/.test(query);
+}
+
+async function answerQuery(request: IncomingMessage, requestId: string, endpoint: QueryEndpoint): Promise<Answer> {
+  const query = (request.url ?? '/').split('?', 2)[1] ?? '';
+  let service: QueryService = 'ec2';
+  let action = '';
+  try {
+    const body = request.method === 'POST' ? await readBody(request, MAX_BODY_BYTES) : '';
+    const values = new Map([...new URLSearchParams(query), ...new URLSearchParams(body)]);
+    const credential = request.headers.authorization ?? values.get('X-Amz-Credential');
+    const known = serviceOf(credential, values.get('Version'));
+    service = known ?? 'ec2';
+    action = values.get('Action') ?? '';
+    if (credential === undefined) {
+      throw new AwsError('MissingAuthenticationToken', 'Request is missing Authentication Token', 403);
+    }
+    const run = known === null ? undefined : endpoint.actions[service].get(action);
+    if (!run) throw new AwsError('InvalidAction', `The action ${action} is not valid for this web service.`);
+    const faults = endpoint.faults.takeForCall(action);
+    if (faults.lost) return { ...xml(503, ''), faults };
+    if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
+    const params = new Params(values, service);
+    const scale = endpoint.conditions.now.requestLimits;
+    if (scale !== null && service === 'ec2') endpoint.limits.take(action, params, scale);
+    const result = await run(params);
+    endpoint.log.write('call', { service, action, requestId });
+    return { ...xml(200, queryReply(service, action, result, requestId)), faults };
+  } catch (thrown) {
+    const error = toAwsError(thrown, 'InternalError', endpoint.log);
+    endpoint.log.write('call', { service, action, requestId, error: error.code });
+    return xml(error.status, queryError(service, error, requestId));
+  }
+}
+
+function xml(status: number, body: string): Answer {
+  return { status, headers: { 'content-type': 'text/xml;charset=UTF-8' }, body, faults: null };
 }

@@ -15,13 +15,13 @@ const LIBRARIES: Record<string, string[]> = {
   knex: ['orchestrator/db/'],
   mysql2: ['orchestrator/db/'],
   express: ['orchestrator/server/', 'crawl-api/server/', 'sandbox/server/'],
-  // slim-dependencies.ts names its modules in the text of the bundle.
+  // program.ts names its modules in the text of the bundle.
   undici: [
     'orchestrator/cloud/',
     'crawl-api/fetch/',
     'crawl-api/control/',
     'shared/adapters/http/',
-    'userdata/slim-dependencies.ts',
+    'userdata/program.ts',
   ],
   playwright: ['crawl-api/fetch/browser/', 'orchestrator/app/run/dry-run-browser.ts'],
   'ipaddr.js': ['shared/adapters/http/'],

@@ -8,7 +8,6 @@ import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
-import { callbackListenOf, explainTakenPort } from './callback-listen.ts';
 import type { CarriedOut } from './carry-out.ts';
 import { carryOut } from './carry-out.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
@@ -26,6 +25,10 @@ import { openSession, stateDirOf } from './run-session.ts';
 import { robotsReader } from '../plan/site-robots.ts';
 import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
 import { sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+import { findPortHolder } from '../../server/port-holder.ts';
 
 export interface ResumeOptions {
   configPath: string;
@@ -215,4 +218,49 @@ function standInOptions({ id, settings }: RunRecord): Pick<SandboxOptions, 'regi
 /** A minute after the last instance has powered itself off. */
 function endOfSandbox(run: RunRecord): number {
   return Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
+}
+
+/**
+ * The callback address the run's instances were launched with: they call it now, whatever the configuration says by
+ * now, which may belong to another crawl. `configured` is used only where the run's own address cannot work: on a
+ * machine that lacks that address, and behind a proxy that forwards the calls (then `server.url` has another port, and
+ * leads to the configured address).
+ */
+export async function callbackListenOf(configured: string | null, server: RunSettings['server']): Promise<string> {
+  const own = server.callbackListen;
+  if (configured === null || configured.endsWith(':0') || configured === own) return own;
+  const url = new URL(server.callbackUrl);
+  const calledPort = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
+  const colon = own.lastIndexOf(':');
+  if (calledPort !== Number(own.slice(colon + 1))) return configured;
+  return (await isAddressHere(own.slice(0, colon).replace(/^\[|\]$/g, ''))) ? own : configured;
+}
+
+async function isAddressHere(host: string): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(0, host);
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+/**
+ * A resumed run cannot change its port: names the process that holds it and how to free it. Returns other errors
+ * unchanged.
+ */
+export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
+  if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
+  const holder = findPortHolder(Number(listen.slice(listen.lastIndexOf(':') + 1)));
+  const end = holder
+    ? `If that is an earlier main server of this run which hangs, end it with: kill -9 ${holder.pid}`
+    : 'It may be an earlier main server of this run which hangs: find it with ss -ltnp, end it with kill -9';
+  return new AppError('port-taken', error.message, {
+    hint: `The instances of run ${runId} call this very port. ${end}; then: orchestrator resume ${runId}`,
+    cause: error,
+  });
 }

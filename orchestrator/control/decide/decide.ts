@@ -8,13 +8,12 @@ import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admi
 import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
-import { lateNotes } from './late-notes.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from '../sharing/chunk-limits.ts';
-import { isDraining, isReleaseOver, powerOffAtMs } from '../model/run-deadlines.ts';
+import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill, canReplace } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isDown } from '../model/world.ts';
@@ -22,6 +21,7 @@ import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import type { World } from '../model/world.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 
 /** Everything to do now. An empty list means: wait for something to change, or for time to pass. */
 export function decide(world: World): Action[] {
@@ -198,3 +198,28 @@ function notesOfOpenEpochs(world: World): Action[] {
     return { kind: 'note', note: { key: `not closed ${slot}.${epoch}`, event: 'decision', detail }, alarm: true };
   });
 }
+
+const MARKS = [90, 75, 50] as const;
+
+export function lateNotes(world: World): Action[] {
+  const { run, nowMs, forecast } = world;
+  if (forecast === null || isDraining(world)) return [];
+  const gone = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
+  const mark = MARKS.find((m) => gone * 100 >= m);
+  if (mark === undefined) return [];
+  const key = `late ${mark}%`;
+  const { p50Ms, p95Ms } = forecast.end;
+  const latestMs = drainAtMs(run);
+  if (world.notedKeys.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
+  const end =
+    p50Ms === null || p95Ms === null
+      ? 'no instance is left that could crawl the open products'
+      : `the crawl ends ${inWords(p50Ms - latestMs)} (p50), ${inWords(p95Ms - latestMs)} (p95)`;
+  const detail = `${mark} % of the time is gone and the run may be late: ${end}; the results at that time are published without the rest`;
+  return [{ kind: 'note', note: { key, event: 'forecast', detail }, alarm: true }];
+}
+
+const inWords = (ms: number): string =>
+  ms > 0
+    ? `${formatDuration(ms)} after the last moment for it`
+    : `${formatDuration(-ms)} before the last moment for it`;

@@ -1,4 +1,4 @@
-/** Fill rates and newer runs in memory: the contracts of db/fill-rates.ts and db/newer-runs.ts without SQL. */
+/** Fill rates and newer runs in memory: the contracts of db/result-store.ts and db/newer-runs.ts without SQL. */
 import { columnsOf } from '../../../shared/domain/mapping.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { settledRows } from './memory-numbers.ts';

@@ -4,8 +4,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { withBrowser } from '../../../userdata/bundled-browser.ts';
-import { buildProgram } from '../../../userdata/program.ts';
+import { withBrowser, buildProgram } from '../../../userdata/program.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { Site, chromiumPath } from './stage.ts';
 

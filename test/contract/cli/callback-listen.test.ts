@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo, Server } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { callbackListenOf, explainTakenPort } from '../../../orchestrator/app/run/callback-listen.ts';
+import { callbackListenOf, explainTakenPort } from '../../../orchestrator/app/run/resume.ts';
 import { listen } from '../../../orchestrator/server/listen.ts';
 import { findPortHolder } from '../../../orchestrator/server/port-holder.ts';
 

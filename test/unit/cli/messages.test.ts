@@ -6,8 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { initCommand } from '../../../orchestrator/cli/commands/init.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
-import { HELP_NOTES } from '../../../orchestrator/cli/program/help-notes.ts';
-import { createProgram } from '../../../orchestrator/cli/program/program.ts';
+import { HELP_NOTES, createProgram } from '../../../orchestrator/cli/program/program.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

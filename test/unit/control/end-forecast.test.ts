@@ -1,8 +1,7 @@
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
-import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { decide, lateNotes } from '../../../orchestrator/control/decide/decide.ts';
 import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
-import { lateNotes } from '../../../orchestrator/control/decide/late-notes.ts';
 import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
 import { forecastEnd, spreadMs } from '../../../orchestrator/control/sharing/end-forecast.ts';
 import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/model/run-deadlines.ts';

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadDetector, TextReader } from '../../../crawl-api/fetch/text-reader.ts';
-import { metaCharset } from '../../../crawl-api/fetch/charset-labels.ts';
+import { metaCharset } from '../../../crawl-api/fetch/charset.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
 
 // As on an instance after the first page that needs it; charset-detector.test.ts covers that first page.

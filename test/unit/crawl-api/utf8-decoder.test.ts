@@ -1,7 +1,7 @@
 /** Any bytes, split anywhere, decode to the same text as with TextDecoder. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Utf8Decoder } from '../../../crawl-api/fetch/utf8-decoder.ts';
+import { Utf8Decoder } from '../../../crawl-api/fetch/text-reader.ts';
 
 /** Bytes at the limits of valid UTF-8, mixed with bytes of all kinds. */
 const byte = fc.oneof(

@@ -1,6 +1,6 @@
 /** A page with JSON that would fill memory or block the event loop is abandoned before the JSON is parsed. */
 import { describe, expect, it } from 'vitest';
-import { parseBounded } from '../../../crawl-api/extract/json-bounds.ts';
+import { parseBounded } from '../../../crawl-api/extract/json-ld.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import type { PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';

@@ -6,7 +6,7 @@ import { makeImage } from '../../../orchestrator/app/image/make-image.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { CloudState } from '../../../orchestrator/cloud/compute.ts';
 import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-cloud.ts';
-import { reasonToKeep } from '../../../orchestrator/control/gc/gc-rules.ts';
+import { reasonToKeep } from '../../../orchestrator/control/gc/gc.ts';
 
 const START = Date.parse('2026-11-01T02:00:00Z');
 const MINUTE = 60_000;
