@@ -117,8 +117,8 @@ function takeUp(row: StoredDueTime, view: View, settings: Settings): Write | nul
   const life = runner === null ? 'dead' : view.stateOf(runner);
   const say = `${iso(dueAtMs)}: its run is still at work (${runner}); it is watched again`;
   if (life === 'alive') return owner === settings.me || view.isLeaving ? null : write({}, { say });
-  // The lock of a living process of another machine says more than its name.
-  if (life === 'elsewhere' && view.busy) return null;
+  // Somebody has resumed it by hand, or a process that cannot be seen from here still does.
+  if (view.busy) return null;
   const { count, rested } = view.starts(runId ?? dueAtMs);
   if (count >= MAX_STARTS) {
     const alarm = runId && `run ${runId} could not be resumed ${count} times; the schedule goes on without it`;

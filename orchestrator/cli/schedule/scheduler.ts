@@ -109,7 +109,9 @@ export class Scheduler {
     this.#rows = await store.read();
     for (const row of this.#rows) if (row.state === 'done' && started.has(row.dueAtMs)) say(describeEnd(row));
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
-    if (monotonicMs - this.#left.atMs >= LEFT_MS) {
+    const holder = await runs.busy();
+    // One that has just ended is not to be resumed.
+    if (monotonicMs - this.#left.atMs >= LEFT_MS || (this.#left.runId !== null && !holder)) {
       const runId = await runs.left(this.#rows.map((row) => row.runId));
       this.#left = { runId, atMs: monotonicMs };
     }
@@ -122,7 +124,7 @@ export class Scheduler {
       const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
       return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
     };
-    const [busy, wasAway] = [(await runs.busy()) ?? resuming, this.#round.fault !== null];
+    const [busy, wasAway] = [holder ?? resuming, this.#round.fault !== null];
     return { nowMs, rows: this.#rows, busy, leftRunId, stateOf, starts, askedAtMs: this.#asked, wasAway, isLeaving };
   }
 
