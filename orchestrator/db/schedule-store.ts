@@ -94,6 +94,7 @@ function fromRow(row: Row, nowMs: number): StoredDueTime {
     reason,
     runner,
     runId: row.run_id as string | null,
+    deadlineAtMs: msOrNull(row.deadline_at),
     startedAtMs: msOrNull(row.started_at),
     endedAtMs: msOrNull(row.ended_at),
     result: parseJson(row.result as string | null) as DueTime['result'],

@@ -1,11 +1,10 @@
-/** What a daemon does next: a pure function of the record, the runs, the processes and the clock. */
+/** What a daemon does next: a pure function of the record, the processes and the clock. */
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
-import type { RunResult } from '../notify/notice.ts';
 import { NO_RESULT } from '../notify/notice.ts';
-import type { DueState, DueTime, RunView, SeenRuns, StoredDueTime } from './due-times.ts';
-import { isOpen } from './due-times.ts';
+import type { DueState, DueTime, StoredDueTime } from './due-times.ts';
+import { NO_PROCESS, isOpen } from './due-times.ts';
 import type { Timetable } from './timetable.ts';
 
 const MINUTE_MS = 60_000;
@@ -16,7 +15,7 @@ const PREPARE_MS = 60 * MINUTE_MS;
 /** More missed due times than this are not written one by one. */
 const MAX_MISSED = 100;
 /** Starts of a process for one run, or for a due time that has none yet. */
-export const MAX_STARTS = 8;
+const MAX_STARTS = 8;
 
 export interface Settings {
   /** This daemon, as `host:pid:start`. */
@@ -25,14 +24,18 @@ export interface Settings {
   ifRunning: 'skip' | 'queue';
   /** A missed due time is made up for when it is no older; 0 never does. */
   catchUpMs: number;
+  /** After its deadline plus this no instance of a run is left. */
+  graceMs: number;
 }
 
-export interface View extends SeenRuns {
+export interface View {
   nowMs: number;
   /** Oldest first. */
   rows: readonly StoredDueTime[];
-  /** The runs of started rows. */
-  runs: ReadonlyMap<string, RunView>;
+  /** The living main server on the database. */
+  busy: { owner: string; runId: string | null } | null;
+  /** An unfinished run of this schedule's table that no due time has started. */
+  leftRunId: string | null;
   /** Of a process name; `elsewhere`: it is of another host. */
   stateOf: (name: string) => 'alive' | 'dead' | 'elsewhere';
   /** Processes that this daemon has started for a run, or for a due time in milliseconds; `rested`: not just now. */
@@ -58,25 +61,28 @@ interface Write {
   alarm?: string;
 }
 
-/** For a process that goes on long after its end; `name` is its run's, for people. */
-export type Stop = { do: 'stop'; runner: string; signal: 'SIGTERM' | 'SIGKILL'; name: string } & Pick<
-  DueTime,
-  'dueAtMs' | 'runId'
->;
+/** For the process of a row that goes on long after its end; `name` is for people. */
+export interface Stop {
+  do: 'stop';
+  row: DueTime & { runner: string };
+  signal: 'SIGTERM' | 'SIGKILL';
+  name: string;
+}
 
 export type Action =
-  Write | Stop | { do: 'forget'; dueAtMs: number; state: DueState } | { do: 'resume'; runId: string; say: string };
+  Write | Stop | { do: 'forget'; dueAtMs: number; state: DueState } | { do: 'resume'; runId: string };
 
 /** Empty when there is nothing to do; at most one action starts a process. */
 export function decide(view: View, settings: Settings): Action[] {
-  const takenUp = view.rows.map((row) => takeUp(row, view, settings)).find((write) => write !== null);
+  const { rows, leftRunId, busy } = view;
+  const takenUp = rows.map((row) => takeUp(row, view, settings)).find((write) => write !== null);
   if (takenUp) return [takenUp];
   if (view.isLeaving) return [];
   const upkeep = [...keep(view, settings), ...stopStuck(view, settings), ...lookAhead(view, settings)];
   if (upkeep.length > 0) return upkeep;
-  const mayResume = (run: RunView): boolean => run.ours && !view.runs.has(run.id) && mayStart(run.id, view);
-  const left = view.busy || atWork(view, settings) ? undefined : view.unfinished.find(mayResume);
-  if (left) return [{ do: 'resume', runId: left.id, say: unfinished(left) }];
+  const mayResume = leftRunId !== null && !busy && !rows.some((row) => isAtWork(row, view, settings));
+  if (mayResume && view.starts(leftRunId).rested && view.starts(leftRunId).count < MAX_STARTS)
+    return [{ do: 'resume', runId: leftRunId }];
   return [...settle(view, settings), ...dequeue(view, settings)];
 }
 
@@ -111,48 +117,38 @@ function takeUp(row: StoredDueTime, view: View, settings: Settings): Write | nul
   const life = runner === null ? 'dead' : view.stateOf(runner);
   const say = `${iso(dueAtMs)}: its run is still at work (${runner}); it is watched again`;
   if (life === 'alive') return owner === settings.me || view.isLeaving ? null : write({}, { say });
-  // The lock of a living process of another machine says more than its name.
-  if (life === 'elsewhere' && view.busy) return null;
-  const run = runId === null ? undefined : view.runs.get(runId);
-  // Its own process has announced it.
-  if (run?.result) return write({ ...ended(run.result, view), told: true });
-  const { count, rested } = view.starts(run?.id ?? dueAtMs);
-  if (run && count < MAX_STARTS) {
+  // Somebody has resumed it by hand, or a process that cannot be seen from here still does.
+  if (view.busy) return null;
+  const { count, rested } = view.starts(runId ?? dueAtMs);
+  if (count >= MAX_STARTS) {
+    const alarm = runId && `run ${runId} could not be resumed ${count} times; the schedule goes on without it`;
+    return write(withoutEnd(runId, null, view.nowMs), alarm ? { alarm } : {});
+  }
+  if (runId !== null) {
     // Handed over to whichever daemon comes next.
     if (view.isLeaving) return owner === null ? null : write({ owner: null });
-    return rested ? write({ runner: null, startedAtMs: null }, { start: true, say: unfinished(run) }) : null;
+    return rested ? write(NO_PROCESS, { start: true, say: `run ${runId} is unfinished: it is taken up` }) : null;
   }
-  if (run)
-    return write(ended({ ...NO_RESULT, run: run.id, exitCode: EXIT.internal, reason: 'unfinished', hint: LOOK }, view));
-  if (count >= MAX_STARTS) return write(withoutRun(null, view));
   const reason = runner === null ? 'its process never began' : 'its process died before a run began';
-  if (isYoung(dueAtMs, view, settings))
-    return write({ state: 'queued', runner: null, runId: null, startedAtMs: null, reason });
+  if (isYoung(dueAtMs, view, settings)) return write({ state: 'queued', ...NO_PROCESS, reason });
   const alarm = `missed ${iso(dueAtMs)}: ${reason}, and it is too old by now`;
   return write({ state: 'missed', reason }, { alarm });
 }
 
 /** What goes on long after its deadline is asked to leave, a minute later killed, and taken up again like any other. */
-function stopStuck(view: View, { me }: Settings): Stop[] {
-  const { nowMs, askedAtMs } = view;
+function stopStuck(view: View, { me, graceMs }: Settings): Stop[] {
   return view.rows.flatMap((row): Stop[] => {
-    const { dueAtMs, runner, runId } = row;
-    if (row.owner !== me || !isRunning(row, view)) return [];
-    const run = view.runs.get(runId ?? '');
-    const askedMs = askedAtMs.get(runner!);
-    const isPatient = askedMs !== undefined && nowMs - askedMs < MINUTE_MS;
-    if (isPatient || nowMs <= limitOf(run, row.startedAtMs ?? nowMs)) return [];
-    const name = run ? `run ${run.id}` : `the run of ${iso(dueAtMs)}`;
-    const signal = askedMs === undefined ? 'SIGTERM' : 'SIGKILL';
-    return [{ do: 'stop', runner: runner!, signal, name, dueAtMs, runId }];
+    const { dueAtMs, runner, runId, deadlineAtMs } = row;
+    if (runner === null || row.owner !== me || row.state !== 'started' || view.stateOf(runner) !== 'alive') return [];
+    const sinceMs = row.startedAtMs ?? view.nowMs;
+    const marginMs = Math.min(30 * MINUTE_MS, Math.max(2 * MINUTE_MS, ((deadlineAtMs ?? 0) - sinceMs) / 8));
+    // A process that took its run up after the deadline gets the grace and a margin, too.
+    const limitMs = deadlineAtMs ? Math.max(deadlineAtMs, sinceMs) + graceMs + marginMs : sinceMs + PREPARE_MS;
+    const askedMs = view.askedAtMs.get(runner);
+    if (view.nowMs <= limitMs || (askedMs !== undefined && view.nowMs - askedMs < MINUTE_MS)) return [];
+    const name = runId === null ? `the run of ${iso(dueAtMs)}` : `run ${runId}`;
+    return [{ do: 'stop', row: { ...row, runner }, signal: askedMs === undefined ? 'SIGTERM' : 'SIGKILL', name }];
   });
-}
-
-/** When a process is stuck. One that took its run up after the deadline gets the grace and a margin, too. */
-function limitOf(run: RunView | undefined, sinceMs: number): number {
-  if (!run) return sinceMs + PREPARE_MS;
-  const marginMs = Math.min(30 * MINUTE_MS, Math.max(2 * MINUTE_MS, (run.deadlineAtMs - run.startedAtMs) / 8));
-  return Math.max(run.deadlineAtMs, sinceMs) + run.graceMs + marginMs;
 }
 
 /** Due times that have come: the newest is started, queued or skipped; the others, and one that is too old, are missed. */
@@ -179,9 +175,7 @@ function settle(view: View, settings: Settings): Write[] {
   if (due === null) return writes;
   const obstacle = obstacleOf(view, settings);
   if (obstacle === null) {
-    const late = isYoung(due, view, { ...settings, catchUpMs: 0 })
-      ? null
-      : `${Math.round((nowMs - due) / 60_000)} min late`;
+    const late = nowMs - due > MINUTE_MS ? `${Math.round((nowMs - due) / MINUTE_MS)} min late` : null;
     const say = `${show(due)} is due${late ? `, ${late}` : ''}: its run is started`;
     return [...writes, write(due, 'started', late, { start: true, say })];
   }
@@ -203,34 +197,25 @@ function dequeue(view: View, settings: Settings): Write[] {
     const alarm = `missed ${iso(dueAtMs)}: ${TOO_OLD}`;
     return [{ ...write, change: { state: 'missed', reason: TOO_OLD, owner: me }, alarm }];
   }
-  if (obstacleOf(view, settings) || !mayStart(dueAtMs, view)) return [];
+  if (obstacleOf(view, settings) || !view.starts(dueAtMs).rested) return [];
   const say = `${showLocal(dueAtMs, timetable.timezone)} has waited: its run is started`;
   return [{ ...write, change: { state: 'started', owner: me }, start: true, say }];
 }
 
-/** Why a due time cannot be started; `passing`: the end of a run whose deadline is past is no reason to skip. */
+/** What a due time would meet; `passing`: the end of a run whose deadline is past is no reason to skip. */
 function obstacleOf(view: View, settings: Settings): { reason: string; passing: boolean } | null {
-  const { busy, nowMs, unfinished: all } = view;
-  const row = atWork(view, settings);
-  const run = row ? view.runs.get(row.runId ?? '') : all.find((r) => r.id === busy?.runId);
-  const passing = run !== undefined && run.deadlineAtMs < nowMs;
+  const { busy, nowMs } = view;
+  const row = view.rows.find((r) => isAtWork(r, view, settings));
+  const passing = (row?.deadlineAtMs ?? Infinity) < nowMs;
   if (row) return { reason: `the run of ${iso(row.dueAtMs)} is at work`, passing };
-  if (busy) return { reason: `${busy.owner} works on ${busy.runId ?? 'a new run'}`, passing };
-  // One whose deadline is past is ended by the next run itself; one that is given up must not block the schedule.
-  const left = all.find((r) => r.deadlineAtMs >= nowMs && view.starts(r.id).count < MAX_STARTS);
-  const whose = left?.ours ? '' : ' of another schedule';
-  return left ? { reason: `run ${left.id}${whose} is unfinished and its deadline is ahead`, passing } : null;
+  return busy && { reason: `${busy.owner} works on ${busy.runId ?? 'a new run'}`, passing };
 }
 
-/** The started row that a living process, or a living daemon, sees to. */
-const atWork = (view: View, settings: Settings): StoredDueTime | undefined =>
-  view.rows.find((row) => isRunning(row, view) || (row.state === 'started' && isAnothers(row, view, settings)));
+/** A living process of this host carries the row out, or another daemon that is alive answers for it. */
+const isAtWork = (row: StoredDueTime, view: View, settings: Settings): boolean =>
+  row.state === 'started' &&
+  (isAnothers(row, view, settings) || (row.runner !== null && view.stateOf(row.runner) === 'alive'));
 
-/** A process of this host carries it out. */
-export const isRunning = ({ state, runner }: DueTime, { stateOf }: Pick<View, 'stateOf'>): boolean =>
-  state === 'started' && runner !== null && stateOf(runner) === 'alive';
-
-/** Another daemon that is alive answers for the row. */
 const isAnothers = ({ owner, idleMs }: StoredDueTime, view: View, { me }: Settings): boolean =>
   owner !== null && owner !== me && idleMs < GONE_MS && view.stateOf(owner) !== 'dead';
 
@@ -238,24 +223,18 @@ const isAnothers = ({ owner, idleMs }: StoredDueTime, view: View, { me }: Settin
 const isYoung = (dueAtMs: number, { nowMs }: View, { catchUpMs }: Settings): boolean =>
   nowMs - dueAtMs <= Math.max(MINUTE_MS, catchUpMs);
 
-const mayStart = (what: string | number, { starts }: View): boolean =>
-  starts(what).rested && starts(what).count < MAX_STARTS;
-
-const ended = (result: RunResult, { nowMs }: Pick<View, 'nowMs'>): Partial<DueTime> => {
-  return { state: 'done', result, reason: result.reason, endedAtMs: nowMs };
-};
-
-/** How a due time ends whose process has ended before a run began; null: it was always ended from outside. */
-export function withoutRun(exitCode: ExitCode | null, at: { nowMs: number }): Partial<DueTime> {
-  const reason =
+/** How a due time ends whose process could not say so; a null exit code: all of its processes were ended from outside. */
+export function withoutEnd(runId: string | null, exitCode: ExitCode | null, nowMs: number): Partial<DueTime> {
+  const early =
     exitCode === null ? 'its process was ended again and again' : `ended with ${exitCode} before a run began`;
-  return ended({ ...NO_RESULT, exitCode, reason, hint: LOOK }, at);
+  const reason = runId === null ? early : 'unfinished';
+  const hint = 'Look at .crawlfleet/schedule beside the configuration.';
+  const result = { ...NO_RESULT, run: runId, exitCode: runId === null ? exitCode : EXIT.internal, reason, hint };
+  return { state: 'done', result, reason, endedAtMs: nowMs };
 }
 
-const unfinished = ({ id }: RunView): string => `run ${id} is unfinished: it is taken up`;
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-const LOOK = 'Look at .crawlfleet/schedule beside the configuration.';
 const MISSED = 'nobody was there to start its run, or the machine slept';
 const AWAY = 'the database did not answer when it was due';
 const TOO_OLD = 'it has waited, its daemon is gone, and it is too old by now';

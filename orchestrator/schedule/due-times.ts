@@ -22,8 +22,10 @@ export interface DueTime {
   owner: string | null;
   /** The process that carries it out, as `host:pid:start`. */
   runner: string | null;
-  /** The run that its process was about to store, or has stored. */
+  /** The run that its process was about to store, or has stored, and the deadline of that run. */
   runId: string | null;
+  deadlineAtMs: number | null;
+  /** When the process signed in. */
   startedAtMs: number | null;
   endedAtMs: number | null;
   result: RunResult | null;
@@ -37,21 +39,5 @@ export type StoredDueTime = DueTime & { idleMs: number };
 export const isOpen = ({ state }: DueTime): boolean => state === 'queued' || state === 'started';
 export const isDecided = (row: DueTime): boolean => row.state !== 'next' && !isOpen(row);
 
-/** What the schedule needs to know of a run. */
-export interface RunView {
-  id: string;
-  startedAtMs: number;
-  deadlineAtMs: number;
-  /** After the deadline plus this, no instance of it is left. */
-  graceMs: number;
-  /** It fills this schedule's result table; one of another table belongs to its own schedule. */
-  ours: boolean;
-  /** Null until nothing of it is left to do. */
-  result: RunResult | null;
-}
-
-/** A living main server on the database, and the unfinished runs, newest first. */
-export interface SeenRuns {
-  busy: { owner: string; runId: string | null } | null;
-  unfinished: readonly RunView[];
-}
+/** What a row loses when another process is to carry it out. */
+export const NO_PROCESS = { runner: null, startedAtMs: null } as const;

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { Health } from '../../orchestrator/schedule/health.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { Notice } from '../../orchestrator/notify/notice.ts';
 import type { RunningCommand } from '../support/processes.ts';
 import { waitFor } from '../support/processes.ts';
@@ -57,6 +58,10 @@ const hook = (path: string): string => `http://127.0.0.1:${(receiver.address() a
 
 const pidOf = (runner: string | null): number => Number(runner!.split(':').at(-2));
 
+const readConfig = (): { schedule?: object } => parse(readFileSync(fleet.configPath, 'utf8')) as { schedule?: object };
+const configure = (sections: object): void =>
+  writeFileSync(fleet.configPath, stringify({ ...readConfig(), ...sections }));
+
 /**
  * Makes the fleet's schedule due once a day, the next time when a daemon that starts now is up. How long that takes on this
  * machine, the shortest command tells.
@@ -64,10 +69,8 @@ const pidOf = (runner: string | null): number => Number(runner!.split(':').at(-2
 async function setDue(): Promise<Date> {
   const { wallMs } = await fleet.run('status', '--json');
   const due = new Date(Math.ceil((Date.now() + 8_000 + 4 * wallMs) / 1_000) * 1_000);
-  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { schedule: object };
   const cron = `${due.getUTCSeconds()} ${due.getUTCMinutes()} ${due.getUTCHours()} * * *`;
-  Object.assign(config.schedule, { cron, timezone: 'UTC' });
-  writeFileSync(fleet.configPath, stringify(config));
+  configure({ schedule: { ...readConfig().schedule, cron, timezone: 'UTC' } });
   return due;
 }
 
@@ -90,6 +93,7 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
         server: { operator: '127.0.0.1:0' },
       },
     });
+    configure({ notify: [{ webhook: hook('/nobody') }] });
     const due = await setDue();
     const first = fleet.start('schedule', '--dry-run');
     expect(await healthOf(first)).toMatchObject([200, { ok: true, next: due.toISOString(), running: null }]);
@@ -121,6 +125,11 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     expect(notices['/all']).toEqual([
       expect.objectContaining({ event: 'ended', good: true, run: slot!.run_id, exitCode: 0, due: [due.toISOString()] }),
     ]);
+    // One that does not take the notice changes nothing of that.
+    const [{ report }] = (await fleet.query('select report from crawlfleet_runs')) as [{ report: string }];
+    expect((JSON.parse(report) as RunReport).notes).toContainEqual(
+      expect.stringContaining('did not take a notice: it answered 404'),
+    );
     expect(notices['/all']![0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
     expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(60);
     expect(await fleet.query('select id from crawlfleet_runs')).toEqual([{ id: slot!.run_id }]);
@@ -199,10 +208,9 @@ it('a run by hand tells the targets of its end, and keeps its exit code when one
     ids: [],
     config: { products: { query: 'select id from products', min_rows: 0 } },
   });
-  const config = parse(readFileSync(fleet.configPath, 'utf8')) as object;
   const notify = [{ webhook: hook('/all') }, { webhook: hook('/failed'), on: ['failed'] }];
   const wrong = { webhook: hook('/secret') };
-  writeFileSync(fleet.configPath, stringify({ ...config, notify: [...notify, wrong] }));
+  configure({ notify: [...notify, wrong] });
   const { exitCode, report, stderr } = await fleet.dryRun();
   expect(exitCode).toBe(0);
   const untaken = `the webhook at ${new URL(hook('/')).host} did not take a notice: it answered 404`;

@@ -6,18 +6,22 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
+import { reportOf } from '../../control/results/report.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
 import { NO_RESULT } from '../../notify/notice.ts';
 import type { DueTime } from '../../schedule/due-times.ts';
-import { hintOf } from '../../app/run/announce.ts';
+import { NO_PROCESS } from '../../schedule/due-times.ts';
+import { hintOf, resultOf } from '../../app/run/announce.ts';
 import { resumeCommand } from '../commands/resume.ts';
 import { runCommand } from '../commands/run.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
+import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
-import { createRunViews } from './run-views.ts';
+import { deadlineOf } from '../../app/plan/settings-of.ts';
 
 export interface DueTimeOptions {
   configPath: string;
@@ -41,18 +45,28 @@ export async function carryOutDueTime(options: DueTimeOptions, output: Output): 
     if (await store.write(dueAtMs, { state: 'started', ...from }, change)) return;
     throw new AppError('lock-held', `the due time ${new Date(dueAtMs).toISOString()} is given to another process`);
   };
+  const { runs } = createStores(database);
   let [exitCode, reason, hint]: [ExitCode, string | null, string | undefined] = [EXIT.internal, null, undefined];
+  let run: RunRecord | null = null;
   let runId: string | null = null;
   try {
     await claim({ owner }, { runner, startedAtMs: systemClock.now() });
     runId = (await store.read()).find((row) => row.dueAtMs === dueAtMs)?.runId ?? null;
+    run = runId === null ? null : await runs.get(runId);
     /** Before the run is stored: no run of this due time can be overlooked. */
-    const bindRun = (id: string): Promise<void> => claim({ runner }, { runId: (runId = id) });
+    const bindRun = (id: string): Promise<void> => {
+      const deadlineAtMs = systemClock.now() + deadlineOf(config);
+      return claim({ runner }, { runId: (runId = id), deadlineAtMs });
+    };
     const due = { atMs: dueAtMs, bindRun };
-    exitCode =
-      runId === null
-        ? await runCommand({ configPath, flags: [], dryRun, yes: true, environment, due }, output)
-        : await resumeCommand({ configPath, runId, environment }, output);
+    if (runId !== null && !run) {
+      // Its process died just before the run was stored: the daemon decides anew whether it is not too late.
+      await claim({ runner }, { runId: (runId = null) });
+      exitCode = EXIT.interrupted;
+    } else if (!run)
+      exitCode = await runCommand({ configPath, flags: [], dryRun, yes: true, environment, due }, output);
+    else if (isUnfinished(run)) exitCode = await resumeCommand({ configPath, runId: run.id, environment }, output);
+    else exitCode = run.exitCode ?? EXIT.internal;
     return exitCode;
   } catch (error) {
     if (error instanceof AppError) ({ exitCode, hint } = error);
@@ -60,13 +74,21 @@ export async function carryOutDueTime(options: DueTimeOptions, output: Output): 
     throw error;
   } finally {
     const signOut = async (): Promise<void> => {
-      const run = runId === null ? null : await createRunViews(createStores(database).runs, config).get(runId);
-      // Left on the way, or before there was a run: the daemon takes it up, and only then the due time is done.
-      if (run ? run.result === null : exitCode === EXIT.interrupted) return;
-      const result = run?.result ?? { ...NO_RESULT, exitCode, reason, hint: hint ?? hintOf(exitCode, null) };
+      run = runId === null ? null : await runs.get(runId);
+      const own = { state: 'started', owner, runner } as const;
+      if (run && isUnfinished(run)) return;
+      // Left before there was a run: the daemon takes it up, and only then the due time is done.
+      if (!run && exitCode === EXIT.interrupted) return;
+      if (!run && exitCode === EXIT.locked) {
+        const state = config.values.schedule.if_running === 'queue' ? 'queued' : 'skipped';
+        await store.write(dueAtMs, own, { state, ...NO_PROCESS, runId: null, reason });
+        return;
+      }
+      const nothing = { ...NO_RESULT, exitCode, reason, hint: hint ?? hintOf(exitCode, null) };
+      const result = run ? resultOf(reportOf(run)!) : nothing;
       const end = { state: 'done', result, reason: result.reason, endedAtMs: systemClock.now() } as const;
       // A run that has ended has been announced by its main server.
-      await store.write(dueAtMs, { state: 'started', owner, runner }, { ...end, told: run !== null });
+      await store.write(dueAtMs, own, { ...end, told: run !== null });
     };
     // A database that fails now may be what the run failed of: the daemon writes it down when it is back.
     await signOut().catch(() => undefined);

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { RunRecord, RunStore } from '../../control/model/stores.ts';
+import { isRebuilt } from '../../control/results/recover.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -16,14 +18,17 @@ import { createHealthApp } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
+import type { Config } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
+import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
+import { lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
 import type { ProcessOptions } from './processes.ts';
 import { createProcesses, outputFolder } from './processes.ts';
-import { createRunViews } from './run-views.ts';
+import type { SchedulerOptions } from './scheduler.ts';
 import { Scheduler } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
@@ -70,8 +75,9 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       timetable: createTimetable(schedule.cron, schedule.timezone),
       ifRunning: schedule.if_running,
       catchUpMs: schedule.catch_up,
+      graceMs: config.values.run.grace,
       store,
-      runs: createRunViews(createStores(database).runs, config),
+      runs: runsOf(createStores(database).runs, config),
       processes: createProcesses(options, named.name),
       clock: systemClock,
       // A dry run must not look at the user's account.
@@ -79,8 +85,8 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       say,
       alarm,
       tell,
-      onStuck: ({ name, runId, dueAtMs }) =>
-        void notifyPatiently(targets, stuckNotice(name, runId, dueAtMs, named), delivery, alarm),
+      onStuck: ({ name, row }) =>
+        void notifyPatiently(targets, stuckNotice(name, row.runId, row.dueAtMs, named), delivery, alarm),
     });
     const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
     const app = createHealthApp(() => scheduler.health(), host);
@@ -98,6 +104,20 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   } finally {
     await database.close();
   }
+}
+
+function runsOf(runs: RunStore, { values }: Config): SchedulerOptions['runs'] {
+  return {
+    async busy() {
+      const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
+      return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
+    },
+    async left(started) {
+      const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
+      const { table } = values.results;
+      return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
+    },
+  };
 }
 
 /** What the daemon says has its time; where its output is lost, it goes to a file from then on. */

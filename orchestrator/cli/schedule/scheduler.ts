@@ -1,6 +1,6 @@
 /**
- * The daemon's loop around `decide`: reads the record, the runs and the processes, carries out what is decided, and repeats
- * that until nothing is left to do. Any look may be the first one after a crash.
+ * The daemon's loop around `decide`: reads the record, carries out what is decided, and repeats that until nothing is left to
+ * do. Any look may be the first one after a crash.
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -10,17 +10,20 @@ import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
 import type { Action, Settings, Stop, View } from '../../schedule/decide.ts';
-import { MAX_STARTS, decide, isRunning, withoutRun } from '../../schedule/decide.ts';
-import type { RunView, SeenRuns, StoredDueTime } from '../../schedule/due-times.ts';
-import { isDecided, isOpen } from '../../schedule/due-times.ts';
+import { decide, withoutEnd } from '../../schedule/decide.ts';
+import type { StoredDueTime } from '../../schedule/due-times.ts';
+import { isDecided } from '../../schedule/due-times.ts';
 import type { Health } from '../../schedule/health.ts';
 import { readHealth } from '../../schedule/health.ts';
 import type { Child, Processes } from './processes.ts';
-import type { RunViews } from './run-views.ts';
 
 export interface SchedulerOptions extends Settings {
   store: DueTimeStore;
-  runs: RunViews;
+  runs: {
+    busy(): Promise<View['busy']>;
+    /** The newest unfinished run of this schedule's table that is not one of these. */
+    left(started: readonly (string | null)[]): Promise<string | null>;
+  };
   processes: Processes;
   clock: Clock;
   /** gc at the start. */
@@ -35,24 +38,22 @@ export interface SchedulerOptions extends Settings {
   pollMs?: number;
 }
 
-const MINUTE_MS = 60_000;
 const STOP_MS = 100_000;
-/** More in a row than any state of the record needs. */
-const MAX_LOOKS = 50;
+/** Between two looks at runs that no due time has started. */
+const LEFT_MS = 60_000;
 const TELL_FOR_MS = 86_400_000;
 const START_PAUSE = { firstMs: 10_000, maxMs: 300_000 };
+/** More in a row than any state of the record needs. */
+const MAX_LOOKS = 50;
 
 export class Scheduler {
   readonly #o: SchedulerOptions;
   #rows: readonly StoredDueTime[] = [];
-  #seen: SeenRuns & { atMs: number } = { busy: null, unfinished: [], atMs: -Infinity };
+  #left: { runId: string | null; atMs: number } = { runId: null, atMs: -Infinity };
   /** By run, or by due time in milliseconds. */
-  readonly #starts = new Map<string | number, { count: number; atMs: number }>();
-  /** The run by hand that this daemon has resumed last: its process takes the lock only after a moment. */
-  #resumed: { owner: string; runId: string } | null = null;
-  readonly #telling = new Set<string>();
-  readonly #children = new Set<string>();
+  readonly #starts = new Map<string | number, { count: number; atMs: number; runner: string }>();
   readonly #asked = new Map<string, number>();
+  readonly #telling = new Set<string>();
   #round: { beganMs: number | null; endedMs: number; fault: string | null; isFirst: boolean };
   #wake = new AbortController();
 
@@ -86,12 +87,11 @@ export class Scheduler {
     const { clock, alarm } = this.#o;
     this.#round.beganMs = clock.monotonic();
     try {
-      let actions: Action[];
-      let looks = 0;
-      do {
-        actions = decide(await this.#view(isLeaving), this.#o);
+      for (let looks = 0; looks < MAX_LOOKS; looks++) {
+        const actions = decide(await this.#view(isLeaving), this.#o);
+        if (actions.length === 0) break;
         for (const action of actions) await this.#act(action);
-      } while (actions.length > 0 && ++looks < MAX_LOOKS);
+      }
       this.#tellAll();
       [this.#round.fault, this.#round.isFirst] = [null, false];
     } catch (error) {
@@ -101,6 +101,80 @@ export class Scheduler {
       this.#round.fault = fault;
     }
     [this.#round.beganMs, this.#round.endedMs] = [null, clock.monotonic()];
+  }
+
+  async #view(isLeaving: boolean): Promise<View> {
+    const { clock, runs, store, processes, say } = this.#o;
+    const started = new Set(this.#rows.filter((row) => row.state === 'started').map((row) => row.dueAtMs));
+    this.#rows = await store.read();
+    for (const row of this.#rows) if (row.state === 'done' && started.has(row.dueAtMs)) say(describeEnd(row));
+    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
+    const holder = await runs.busy();
+    // One that has just ended is not to be resumed.
+    if (monotonicMs - this.#left.atMs >= LEFT_MS || (this.#left.runId !== null && !holder)) {
+      const runId = await runs.left(this.#rows.map((row) => row.runId));
+      this.#left = { runId, atMs: monotonicMs };
+    }
+    const { stateOf } = processes;
+    const leftRunId = this.#left.runId;
+    // A process that resumes takes the lock only after a moment.
+    const resumer = leftRunId === null ? undefined : this.#starts.get(leftRunId)?.runner;
+    const resuming = resumer && stateOf(resumer) === 'alive' ? { owner: resumer, runId: leftRunId } : null;
+    const starts: View['starts'] = (of) => {
+      const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
+      return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
+    };
+    const [busy, wasAway] = [holder ?? resuming, this.#round.fault !== null];
+    return { nowMs, rows: this.#rows, busy, leftRunId, stateOf, starts, askedAtMs: this.#asked, wasAway, isLeaving };
+  }
+
+  async #act(action: Action): Promise<void> {
+    const { store, processes, say, alarm, me } = this.#o;
+    if (action.do === 'forget') return store.forget(action.dueAtMs, action.state);
+    if (action.do === 'stop') return this.#stop(action);
+    if (action.do === 'resume') {
+      say(`run ${action.runId} is unfinished: it is taken up`);
+      return this.#take(processes.start(`resume-${action.runId}`, 'resume', action.runId), null, action.runId);
+    }
+    const { dueAtMs, from, change } = action;
+    if (!(await store.write(dueAtMs, from, change))) return;
+    if (action.say) say(action.say);
+    if (action.alarm) alarm(action.alarm);
+    if (!action.start) return;
+    const runId = this.#rows.find((row) => row.dueAtMs === dueAtMs)?.runId ?? null;
+    const child = processes.carryOut(dueAtMs, me);
+    this.#take(child, dueAtMs, runId);
+    await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
+  }
+
+  #take({ runner, ended }: Child, dueAtMs: number | null, runId: string | null): void {
+    const { clock, store, me } = this.#o;
+    const of = runId ?? dueAtMs!;
+    this.#starts.set(of, { count: (this.#starts.get(of)?.count ?? 0) + 1, atMs: clock.monotonic(), runner });
+    const onEnd = async (code: number | string): Promise<void> => {
+      // It could not write that down itself, as with a fault in the configuration.
+      if (runId === null && typeof code === 'number' && code !== EXIT.interrupted) {
+        const change = withoutEnd(null, code as ExitCode, clock.now());
+        await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
+      }
+    };
+    void ended
+      .then(onEnd)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#left.atMs = -Infinity;
+        this.#wake.abort();
+      });
+  }
+
+  #stop(stop: Stop): void {
+    const { alarm, onStuck, processes, clock } = this.#o;
+    const isFirst = stop.signal === 'SIGTERM';
+    this.#asked.set(stop.row.runner, isFirst ? clock.now() : Infinity);
+    if (isFirst) alarm(`${stop.name} is long past its deadline and does not end: it is told to leave`);
+    else alarm(`${stop.name} has not left within a minute: its process is ended`);
+    if (isFirst) onStuck(stop);
+    processes.signal(stop.row.runner, stop.signal);
   }
 
   /** Each decision once; a night of sleep is one message. What a restart cuts off is told again for a day. */
@@ -116,109 +190,12 @@ export class Scheduler {
       void this.#o.tell(rows).catch(() => undefined);
   }
 
-  async #view(isLeaving: boolean): Promise<View> {
-    const { clock, runs, store, processes, say } = this.#o;
-    const before = new Map(this.#rows.map((row) => [row.dueAtMs, row.state]));
-    this.#rows = await store.read();
-    for (const row of this.#rows) {
-      if (before.get(row.dueAtMs) !== 'started' || row.state === 'started') continue;
-      this.#seen.atMs = -Infinity;
-      if (row.state === 'done') say(describeEnd(row));
-    }
-    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
-    const isCalled = this.#rows.some((r) => isOpen(r) || (r.state === 'next' && r.dueAtMs <= nowMs));
-    const isBusy = this.#rows.some((r) => isRunning(r, processes));
-    if ((isCalled && !isBusy) || monotonicMs - this.#seen.atMs >= MINUTE_MS)
-      this.#seen = { ...(await runs.look()), atMs: monotonicMs };
-    const known = new Map<string, RunView>();
-    for (const { state, runId } of this.#rows) {
-      const run = state === 'started' && runId !== null ? await runs.get(runId) : null;
-      if (run) known.set(run.id, run);
-    }
-    const starts: View['starts'] = (of) => {
-      const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
-      return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
-    };
-    const isResuming = this.#resumed !== null && processes.stateOf(this.#resumed.owner) === 'alive';
-    const busy = this.#seen.busy ?? (isResuming ? this.#resumed : null);
-    const { stateOf } = processes;
-    const wasAway = this.#round.fault !== null;
-    return {
-      nowMs,
-      rows: this.#rows,
-      ...this.#seen,
-      busy,
-      runs: known,
-      starts,
-      stateOf,
-      askedAtMs: this.#asked,
-      wasAway,
-      isLeaving,
-    };
-  }
-
-  async #act(action: Action): Promise<void> {
-    const { store, processes, say, alarm, me } = this.#o;
-    if (action.do === 'forget') return store.forget(action.dueAtMs, action.state);
-    if (action.do === 'stop') return this.#stop(action);
-    if (action.do === 'resume') {
-      const { runId } = action;
-      say(action.say);
-      const child = processes.start(`resume-${runId}`, 'resume', runId);
-      this.#resumed = { owner: child.runner, runId };
-      return this.#take(child, null, runId);
-    }
-    const { dueAtMs, from, change } = action;
-    if (!(await store.write(dueAtMs, from, change))) return;
-    if (action.say) say(action.say);
-    if (action.alarm) alarm(action.alarm);
-    if (!action.start) return;
-    const runId = this.#rows.find((r) => r.dueAtMs === dueAtMs)?.runId ?? null;
-    const child = processes.carryOut(dueAtMs, me);
-    this.#take(child, dueAtMs, runId);
-    await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
-  }
-
-  #take({ runner, ended }: Child, dueAtMs: number | null, runId: string | null): void {
-    const { clock, runs, store, me, alarm } = this.#o;
-    const of = runId ?? dueAtMs!;
-    const count = (this.#starts.get(of)?.count ?? 0) + 1;
-    this.#starts.set(of, { count, atMs: clock.monotonic() });
-    this.#children.add(runner);
-    const onEnd = async (code: number | string): Promise<void> => {
-      // It could not write that down itself, as with a fault in the configuration.
-      if (runId === null && typeof code === 'number' && code !== EXIT.interrupted) {
-        const change = withoutRun(code as ExitCode, { nowMs: clock.now() });
-        await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
-      }
-      if (runId !== null && count >= MAX_STARTS && !(await runs.get(runId))?.result)
-        alarm(`run ${runId} could not be resumed ${count} times; the schedule goes on without it`);
-    };
-    void ended
-      .then(onEnd)
-      .catch(() => undefined)
-      .finally(() => {
-        this.#seen.atMs = -Infinity;
-        this.#wake.abort();
-      });
-  }
-
-  #stop(stop: Stop): void {
-    const { alarm, onStuck, processes, clock } = this.#o;
-    const isFirst = stop.signal === 'SIGTERM';
-    this.#asked.set(stop.runner, isFirst ? clock.now() : Infinity);
-    if (isFirst) alarm(`${stop.name} is long past its deadline and does not end: it is told to leave`);
-    else alarm(`${stop.name} has not left within a minute: its process is ended`);
-    if (isFirst) onStuck(stop);
-    processes.signal(stop.runner, stop.signal);
-  }
-
   /** SIGTERM lets a run leave: its instances crawl on, and the next start takes it up. */
   async #leave(): Promise<void> {
     const { clock, say, processes, me } = this.#o;
-    const own = this.#rows.flatMap((r) => (r.state === 'started' && r.owner === me && r.runner ? [r.runner] : []));
-    const runners = [...new Set([...this.#children, ...own])];
-    const alive = (): string[] => runners.filter((runner) => processes.stateOf(runner) === 'alive');
+    const own = this.#rows.flatMap((row) => (row.state === 'started' && row.owner === me ? [row.runner ?? ''] : []));
+    const runners = new Set([...own, ...[...this.#starts.values()].map(({ runner }) => runner)]);
+    const alive = (): string[] => [...runners].filter((runner) => processes.stateOf(runner) === 'alive');
     if (alive().length > 0) say('waiting for the run to leave; the next start takes it up');
     for (const runner of alive()) processes.signal(runner, 'SIGTERM');
     const untilMs = clock.monotonic() + STOP_MS;

@@ -11,6 +11,8 @@ export const dueTimes: Migration = {
     crawlfleet_schedule: {
       // The daemon, as host:pid:start.
       owner: (t) => t.string('owner', 255),
+      // Of the run.
+      deadline_at: (t) => t.bigInteger('deadline_at'),
     },
   },
   async fill(knex) {

@@ -27,7 +27,15 @@ function keepsTheContract(make: () => DueTimeStore): void {
     expect(await store.write(DUE, null, { state: 'next', reason: 'spec', owner: A })).toBe(true);
     expect(await store.write(DUE, null, { state: 'next', reason: 'spec', owner: B })).toBe(false);
     const [row, ...others] = await store.read();
-    const blank = { runner: null, runId: null, startedAtMs: null, endedAtMs: null, result: null, told: false };
+    const blank = {
+      runner: null,
+      runId: null,
+      deadlineAtMs: null,
+      startedAtMs: null,
+      endedAtMs: null,
+      result: null,
+      told: false,
+    };
     expect(row).toEqual({
       dueAtMs: DUE,
       state: 'next',

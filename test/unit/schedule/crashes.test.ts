@@ -54,11 +54,34 @@ describe('F41 a run that was interrupted', () => {
     await second.stop();
   });
 
+  it('is left alone while somebody resumes it by hand', async () => {
+    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
+    const daemon = stage.daemon();
+    await stage.at('2026-11-21T02:30:00Z');
+    stage.foreign = { owner: 'here:77:1', runId: 'run-1' };
+    stage.killProcesses();
+    await stage.clock.advance(3 * HOUR);
+    expect(stage.resumed).toEqual([]);
+    stage.foreign = null;
+    await stage.clock.advance(10 * MINUTE);
+    expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
+    await daemon.stop();
+  });
+
   it('by hand is taken up within a minute', async () => {
     const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
     const daemon = stage.daemon();
     stage.addRun({ id: 'by-hand' });
     await stage.clock.advance(2 * MINUTE);
+    expect(stage.resumed).toEqual(['by-hand']);
+    await stage.clock.advance(HOUR);
+    // One that its own main server carries to its end is left alone, also right after that.
+    const other = stage.addRun();
+    stage.foreign = { owner: 'here:77:1', runId: other.id };
+    await stage.clock.advance(10 * MINUTE);
+    other.result = { ...stage.runs[0]!.result! };
+    stage.foreign = null;
+    await stage.clock.advance(10 * MINUTE);
     expect(stage.resumed).toEqual(['by-hand']);
     await daemon.stop();
   });

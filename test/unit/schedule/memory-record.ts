@@ -8,6 +8,7 @@ const BLANK = {
   owner: null,
   runner: null,
   runId: null,
+  deadlineAtMs: null,
   startedAtMs: null,
   endedAtMs: null,
   result: null,

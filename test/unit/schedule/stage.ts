@@ -4,7 +4,7 @@ import type { SchedulerOptions } from '../../../orchestrator/cli/schedule/schedu
 import { Scheduler } from '../../../orchestrator/cli/schedule/scheduler.ts';
 import { NO_RESULT } from '../../../orchestrator/notify/notice.ts';
 import type { RunResult } from '../../../orchestrator/notify/notice.ts';
-import type { RunView, StoredDueTime } from '../../../orchestrator/schedule/due-times.ts';
+import type { StoredDueTime } from '../../../orchestrator/schedule/due-times.ts';
 import { createTimetable } from '../../../orchestrator/schedule/timetable.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
@@ -27,7 +27,14 @@ export interface Course {
   deaf?: boolean;
 }
 
-interface FakeRun extends RunView {
+interface FakeRun {
+  id: string;
+  startedAtMs: number;
+  deadlineAtMs: number;
+  /** It fills the table of the schedule. */
+  ours: boolean;
+  /** Null until it has ended. */
+  result: RunResult | null;
   endsAtMs: number;
   course: Course;
 }
@@ -102,10 +109,12 @@ export class Stage {
       timetable: createTimetable(this.#o.cron ?? '0 2 * * *', this.#o.timezone ?? 'UTC'),
       ifRunning: this.#o.ifRunning ?? 'skip',
       catchUpMs: this.#o.catchUpMs ?? HOUR,
+      graceMs: 10 * MINUTE,
       store: alive(this.store),
       runs: alive({
-        look: () => Promise.resolve({ busy: this.foreign, unfinished: this.runs.filter((r) => !r.result).reverse() }),
-        get: (id: string) => Promise.resolve(this.runs.find((run) => run.id === id) ?? null),
+        busy: () => Promise.resolve(this.foreign),
+        left: (started: readonly (string | null)[]) =>
+          Promise.resolve(this.runs.find((run) => run.ours && !run.result && !started.includes(run.id))?.id ?? null),
       }),
       processes: this.#processPort(),
       clock: this.wall,
@@ -163,7 +172,7 @@ export class Stage {
   /** A run that no due time has started. */
   addRun(more: Partial<FakeRun> = {}): FakeRun {
     const now = this.wall.now();
-    const times = { startedAtMs: now, deadlineAtMs: now + (this.#o.deadlineMs ?? 4 * HOUR), graceMs: 10 * MINUTE };
+    const times = { startedAtMs: now, deadlineAtMs: now + (this.#o.deadlineMs ?? 4 * HOUR) };
     const id = `run-${this.runs.length + 1}`;
     const run = { id, ...times, ours: true, result: null, course: {}, endsAtMs: this.clock.now() + HOUR, ...more };
     this.runs.push(run);
@@ -229,15 +238,31 @@ export class Stage {
       await signOut({ ...NO_RESULT, exitCode: course.refused, reason: 'infeasible' });
       return process.end(course.refused);
     }
+    // As the run lock and `run` do.
+    if (this.runs.some((run) => !run.result && run.deadlineAtMs > this.wall.now())) {
+      const state = this.#o.ifRunning === 'queue' ? 'queued' : 'skipped';
+      await this.store.write(dueAtMs, own, {
+        state,
+        runner: null,
+        startedAtMs: null,
+        reason: 'an earlier run is not over',
+      });
+      return process.end(20);
+    }
     const { lastsMs = HOUR } = course;
     const run = this.addRun({ course, endsAtMs: lastsMs === 'hangs' ? Infinity : this.clock.now() + lastsMs });
-    if (!(await this.store.write(dueAtMs, own, { runId: run.id }))) return process.end(20);
+    if (!(await this.store.write(dueAtMs, own, { runId: run.id, deadlineAtMs: run.deadlineAtMs })))
+      return process.end(20);
     await this.#crawl(process, run, signOut);
   }
 
   async #resume(process: FakeProcess, runId: string, signOut?: (result: RunResult) => Promise<boolean>): Promise<void> {
-    this.resumed.push(runId);
     const run = this.runs.find((r) => r.id === runId)!;
+    if (run.result && signOut) {
+      await signOut(run.result);
+      return process.end(0);
+    }
+    this.resumed.push(runId);
     if (this.resumeFails-- > 0) return process.end(1);
     // A run that was stuck does not hang again.
     if (run.endsAtMs === Infinity) run.endsAtMs = 0;
