@@ -40,7 +40,7 @@ function viewOf(world: ProgressFacts): ProgressView {
   const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
   sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
   const incidents = [...world.fleet.latest.values()].filter((r) => !isGivenUp(r)).map(openIncident);
-  const troubled = {
+  const addresses = {
     banned: incidents.filter((t) => t?.verdict === 'banned').length,
     suspect: incidents.filter((t) => t?.verdict === 'suspect').length,
   };
@@ -53,7 +53,7 @@ function viewOf(world: ProgressFacts): ProgressView {
     minGapMs,
     // Before the first grant, and once nothing is left to crawl, there is no basis for an estimate.
     etaMs: !isCrawled(world) || endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs,
-    ...troubled,
+    ...addresses,
   };
 }
 

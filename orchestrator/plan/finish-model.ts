@@ -112,8 +112,8 @@ export class FinishModel {
     const waitMs = Math.max(launchMs + bootMs, this.#input.balancerMs) - launchMs;
     const crawlMs = (this.#work.products / Math.max(1, instances)) * gapMs;
     // A successor's boot is billed like the first one.
-    const renewalsMs = rotationsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
-    return waitMs + crawlMs + renewalsMs + this.#input.tailMs;
+    const rotationsMs = rotationsFor(this.#input, crawlMs, instances) * (bootMs + this.#input.tailMs);
+    return waitMs + crawlMs + rotationsMs + this.#input.tailMs;
   }
 
   /** Crawl time including the rotations that the slowest of n instances needs on the way. */

@@ -71,7 +71,7 @@ export const crawlMs = (work: Work, products: number): number =>
 /** Products that the last of n instances can crawl in the time between start and tail. */
 export function capacityOf(input: PlanInput, work: Work, instances: number): number {
   const windowMs = input.deadlineMs - startMs(input, instances) - input.tailMs;
-  const crawlableMs = windowMs - lostToRenewalsIn(input, windowMs, instances);
+  const crawlableMs = windowMs - lostToRotationsIn(input, windowMs, instances);
   return crawlableMs < work.lastMs ? 0 : 1 + Math.floor((crawlableMs - work.lastMs) / work.paceMs);
 }
 
@@ -107,7 +107,7 @@ export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): numb
 }
 
 /** The inverse: how much of a window is lost to rotations when the rest of it is crawled. */
-function lostToRenewalsIn(input: PlanInput, windowMs: number, instances: number): number {
+function lostToRotationsIn(input: PlanInput, windowMs: number, instances: number): number {
   const costMs = rotationCostMs(input.bootP95Ms, input.tailMs);
   let lostMs = 0;
   while (lostMs < windowMs && lostToRotation(input, windowMs - lostMs, instances) > lostMs) lostMs += costMs;

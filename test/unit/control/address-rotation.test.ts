@@ -13,7 +13,7 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
-import { anInstance, aPlan, aRun, aTrouble, aWorld, START_MS } from './builders.ts';
+import { anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE = 60_000;
@@ -76,8 +76,8 @@ describe('an address that is old enough', () => {
       'when EC2 has refused permanently',
       (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } }),
     ],
-    ['while a ban is fresh', (w) => with0(w, { incident: aTrouble({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
-    ['while an address is suspicious', (w) => with0(w, { incident: aTrouble({ verdict: 'suspect', atMs: 0 }) })],
+    ['while a ban is fresh', (w) => with0(w, { incident: anIncident({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
+    ['while an address is suspicious', (w) => with0(w, { incident: anIncident({ verdict: 'suspect', atMs: 0 }) })],
   ])('stays %s', (_, change) => {
     expect(slotsOf(change(hourOld()))).toEqual([]);
   });

@@ -14,7 +14,7 @@ import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.t
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import { START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 /** Ten minutes after the start: every address has had time for right pages. */
@@ -46,24 +46,24 @@ function of(shape: Shape, slot: number): InstanceRecord {
     case 'right-since':
       return anInstance(slot, base);
     case 'banned':
-      return anInstance(slot, { ...base, phase: 'banned', incident: aTrouble({ atMs: SINCE }) });
+      return anInstance(slot, { ...base, phase: 'banned', incident: anIncident({ atMs: SINCE }) });
     case 'banned-long':
       return anInstance(slot, {
         ...base,
         phase: 'banned',
-        incident: aTrouble({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
+        incident: anIncident({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
       });
     case 'suspect':
-      return anInstance(slot, { ...base, incident: aTrouble({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
+      return anInstance(slot, { ...base, incident: anIncident({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
     case 'over':
-      return anInstance(slot, { ...base, incident: aTrouble({ atMs: SINCE, returnedAtMs: NOW, overAtMs: NOW }) });
+      return anInstance(slot, { ...base, incident: anIncident({ atMs: SINCE, returnedAtMs: NOW, overAtMs: NOW }) });
     case 'long-over':
       return anInstance(slot, {
         ...base,
-        incident: aTrouble({ atMs: NOW - 600_001, returnedAtMs: NOW, overAtMs: NOW }),
+        incident: anIncident({ atMs: NOW - 600_001, returnedAtMs: NOW, overAtMs: NOW }),
       });
     case 'all-gone':
-      return anInstance(slot, { ...base, phase: 'banned', incident: aTrouble({ atMs: SINCE, rule: 'all-gone' }) });
+      return anInstance(slot, { ...base, phase: 'banned', incident: anIncident({ atMs: SINCE, rule: 'all-gone' }) });
     case 'booting':
       return anInstance(slot, { phase: 'booting', publicKey: null, progress: null, lastHeartbeatAtMs: null });
     case 'claimed':
@@ -194,7 +194,7 @@ describe('returning products', () => {
   const none = { ...NO_PROGRESS, assigned: 5, pending: 0 };
 
   it('is ordered once for a banned address, and not for one that is replaced', () => {
-    const released = banned({ incident: aTrouble({ returnedAtMs: NOW }) });
+    const released = banned({ incident: anIncident({ returnedAtMs: NOW }) });
     expect(mustReturnProducts(world(['banned', 'fine']), banned())).toBe(true);
     expect(mustReturnProducts(world(['banned', 'fine']), released)).toBe(false);
     expect(mustReturnProducts(world(['banned', 'fine'], 'replace'), banned())).toBe(false);
@@ -212,7 +212,7 @@ describe('returning products', () => {
     const quiet = world(['banned', 'done']);
     quiet.fleet.all[0]!.progress = none;
     expect(isReturnExpected(quiet)).toBe(true);
-    quiet.fleet.all[0]!.incident = aTrouble({ returnedAtMs: NOW });
+    quiet.fleet.all[0]!.incident = anIncident({ returnedAtMs: NOW });
     expect(isReturnExpected(quiet)).toBe(false);
   });
 
@@ -222,7 +222,7 @@ describe('returning products', () => {
 
   it('may not happen before the end of the cool-down: after a while the instance keeps its products', () => {
     const seen = world(['banned', 'fine']);
-    const over = aTrouble({ atMs: SINCE, overAtMs: NOW });
+    const over = anIncident({ atMs: SINCE, overAtMs: NOW });
     expect(isBanOver(seen, banned({ incident: over, progress: none }))).toBe(false);
     expect(isBanOver(seen, banned({ incident: over }))).toBe(false);
     expect(isBanOver({ ...seen, nowMs: NOW + seen.limits.lostMs + 1 }, banned({ incident: over }))).toBe(true);

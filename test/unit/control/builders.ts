@@ -24,7 +24,7 @@ export const ALLOW_ALL: RobotsPolicy = {
 };
 
 /** An open incident one minute after the start. */
-export function aTrouble(change: Partial<AddressIncident> = {}): AddressIncident {
+export function anIncident(change: Partial<AddressIncident> = {}): AddressIncident {
   return {
     verdict: 'banned',
     rule: 'status-403',

@@ -8,7 +8,7 @@ import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/cont
 import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import { START_MS, aPlan, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 
 const PACE_MS = 10_100;
 const HOUR_MS = 3_600_000;
@@ -178,7 +178,7 @@ describe('extraLaunches', () => {
   ])('does not replace an address that the site has banned: one that %s', (_, onBan, change, may) => {
     const late = world({ pending: [TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     late.run.settings.site.onBan = onBan;
-    const incident = aTrouble({
+    const incident = anIncident({
       atMs: late.nowMs - 240_000,
       untilMs: late.nowMs + HOUR_MS,
       returnedAtMs: 1,

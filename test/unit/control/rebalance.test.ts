@@ -6,7 +6,7 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aPlan, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import { START_MS, aPlan, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 /** Ten seconds and the margin. */
@@ -72,7 +72,7 @@ describe('balanceOf', () => {
   });
 
   it.each([
-    ['banned', { phase: 'banned', incident: aTrouble() }],
+    ['banned', { phase: 'banned', incident: anIncident() }],
     ['sealed', { sealed: true }],
     ['uploading', { phase: 'uploading' }],
     ['lost', { phase: 'terminated', reason: null, manifestKey: 'm' }],

@@ -9,7 +9,7 @@ import type { ActiveStallCauses } from '../../../orchestrator/control/model/stal
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { ALLOW_ALL, START_MS, aRun, aTrouble, aWorld, anInstance } from './builders.ts';
+import { ALLOW_ALL, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE_MS = 60_000;
@@ -115,7 +115,7 @@ describe('the watchdog', () => {
       () => ({
         instances: fleetOf(
           { pending: 50 },
-          { phase: 'banned', incident: aTrouble({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
+          { phase: 'banned', incident: anIncident({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
         ).slice(0, 1),
       }),
     ],
