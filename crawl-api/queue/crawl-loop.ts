@@ -11,12 +11,10 @@ import type { AddressWatch } from '../politeness/address-watch.ts';
 import type { Judgement } from '../politeness/judgement.ts';
 import { createEvidence } from '../politeness/judgement.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
-import { LatencyWatch } from '../politeness/latency-watch.ts';
-import { findBarrier } from './barrier.ts';
+import { findBarrier, Pages } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
 import type { PagesParts } from './pages.ts';
-import { Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
@@ -310,4 +308,33 @@ function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void
     const { n, id, url, at, attempts } = result;
     record({ n, id, url, at, attempts, outcome: 'failed', reason: 'too-large', detail: error.message });
   }
+}
+
+/**
+ * Detects that a site has suddenly become slow for this address: some sites throttle an address before they refuse it.
+ */
+
+const RECENT = 5;
+const BEFORE = 50;
+const FACTOR = 5;
+const LEAST_MS = 2_000;
+
+export class LatencyWatch {
+  readonly #waits: number[] = [];
+
+  /**
+   * Takes the time to the first byte; true when the median of the last five is over two seconds and over five times
+   * that of the ones before.
+   */
+  note(waitMs: number): boolean {
+    this.#waits.push(waitMs);
+    if (this.#waits.length > BEFORE + RECENT) this.#waits.shift();
+    if (this.#waits.length < 2 * RECENT) return false;
+    const recent = median(this.#waits.slice(-RECENT));
+    return recent > LEAST_MS && recent > FACTOR * median(this.#waits.slice(0, -RECENT));
+  }
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 }

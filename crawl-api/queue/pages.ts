@@ -12,11 +12,9 @@ import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../
 import { judge } from '../politeness/ban-rules.ts';
 import type { Judgement, SeenPage } from '../politeness/judgement.ts';
 import { accused } from '../politeness/judgement.ts';
-import type { Pacer } from '../politeness/pacer.ts';
-import type { PageTimes } from '../politeness/page-times.ts';
+import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
-import { findBarrier } from './barrier.ts';
 import type { Queue } from './queue.ts';
 
 export interface PagesParts {
@@ -198,4 +196,19 @@ function toSeenPage(page: PageResult): SeenPage {
     case 'failed':
       return { kind: 'failed', reply: page.reply, retryAfterMs: page.retryAfterMs };
   }
+}
+
+/** `untilMs` (wall clock) is null when only an order ends the barrier. */
+export interface Barrier {
+  kind: 'incident' | 'pause' | 'robots' | 'disk';
+  untilMs: number | null;
+}
+
+/** Null when requests may be sent, at the pace. */
+export function findBarrier(queue: Queue, robots: 'respect' | 'ignore', nowMs: number): Barrier | null {
+  const { incident, pausedUntilMs, robots: policy } = queue.state;
+  if (incident) return { kind: 'incident', untilMs: incident.untilMs };
+  if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
+  if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
+  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + 1_000 };
 }

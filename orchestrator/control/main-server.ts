@@ -2,7 +2,7 @@
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
-import { createTokenBucket } from './launching/token-bucket.ts';
+import { createTokenBucket } from './launching/launch.ts';
 import { ControlLoop } from './loop.ts';
 import type { Core, LaunchTemplate } from './model/core.ts';
 import { newProcessState } from './model/process-state.ts';

@@ -23,7 +23,7 @@ const LIBRARIES: Record<string, string[]> = {
     'shared/adapters/http/',
     'userdata/program.ts',
   ],
-  playwright: ['crawl-api/fetch/browser/', 'orchestrator/app/run/dry-run-browser.ts'],
+  playwright: ['crawl-api/fetch/browser/', 'orchestrator/app/plan/browser-boot.ts'],
   'ipaddr.js': ['shared/adapters/http/'],
   chardet: ['crawl-api/fetch/'],
   'css-what': ['shared/adapters/'],

@@ -2,8 +2,7 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Check, Finding } from './check.ts';
-import { failed, ok, warning, standing } from './check.ts';
-import { lacksRegion } from './lacks.ts';
+import { failed, ok, warning, standing, lacksRegion } from './check.ts';
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
 import type { RightAnswer } from '../../cloud/right-probes.ts';

@@ -8,8 +8,7 @@ import {
   tryBucketRights,
 } from '../../cloud/bucket-facts.ts';
 import type { Check, Finding } from './check.ts';
-import { failed, ok, warning } from './check.ts';
-import { lacksBucket } from './lacks.ts';
+import { failed, ok, warning, lacksBucket } from './check.ts';
 import { findingOf } from './run-checks.ts';
 import type { BucketSettings } from '../../cloud/bucket-facts.ts';
 

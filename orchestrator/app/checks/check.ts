@@ -6,6 +6,7 @@ import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Target } from '../plan/target.ts';
 import type { Facts } from './facts.ts';
+import { regionOf } from '../plan/target.ts';
 
 /**
  * ok       as a run needs it
@@ -72,3 +73,15 @@ export const failed = (code: ErrorCode, text: string, remedy?: string): Finding 
   text,
   remedy,
 });
+
+type Lacks = NonNullable<Check['lacks']>;
+
+/** Without a region the user's resources cannot be found. */
+export const lacksRegion: Lacks = ({ config, target, environment }) =>
+  target.dryRun || regionOf(config, environment) !== null ? null : 'aws.region is not set';
+
+export const lacksBucket: Lacks = (context) =>
+  lacksRegion(context) ?? (context.target.bucket === '' ? 'aws.bucket is not set' : null);
+
+export const lacksServerUrl: Lacks = (context) =>
+  lacksRegion(context) ?? (context.config.values.server.url === null ? 'server.url is not set' : null);

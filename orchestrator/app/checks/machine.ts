@@ -1,16 +1,19 @@
 /** Checks of this machine: Node, disk, files of runs, browser, configuration. */
 import packageFile from '../../../package.json' with { type: 'json' };
-import type { Check, Finding } from './check.ts';
+import type { Check, Finding, CheckContext } from './check.ts';
 import { failed, ok, warning } from './check.ts';
 import { existsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { stateDirOf } from '../run/run-session.ts';
 import { STATE_FOLDER_REMEDY, whyUnwritable } from '../run/state-folder.ts';
-import { nodeToFetch } from './node-for-instances.ts';
 import { parseDatabaseUrl } from '../../db/database-url.ts';
-import { provideBrowser } from '../run/dry-run-browser.ts';
+import { provideBrowser } from '../plan/browser-boot.ts';
 import { chooseTarget } from '../plan/target.ts';
+import type { RuntimePlatform } from '../../../userdata/node-release.ts';
+import { hasRuntime } from '../../../userdata/node-runtime.ts';
+import { architectureOf } from '../../plan/instance-types.ts';
+import { PLATFORM_OF } from '../cloud/launch-template.ts';
 
 const NEEDED = packageFile.engines.node.replace('>=', '');
 
@@ -121,3 +124,14 @@ export const settings: Check = {
     return Promise.resolve([ok(`${where}, region ${region}, bucket ${bucket}`)]);
   },
 };
+
+/** Null if it is here, or none is needed: instances of a dry run are processes of this machine. */
+export async function nodeToFetch({
+  config,
+  target,
+  facts,
+}: Pick<CheckContext, 'config' | 'target' | 'facts'>): Promise<RuntimePlatform | null> {
+  if (target.kind !== 'aws') return null;
+  const platform = PLATFORM_OF[architectureOf(facts.instanceType())];
+  return (await hasRuntime(platform, { cacheDir: stateDirOf(config.file).cache })) ? null : platform;
+}

@@ -2,15 +2,14 @@
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { refusalOfPlan } from '../plan/make-plan.ts';
 import type { Check } from './check.ts';
-import { ok, warning } from './check.ts';
-import { lacksRegion } from './lacks.ts';
+import { ok, warning, lacksRegion } from './check.ts';
 import { findingOf } from './run-checks.ts';
 import { PRICES_OF } from '../../plan/price-table.ts';
 import { pricesFor } from '../plan/preflight.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
 import { askRegistry } from '../../../userdata/npm-package.ts';
 import { buildProgram } from '../../../userdata/program.ts';
-import { nodeToFetch } from './node-for-instances.ts';
+import { nodeToFetch } from './machine.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';

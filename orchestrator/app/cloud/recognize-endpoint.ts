@@ -3,7 +3,6 @@ import { isIPv6 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { EndpointProfile } from '../../cloud/probe.ts';
 import { probeEndpoint } from '../../cloud/probe.ts';
-import { refusedAsReal } from '../checks/refused-as-real.ts';
 import { awsOptions } from './cloud-access.ts';
 import type { Target } from '../plan/target.ts';
 
@@ -28,4 +27,21 @@ export async function recognizeEndpoint(target: Target): Promise<{ target: Targe
   if (url.hostname === 'localhost') url.hostname = '127.0.0.1';
   const endpoint = url.href.replace(/\/$/, '');
   return { target: { ...target, endpoint }, profile: { ...profile, endpoint } };
+}
+
+/**
+ * A dry run signs with its own keys, which are valid nowhere. An endpoint that refuses them checks keys as AWS does: it
+ * may be a tunnel or a proxy to a real account, which must not be taken for an emulator. Returns any other error
+ * unchanged.
+ */
+function refusedAsReal(error: unknown, url: string): unknown {
+  if (!(error instanceof AppError) || error.code !== 'aws-denied') return error;
+  return new AppError(
+    'endpoint-refused',
+    `aws.endpoint ${url} refuses the keys of a dry run, as AWS itself would: it may lead to a real account`,
+    {
+      cause: error,
+      hint: 'A dry run never sends keys of yours. Point aws.endpoint at an emulator that takes any keys, or leave it out to use the built-in sandbox.',
+    },
+  );
 }

@@ -10,6 +10,7 @@ import { BROWSER_MEMORY_GB, architectureOf, describeInstanceType } from '../../p
 import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Target } from './target.ts';
+import { findChromium } from '../../../shared/adapters/find-chromium.ts';
 
 /**
  * Calls EC2 only when it matters. An image named in aws.image is assumed to be ready: only Debian's own is known to
@@ -46,3 +47,20 @@ export const INSTALLED_AT_BOOT =
   'Each machine installs Chromium at its boot, because aws.image is a plain Debian, or this account has no image with Chromium ' +
   'for every type in aws.instance_types that holds a browser: the plan assumes 2.5 minutes for a boot and 5 for a slow one, an estimate that was never ' +
   'measured. "orchestrator image" makes such an image once.';
+
+/**
+ * Sets the browser for the instances that the sandbox boots, unless the user has (CRAWLFLEET_CHROMIUM). Throws
+ * `platform` before anything is launched when a page must be rendered and there is no browser.
+ */
+export async function provideBrowser(
+  render: 'http' | 'browser' | 'auto',
+  environment: NodeJS.ProcessEnv,
+): Promise<void> {
+  if (render === 'http') return;
+  // Playwright's own folder of browsers is below the home directory, which instances do not share.
+  const { chromium } = await import('playwright');
+  environment.CRAWLFLEET_CHROMIUM = findChromium({
+    named: environment.CRAWLFLEET_CHROMIUM,
+    playwrightPath: () => chromium.executablePath(),
+  });
+}

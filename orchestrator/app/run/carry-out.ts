@@ -9,7 +9,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { RunReader, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
+import type { RunReader, RunRecord, Stores, WorkReader, FailedProduct } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
@@ -18,7 +18,7 @@ import { stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
-import { listFailed } from './list-failed.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
 
 export interface CarryOutOptions {
   runId: string;
@@ -138,4 +138,15 @@ async function writeUnfinished(work: WorkReader, folder: string): Promise<{ file
   await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
   renameSync(`${file}.new`, file);
   return { file, products };
+}
+
+const PAGE = 5_000;
+
+export async function* listFailed(work: WorkReader, reasons?: readonly FailureReason[]): AsyncGenerator<FailedProduct> {
+  for (let after = 0; ;) {
+    const page = await work.failedProducts(after, PAGE, reasons);
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)!.n;
+  }
 }

@@ -15,7 +15,7 @@ import type { Database } from '../../db/connect.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { carryOut } from './carry-out.ts';
-import { provideBrowser } from './dry-run-browser.ts';
+import { provideBrowser } from '../plan/browser-boot.ts';
 import type { EndpointProfile } from '../../cloud/probe.ts';
 import { needsStandIn, renderParts } from '../../cloud/probe.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';

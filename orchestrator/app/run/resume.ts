@@ -16,7 +16,7 @@ import type { Config } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import { findRun, hasLeftovers, isUnfinished } from './find-run.ts';
 import { superviseSandbox } from './supervise-sandbox.ts';
-import { provideBrowser } from './dry-run-browser.ts';
+import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
 import type { RunLock } from './run-lock.ts';

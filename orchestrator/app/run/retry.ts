@@ -9,7 +9,7 @@ import type { RunRecord } from '../../control/model/stores.ts';
 import { findRun } from './find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
-import { listFailed } from './list-failed.ts';
+import { listFailed } from './carry-out.ts';
 import type { StartOptions } from './start-run.ts';
 import { startRun } from './start-run.ts';
 

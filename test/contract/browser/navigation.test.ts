@@ -4,8 +4,7 @@ import type { PageAnswer, PageSource } from '../../../crawl-api/fetch/page-resul
 import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
-import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
-import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
+import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';

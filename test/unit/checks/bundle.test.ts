@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bundle } from '../../../orchestrator/app/checks/run.ts';
 import type { CheckContext } from '../../../orchestrator/app/checks/check.ts';
-import { nodeToFetch } from '../../../orchestrator/app/checks/node-for-instances.ts';
+import { nodeToFetch } from '../../../orchestrator/app/checks/machine.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { TempDir } from '../../support/temp-dir.ts';
 import { tempDir } from '../../support/temp-dir.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createTokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
+import { createTokenBucket } from '../../../orchestrator/control/launching/launch.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 it('allows a burst at once and then keeps the rate', async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
-import { Pacer } from '../../../crawl-api/politeness/pacer.ts';
-import { PageTimes } from '../../../crawl-api/politeness/page-times.ts';
+import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';

@@ -3,7 +3,7 @@ import type { Advice } from '../../../crawl-api/politeness/address-watch.ts';
 import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
 import type { Judgement, JudgementKind } from '../../../crawl-api/politeness/judgement.ts';
 import { accused, unremarkable } from '../../../crawl-api/politeness/judgement.ts';
-import { LatencyWatch } from '../../../crawl-api/politeness/latency-watch.ts';
+import { LatencyWatch } from '../../../crawl-api/queue/crawl-loop.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 
 function judgement(kind: JudgementKind, product = 1): Judgement {
