@@ -23,7 +23,7 @@ const MEMORY_BYTES = 600 * 1024 * 1024;
 const MEMORY_EACH_PAGES = 10;
 /** Maximum bytes of all replies of one product, beside its own page. */
 const ASSETS_BYTES = 64 * 1024 * 1024;
-const BLANK_MS = 10_000;
+const BLANK_MS = 3_000;
 /** Without a pace: if the next page follows within this time, the last one is not cleared first. */
 const UNPACED_MS = 100;
 
