@@ -30,14 +30,16 @@ async function watch(change: Parameters<typeof planInput>[0], seed: number) {
 }
 
 describe('a night with fresh addresses', () => {
-  it.each([1, 2, 3, 4, 5])('ends on time with every product once, seed %i', async (seed) => {
+  const endsOnTime = async (seed: number): Promise<void> => {
     const result = await play({ input: NIGHT, seed });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.products).toEqual({ planned: 3_000, stored: 2_970, gone: 30, failed: 0 });
     expect(result.instances.replaced).toBeGreaterThan(2 * result.instances.planned);
-  });
+  };
+  it('ends on time with every product once, seed 1', () => endsOnTime(1));
+  it.each([2, 3, 4, 5])('ends on time with every product once, seed %i', { tags: ['nightly'] }, endsOnTime);
 
-  it('does so for 12,000 products, a fifth of the fleet at a time', async () => {
+  it('does so for 12,000 products, a fifth of the fleet at a time', { tags: ['nightly'] }, async () => {
     const { result, oldestMs, mostLeaving } = await watch({ products: 12_000, recycleEveryMs: HOUR }, 1);
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.instances.replaced).toBeGreaterThan(2 * result.instances.planned);
@@ -84,7 +86,7 @@ describe('a night with fresh addresses', () => {
     }
   });
 
-  it.each([1, 2])('makes no run late that began late and has no minute left to give, seed %i', async (seed) => {
+  const isNotLate = async (seed: number): Promise<void> => {
     const result = await play({
       input: { ...NIGHT, minInstances: 3, maxInstances: 3 },
       scenario: { faults: [{ kind: 'dry', atMs: 0, forMs: 50 * MINUTE }] },
@@ -92,7 +94,11 @@ describe('a night with fresh addresses', () => {
     });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.products.failed).toBe(0);
-  });
+  };
+  it('makes no run late that began late and has no minute left to give, seed 1', () => isNotLate(1));
+  it('makes no run late that began late and has no minute left to give, seed 2', { tags: ['nightly'] }, () =>
+    isNotLate(2),
+  );
 
   it('goes on renewing, one address at a time, when EC2 gives one instance less for the quota', async () => {
     const fleet = { products: 6_000, deadlineMs: 4 * HOUR, recycleEveryMs: HOUR, minInstances: 7, maxInstances: 7 };

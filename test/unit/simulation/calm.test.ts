@@ -54,20 +54,23 @@ describe('a calm day', () => {
 });
 
 describe('the simulator and the planner', () => {
+  const agree = async (_: string, change: Partial<PlanInput>): Promise<void> => {
+    const { endMs, plannedEndMs } = await summaryOf(change, 15);
+    // The plan counts with a full tail; loading and publishing of a small run take seconds.
+    const tail = planInput(change).tailMs;
+    expect(Math.abs(endMs.p50 - (plannedEndMs.p50 - tail / 2))).toBeLessThan(tail + 0.02 * plannedEndMs.p50);
+  };
+  const title = 'agree on when a run ends: %s';
+
+  it.each([['slow and uneven pages', { products: 3_000, intervalMs: 1_000, pageP50Ms: 1_500, deadlineMs: HOUR }]])(
+    title,
+    { timeout: 180_000 },
+    agree,
+  );
   it.each([
     ['6,000 products in 4 hours', { products: PRODUCTS }],
     ['4,000 in two hours on more instances than it takes', { products: 4_000, deadlineMs: 4 * HOUR, minInstances: 6 }],
-    ['slow and uneven pages', { products: 3_000, intervalMs: 1_000, pageP50Ms: 1_500, deadlineMs: HOUR }],
-  ])(
-    'agree on when a run ends: %s',
-    async (_, change) => {
-      const { endMs, plannedEndMs } = await summaryOf(change, 15);
-      // The plan counts with a full tail; loading and publishing of a small run take seconds.
-      const tail = planInput(change).tailMs;
-      expect(Math.abs(endMs.p50 - (plannedEndMs.p50 - tail / 2))).toBeLessThan(tail + 0.02 * plannedEndMs.p50);
-    },
-    180_000,
-  );
+  ])(title, { timeout: 180_000, tags: ['nightly'] }, agree);
 
   it('agree on how much one day differs from another', async () => {
     // Without a balancer's start, which hides slow boots, and with a shop as slow as the interval.
