@@ -17,8 +17,7 @@ import {
   macMessage,
   signMessage,
 } from '../../shared/wire/signature.ts';
-import { findServer, installServer } from '../../test/support/mariadb/find-server.ts';
-import { startPrivateServer } from '../../test/support/mariadb/private-server.ts';
+import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts';
 import type { Bench } from '../frame.ts';
 
 const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
@@ -53,11 +52,9 @@ interface Sent {
 export const bench: Bench = {
   title: `Callbacks: the heartbeats of ${INSTANCES} instances`,
   async run() {
-    const programs = (await findServer()) ?? (await installServer());
-    if (!programs) throw new Error('this bench needs the MariaDB programs on this machine');
-    const server = await startPrivateServer(programs);
-    const url = new URL('/bench_calls', server.adminUrl).href;
-    const admin = await createConnection({ uri: server.adminUrl });
+    const server = await startDatabaseServer({ options: QUICK });
+    const url = server.url('bench_calls');
+    const admin = await createConnection({ uri: server.url('') });
     await admin.query('create database bench_calls character set utf8mb4');
     const child = spawn(process.execPath, [CASE, url, String(INSTANCES)], { stdio: ['pipe', 'pipe', 'inherit'] });
     const exited = once(child, 'exit');

@@ -10,8 +10,7 @@ import { createStores } from '../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../orchestrator/db/migrate.ts';
 import { createResultTable } from '../../orchestrator/db/result-table.ts';
 import { stagingName } from '../../orchestrator/db/staging.ts';
-import { findServer, installServer } from '../../test/support/mariadb/find-server.ts';
-import { startPrivateServer } from '../../test/support/mariadb/private-server.ts';
+import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts';
 import { startSandbox } from '../../test/support/sandbox/start-sandbox.ts';
 import type { Bench, BenchRow } from '../frame.ts';
 import { measureProgram } from '../frame.ts';
@@ -29,9 +28,7 @@ const MEMORY_BYTES = 300e6;
 export const bench: Bench = {
   title: 'Loading into MariaDB: from the parts to published rows and their proof',
   async run() {
-    const programs = (await findServer()) ?? (await installServer());
-    if (!programs) throw new Error('this bench needs the MariaDB programs on this machine');
-    const server = await startPrivateServer(programs);
+    const server = await startDatabaseServer({ options: QUICK });
     const sandbox = await startSandbox();
     try {
       const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
@@ -42,7 +39,7 @@ export const bench: Bench = {
       const ratios = [];
       for (const { products, slots, limitMs } of SIZES) {
         const figures = await measure(
-          { adminUrl: server.adminUrl, endpoint: sandbox.endpoint, objects },
+          { adminUrl: server.url(''), endpoint: sandbox.endpoint, objects },
           products,
           slots,
         );

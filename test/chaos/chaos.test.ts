@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';
-import type { DatabaseServer } from './database-server.ts';
-import { startDatabaseServer } from './database-server.ts';
+import type { DatabaseServer } from '../support/mariadb/server.ts';
+import { startDatabaseServer } from '../support/mariadb/server.ts';
 import { playRound } from './round.ts';
 import { drawScenario } from './scenario.ts';
 

@@ -12,8 +12,8 @@ import { waitFor } from '../support/processes.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';
 import { checkProof, checkRows, readReport } from './checks.ts';
-import type { DatabaseServer } from './database-server.ts';
-import { startDatabaseServer } from './database-server.ts';
+import type { DatabaseServer } from '../support/mariadb/server.ts';
+import { startDatabaseServer } from '../support/mariadb/server.ts';
 import type { Stage } from './stage.ts';
 import { openStage } from './stage.ts';
 

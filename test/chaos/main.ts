@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util';
 import { startShop } from '../support/shop/start-shop.ts';
-import { startDatabaseServer } from './database-server.ts';
+import { startDatabaseServer } from '../support/mariadb/server.ts';
 import type { RoundResult } from './round.ts';
 import { playRound } from './round.ts';
 import { drawScenario } from './scenario.ts';

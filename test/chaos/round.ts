@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { checkRound } from './checks.ts';
-import type { DatabaseServer } from './database-server.ts';
+import type { DatabaseServer } from '../support/mariadb/server.ts';
 import { MainServers } from './main-servers.ts';
 import type { Moment, Scenario } from './scenario.ts';
 import { allowanceOf, describeMoment } from './scenario.ts';

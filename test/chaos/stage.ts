@@ -14,7 +14,7 @@ import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import type { ChaosProxy } from './chaos-proxy.ts';
 import { startChaosProxy } from './chaos-proxy.ts';
-import type { DatabaseServer } from './database-server.ts';
+import type { DatabaseServer } from '../support/mariadb/server.ts';
 
 /** database: main server to MariaDB · callbacks: instances to main server · aws: both to EC2, ELBv2 and the bucket. */
 export const LINKS = ['database', 'callbacks', 'aws'] as const;

@@ -6,8 +6,8 @@ import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
-import type { DatabaseServer } from '../../chaos/database-server.ts';
-import { startDatabaseServer } from '../../chaos/database-server.ts';
+import type { DatabaseServer } from '../../support/mariadb/server.ts';
+import { startDatabaseServer } from '../../support/mariadb/server.ts';
 import { waitFor } from '../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
 import type { Bench } from './harness.ts';
@@ -204,7 +204,7 @@ describe('a database server whose disk is full', () => {
   it('F46: the load waits until there is room, and is then complete', async (context) => {
     const disk = mountSmallDisk('220m');
     if (!disk) return context.skip('this user may not mount a small disk');
-    const server = await startDatabaseServer(disk.path);
+    const server = await startDatabaseServer({ dataIn: disk.path });
     try {
       const bench = await openPlain(server);
       try {

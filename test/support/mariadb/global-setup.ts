@@ -5,8 +5,7 @@
  */
 import type { TestProject } from 'vitest/node';
 import { findServer, installServer } from './find-server.ts';
-import type { PrivateServer } from './private-server.ts';
-import { startPrivateServer } from './private-server.ts';
+import { QUICK, startDatabaseServer } from './server.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,9 +14,14 @@ declare module 'vitest' {
   }
 }
 
+interface Server {
+  adminUrl: string;
+  stop(): Promise<void>;
+}
+
 interface Shared {
   users: number;
-  server: Promise<PrivateServer>;
+  server: Promise<Server>;
 }
 
 // Each project loads its own copy of this module, so shared state lives on globalThis.
@@ -38,9 +42,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function openServer(): Promise<PrivateServer> {
+async function openServer(): Promise<Server> {
   const found = (await findServer()) ?? (await installServer());
-  if (found) return startPrivateServer(found);
+  if (found) return startShared();
   const adminUrl = process.env.TEST_DATABASE_URL;
   if (adminUrl) return { adminUrl, stop: () => Promise.resolve() };
   throw new Error(
@@ -53,4 +57,9 @@ async function openServer(): Promise<PrivateServer> {
       'Tests without a database: npm run test:unit',
     ].join('\n'),
   );
+}
+
+async function startShared(): Promise<Server> {
+  const server = await startDatabaseServer({ options: QUICK });
+  return { adminUrl: server.url(''), stop: () => server.stop() };
 }

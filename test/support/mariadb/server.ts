@@ -1,22 +1,31 @@
 /**
- * A private MariaDB that can be killed, frozen and started again on the same data. The server of the other tests loses
- * its data when it ends.
+ * A private MariaDB with its own data, socket and port. It can be killed, frozen and started again on the same data, and is
+ * removed however the test run ends.
  */
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createConnection } from 'mysql2/promise';
-import { findServer, installServer } from '../support/mariadb/find-server.ts';
-import { waitFor } from '../support/processes.ts';
-import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
+import { findServer, installServer } from './find-server.ts';
+import { waitFor } from '../processes.ts';
+import { freePort, QUIET_ADDRESS } from '../free-port.ts';
 
 const run = promisify(execFile);
 const START_MS = 60_000;
+
+/** Options of a server that many share and whose data nobody needs after a power cut. */
+export const QUICK = [
+  '--innodb-flush-log-at-trx-commit=2',
+  '--skip-innodb-doublewrite',
+  '--innodb-buffer-pool-size=128M',
+  '--innodb-log-file-size=64M',
+  '--max-connections=400',
+];
 
 export interface DatabaseServer {
   /** `address:port` */
@@ -38,7 +47,7 @@ export interface DatabaseServer {
  * were killed, it ends the server, frozen or not, and removes its data.
  */
 const GUARD = `
-dir=$1; shift
+dir=$1; data=$2; shift 2
 while read -r _; do
   "$@" </dev/null &
   server=$!
@@ -46,23 +55,39 @@ while read -r _; do
 done
 kill -9 "$server"
 wait
-rm -rf "$dir"
+rm -rf "$dir" "$data"
 `;
 
-/** Installs if necessary and starts the server in a folder below `parent`. Throws with the end of its log. */
-export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseServer> {
+export interface ServerOptions {
+  /** Folder for the data, such as that of a small disk. Default: beside the server's other files. */
+  dataIn?: string;
+  /** Further options of `mariadbd`. */
+  options?: string[];
+}
+
+/** Installs if necessary and starts the server. Throws with the end of its log. */
+export async function startDatabaseServer(wanted: ServerOptions = {}): Promise<DatabaseServer> {
   const programs = (await findServer()) ?? (await installServer());
-  if (!programs) throw new Error('chaos needs MariaDB 10.6 or newer: apt-get install mariadb-server');
-  const dir = await mkdtemp(join(parent, 'crawlfleet-chaos-db-'));
-  const data = join(dir, 'data');
+  if (!programs) throw new Error('these tests need MariaDB 10.6 or newer: apt-get install mariadb-server');
+  const dir = await mkdtemp(join(tmpdir(), 'crawlfleet-mariadb-'));
+  const data = join(wanted.dataIn ?? dir, 'data');
+  // A server removes every temporary table in its folder when it starts. One that had this table open would crash.
+  const temporary = join(dir, 'tmp');
+  await mkdir(temporary);
   const user = process.getuid?.() === 0 ? ['--user=root'] : [];
-  const install = ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'];
-  await run(programs.installDb, [...install, ...user], { timeout: START_MS, maxBuffer: 10_000_000 });
+  const folders = [`--datadir=${data}`, `--tmpdir=${temporary}`];
+  const install = ['--no-defaults', ...folders, '--auth-root-authentication-method=normal', '--skip-test-db'];
+  try {
+    await run(programs.installDb, [...install, ...user], { timeout: START_MS, maxBuffer: 10_000_000 });
+  } catch (error) {
+    await Promise.all([dir, data].map((path) => rm(path, { recursive: true, force: true })));
+    throw error;
+  }
   const password = randomBytes(12).toString('hex');
   const init = join(dir, 'init.sql');
   await writeFile(
     init,
-    `CREATE USER IF NOT EXISTS 'chaos'@'%' IDENTIFIED BY '${password}';\nGRANT ALL ON *.* TO 'chaos'@'%' WITH GRANT OPTION;\n`,
+    `CREATE USER IF NOT EXISTS 'crawlfleet'@'%' IDENTIFIED BY '${password}';\nGRANT ALL ON *.* TO 'crawlfleet'@'%' WITH GRANT OPTION;\n`,
     { mode: 0o600 },
   );
   const port = await freePort(QUIET_ADDRESS);
@@ -70,7 +95,7 @@ export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseSe
   const args = [
     '--no-defaults',
     ...user,
-    `--datadir=${data}`,
+    ...folders,
     `--socket=${join(dir, 'server.sock')}`,
     `--pid-file=${join(dir, 'server.pid')}`,
     `--log-error=${join(dir, 'server.log')}`,
@@ -84,9 +109,10 @@ export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseSe
     '--innodb-buffer-pool-size=64M',
     '--innodb-log-file-size=16M',
     '--performance-schema=OFF',
+    ...(wanted.options ?? []),
   ];
-  const url = (database: string, by = host): string => `mysql://chaos:${password}@${by}/${database}`;
-  const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', dir, programs.mariadbd, ...args], {
+  const url = (database: string, by = host): string => `mysql://crawlfleet:${password}@${by}/${database}`;
+  const guard = spawn('/bin/sh', ['-c', GUARD, 'sh', dir, data, programs.mariadbd, ...args], {
     stdio: ['pipe', 'ignore', 'ignore'],
     // Ctrl-C must reach us first.
     detached: true,
@@ -98,7 +124,19 @@ export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseSe
       throw new Error(`MariaDB did not start:\n${logTail(dir)}`, { cause: error });
     });
   };
-  await start();
+  const stop = async (): Promise<void> => {
+    const gone = once(guard, 'exit');
+    guard.stdin.end();
+    await gone;
+    // The server may have been writing while the guard removed its files.
+    await Promise.all([dir, data].map((path) => rm(path, { recursive: true, force: true })));
+  };
+  try {
+    await start();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return {
     host,
     url,
@@ -119,13 +157,7 @@ export async function startDatabaseServer(parent = tmpdir()): Promise<DatabaseSe
       await waitFor(() => isDead(pid()), { what: 'MariaDB to die' });
     },
     start,
-    async stop() {
-      const gone = once(guard, 'exit');
-      guard.stdin.end();
-      await gone;
-      // The server may have been writing while the guard removed its files.
-      await rm(dir, { recursive: true, force: true });
-    },
+    stop,
   };
 }
 
