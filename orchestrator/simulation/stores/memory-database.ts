@@ -81,6 +81,10 @@ export interface MemoryRun {
   events: RunEvent[];
   /** No chunk before this place waits. */
   firstWaiting: number;
+  /** Number of chunks that wait. */
+  waiting: number;
+  /** Granted chunks by their owner, `<slot>.<epoch>`. */
+  granted: Map<string, Set<MemoryChunk>>;
   /** Null when they have to be counted again. */
   counts: WorkCounts | null;
   /** Kept up by the store of results. */

@@ -240,6 +240,8 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     staging: new Map(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,
+    waiting: cutChunks(productIds.length, run.plan.chunkSize).length,
+    granted: new Map(),
     counts: null,
     totals: NO_TOTALS,
   };

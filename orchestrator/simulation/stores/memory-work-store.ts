@@ -1,6 +1,5 @@
 /**
- * WorkStore in memory: the contract of db/work-store.ts without SQL. A recount visits all chunks; everything else only
- * what it changes.
+ * WorkStore in memory: the contract of db/work-store.ts without SQL. Nothing that a heartbeat causes visits all chunks.
  */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -19,7 +18,7 @@ export class MemoryWorkStore implements WorkStore {
 
   counts(): Promise<WorkCounts> {
     const none = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-    return this.#run.read<WorkCounts>('work.counts', none, (run) => (run.counts ??= count(run.chunks)));
+    return this.#run.read<WorkCounts>('work.counts', none, (run) => (run.counts ??= count(run)));
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
@@ -59,8 +58,7 @@ export class MemoryWorkStore implements WorkStore {
         room--;
         taken.add(index);
         granted.push(chunkId(chunk));
-        Object.assign(chunk, { state: 'granted', slot, epoch, grantedAtMs: this.#run.now() });
-        run.counts = null;
+        change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.#run.now() });
       }
       return granted;
     });
@@ -162,37 +160,46 @@ function openItems(run: MemoryRun, chunk: MemoryChunk): MemoryItem[] {
 const isOwn = (chunk: MemoryChunk, { slot, epoch }: EpochId): boolean =>
   chunk.state === 'granted' && chunk.slot === slot && chunk.epoch === epoch;
 
-const owned = (run: MemoryRun, at: EpochId): MemoryChunk[] => run.chunks.filter((chunk) => isOwn(chunk, at));
+const owned = (run: MemoryRun, at: EpochId): MemoryChunk[] => [...(run.granted.get(epochKey(at)) ?? [])];
 
 function close(run: MemoryRun, chunk: MemoryChunk): void {
-  chunk.state = 'closed';
+  change(run, chunk, { state: 'closed' });
+}
+
+/** The only way a chunk changes: a recount of all of them at each heartbeat would take most of a large run. */
+function change(run: MemoryRun, chunk: MemoryChunk, values: Partial<MemoryChunk>): void {
+  if (chunk.state === 'waiting') run.waiting--;
+  if (chunk.state === 'granted') run.granted.get(ownerOf(chunk))!.delete(chunk);
+  Object.assign(chunk, values);
+  if (chunk.state === 'waiting') run.waiting++;
+  if (chunk.state === 'granted') {
+    const key = ownerOf(chunk);
+    if (!run.granted.has(key)) run.granted.set(key, new Set());
+    run.granted.get(key)!.add(chunk);
+  }
   run.counts = null;
 }
+
+const ownerOf = ({ slot, epoch }: MemoryChunk): string => epochKey({ slot: slot!, epoch: epoch! });
 
 /** Makes a chunk wait again if it has products without outcome; returns how many. */
 function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
   const products = openItems(run, chunk).length;
   if (products === 0) return 0;
   const generation = chunk.generation + 1;
-  Object.assign(chunk, { state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
+  change(run, chunk, { state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
   run.firstWaiting = Math.min(run.firstWaiting, chunk.index - 1);
-  run.counts = null;
   return products;
 }
 
-function count(chunks: readonly MemoryChunk[]): WorkCounts {
-  const counts: WorkCounts = { chunks: chunks.length, waiting: 0, granted: 0, bySlot: [] };
-  const bySlot = new Map<string, WorkCounts['bySlot'][number]>();
-  for (const { state, slot, epoch, products } of chunks) {
-    if (state === 'waiting') counts.waiting++;
-    if (state !== 'granted' || slot === null || epoch === null) continue;
-    counts.granted++;
-    const key = epochKey({ slot, epoch });
-    const own = bySlot.get(key) ?? { slot, epoch, chunks: 0, products: 0 };
-    own.chunks++;
-    own.products += products;
-    bySlot.set(key, own);
-  }
-  counts.bySlot = [...bySlot.values()].sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
-  return counts;
+function count({ chunks, waiting, granted }: MemoryRun): WorkCounts {
+  const bySlot = [...granted.values()].flatMap((own) => {
+    const [first] = own;
+    if (!first) return [];
+    let products = 0;
+    for (const chunk of own) products += chunk.products;
+    return [{ slot: first.slot!, epoch: first.epoch!, chunks: own.size, products }];
+  });
+  bySlot.sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
+  return { chunks: chunks.length, waiting, granted: bySlot.reduce((sum, own) => sum + own.chunks, 0), bySlot };
 }
