@@ -128,10 +128,11 @@ export class ControlLoop implements LoopLink {
 
   #dueMs(world: World, action: Action, key: string): number {
     const failedMs = this.#failures.get(key)?.notBeforeMs ?? 0;
+    const soonestMs = action.kind === 'offer' ? Math.max(failedMs, this.#dispatcher.nextRoundMs) : failedMs;
     const last = this.#done.get(key);
-    if (last?.what !== describe(world, action)) return failedMs;
-    if (action.kind === 'offer') return Math.max(failedMs, this.#dispatcher.restUntilMs);
-    return Math.max(failedMs, last.atMs + (action.kind === 'terminate' ? REPEAT_TERMINATE_MS : REPEAT_MS));
+    if (last?.what !== describe(world, action)) return soonestMs;
+    if (action.kind === 'offer') return Math.max(soonestMs, this.#dispatcher.restUntilMs);
+    return Math.max(soonestMs, last.atMs + (action.kind === 'terminate' ? REPEAT_TERMINATE_MS : REPEAT_MS));
   }
 
   async #carryOut(world: World, action: Action, key: string, signal: AbortSignal): Promise<void> {

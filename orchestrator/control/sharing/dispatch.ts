@@ -13,6 +13,11 @@ const CONCURRENCY = 8;
 const BATCH = 64;
 /** Pause between two rounds of offers; doubled for each round that all instances refused, up to a heartbeat. */
 const REST_MS = 250;
+/**
+ * Pause for each refusal of a round: where most instances are full, the balancer needs many offers to hit one with room.
+ * Without it a fleet of 300 that boots got 300,000 offers for 5,600 chunks.
+ */
+const REST_PER_REFUSAL_MS = 5;
 
 interface OfferRound {
   heartbeatMs: number;
@@ -29,6 +34,8 @@ export class Dispatcher {
   readonly #dropped = new Set<string>();
   #fruitless = 0;
   #restUntilMs = 0;
+  #refusalsOfRound = 0;
+  #nextRoundMs = 0;
   /** Offers in a row without an answer, and what was last logged about them. */
   #silent = { count: 0, message: '' };
 
@@ -41,13 +48,21 @@ export class Dispatcher {
     return this.#restUntilMs;
   }
 
+  /** No round begins before, whatever has changed. */
+  get nextRoundMs(): number {
+    return this.#nextRoundMs;
+  }
+
   /** Offers waiting chunks until none is left, all instances refuse, or the signal aborts. */
   async pump(run: RunRecord, limitChunks: number, round: OfferRound): Promise<void> {
     this.#restUntilMs = 0;
+    this.#refusalsOfRound = 0;
     const refused = await this.#offerAll(run, limitChunks, round);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
     const restMs = Math.min(round.heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
-    this.#restUntilMs = this.#core.clock.monotonic() + restMs;
+    const now = this.#core.clock.monotonic();
+    this.#restUntilMs = now + restMs;
+    this.#nextRoundMs = now + Math.min(round.heartbeatMs, this.#refusalsOfRound * REST_PER_REFUSAL_MS);
   }
 
   /** True when it ended because all instances refused. */
@@ -72,6 +87,7 @@ export class Dispatcher {
           const end = await this.#offer(run, chunk, share, heartbeatMs);
           cutOff ||= end === 'unreachable';
           if (cutOff) return;
+          if (end === 'refused') this.#refusalsOfRound++;
           refusals = end === 'taken' && !taken.has(chunk.id) ? 0 : refusals + 1;
           if (end === 'taken') taken.add(chunk.id);
         }

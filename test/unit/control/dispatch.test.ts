@@ -131,6 +131,18 @@ describe('Dispatcher', () => {
     expect(new Set(offers.map((o) => o.chunk)).size).toBe(40);
   });
 
+  it('pauses the longer the more of its offers were refused, at most a heartbeat', async () => {
+    const full = stage(20, () => refused);
+    await full.pump();
+    const refusals = full.offers.length;
+    expect(full.dispatcher.nextRoundMs - full.clock.monotonic()).toBe(5 * refusals);
+    let offered = 0;
+    const crowded = stage(60, (chunk) => (++offered % 6 === 0 ? taken(chunk) : refused));
+    await crowded.pump();
+    expect(crowded.offers.length).toBeGreaterThan(300);
+    expect(crowded.dispatcher.nextRoundMs - crowded.clock.monotonic()).toBe(HEARTBEAT_MS);
+  });
+
   it('raises an alarm when an instance rejects an offer as invalid', async () => {
     const { pump, core } = stage(1, () => invalid);
     await pump();
