@@ -4,10 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
-import { HELLO_PATH } from '../../../shared/wire/callbacks.ts';
-import { macMessage } from '../../../shared/wire/signature.ts';
 import type { Compute, LaunchResult } from '../../../orchestrator/cloud/compute.ts';
-import type { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { aWorld } from '../../unit/control/builders.ts';
@@ -40,8 +37,6 @@ async function expectSound(): Promise<void> {
 const records = (): Promise<InstanceRecord[]> => whole.stores.of(whole.run.id).fleet.instances();
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
 const alarms = (): string => whole.server!.alarms.join('\n');
-const somePages = (): Promise<void> =>
-  whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 5).length === 3);
 
 describe('a launch without an answer', () => {
   it('F1: whose instance is visible only after half a minute is adopted, and no second one is launched', async () => {
@@ -212,15 +207,6 @@ describe('EC2 that refuses', () => {
     await expectComplete();
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
-
-  it('F7, F43: with throttled terminates gets them again until every instance has ended', async () => {
-    whole = await WholeRun.open(SMALL);
-    await whole.start();
-    await whole.until('the first end', () => calls('terminate') > 0);
-    whole.cloud.compute.throttle.writesUntilMs = whole.clock.now() + 60_000;
-    await whole.untilEnd();
-    await expectComplete();
-  });
 });
 
 describe('EC2 that is slow to know', () => {
@@ -259,26 +245,6 @@ describe('an instance that does not come into service', () => {
     expect(silent[0]!.consoleOutput).toContain('failed to fetch the bundle');
   });
 
-  it('F11: uses a token of another instance: refused with an alarm, and gets no product', async () => {
-    whole = await WholeRun.open(SLOW);
-    let callbacks: Callbacks | null = null;
-    const connect = whole.fleet.connect.bind(whole.fleet);
-    whole.fleet.connect = (to, died) => connect((callbacks = to), died);
-    await whole.start();
-    await somePages();
-    const { token } = (await records())[0]!;
-    const at = { run: whole.run.id, slot: 0, epoch: 1 };
-    const own = { instanceId: 'i-foreign', address: '203.0.113.9', publicKey: whole.run.publicKey };
-    const rest = { bundleSha256: 'b'.repeat(64), clock: new Date(whole.clock.now()).toISOString() };
-    const body = JSON.stringify({ ...own, ...rest });
-    const signature = macMessage(token, { method: 'POST', path: HELLO_PATH, ...at }, body);
-    const reply = await callbacks!.hello({ ...at, counter: null, signature, body: async () => Buffer.from(body) });
-    expect(reply.status).toBe(409);
-    expect(alarms()).toContain('a second hello with the same token (other-instance)');
-    await whole.untilEnd();
-    await expectComplete();
-  });
-
   it('F13: never gets healthy while others are, and is replaced in another zone with the reason of the load balancer', async () => {
     whole = await WholeRun.open(SLOW);
     const { forcedHealth } = whole.cloud.balancers;
@@ -294,18 +260,6 @@ describe('an instance that does not come into service', () => {
     const [unfit, next] = (await records()).filter((r) => r.slot === 1);
     expect(unfit).toMatchObject({ reason: 'never-healthy', lastError: 'Target.NotInUse' });
     expect(next!.request.subnetId).not.toBe(unfit!.request.subnetId);
-  });
-
-  it('F14: cannot be a target yet, and is registered when ELBv2 accepts it', async () => {
-    whole = await WholeRun.open(SMALL);
-    const { balancers } = whole.cloud;
-    const register = balancers.register.bind(balancers);
-    let refusals = 0;
-    balancers.register = (balancer, id) => (++refusals <= 6 ? Promise.resolve('not-running') : register(balancer, id));
-    await whole.start();
-    await whole.untilEnd();
-    await expectComplete();
-    expect(refusals).toBeGreaterThanOrEqual(9);
   });
 
   it('F34: sends hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
