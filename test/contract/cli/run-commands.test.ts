@@ -82,7 +82,7 @@ async function aRun(phase: RunPhase): Promise<{ id: string; table: string }> {
     run: { ...own.run, graceMs: 1_000, maxCost: 5 },
   };
   const { id, table } = await createRun(bench, 4, { settings: full as never });
-  await load(bench, id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'a' }), stored(2, 'p2', { title: 'b' })]);
+  await load(bench, id, [stored(1, 'p1', { title: 'a' }), stored(2, 'p2', { title: 'b' })]);
   const plan = { chunkSize: 5, products: 4, cost: priced };
   await bench.db
     .knex('crawlfleet_runs')
@@ -271,8 +271,8 @@ describe('retry', () => {
   /** A run that has ended; of this table and site. */
   async function ended(table: string, productUrl: string): Promise<string> {
     const own = { ...settings(table), site: { productUrl } };
-    const { id } = await createRun(bench, 1, { settings: own as never });
-    await bound(bench, id).run.setReport({} as never);
+    const { id, run } = await createRun(bench, 1, { settings: own as never });
+    await run.setReport({} as never);
     await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed' });
     return id;
   }
