@@ -32,6 +32,7 @@ import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import type { Bench } from '../db/harness.ts';
 import { NOW, at, bound, createInstance, createRun, load, openBench, settings, stored } from '../db/harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 let folder: ReturnType<typeof tempDir>;
 let test: TestDatabase;
@@ -121,9 +122,7 @@ describe('cancel', () => {
     });
     expect(await staging(id)).toBe(false);
     expect(await bench.db.knex(table)).toEqual([]);
-    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
-      code: 'run-ended',
-    });
+    await expectFault(cancelCommand({ ...base(), runId: id, yes: true }, output), 'run-ended');
   });
 
   it('leaves the stop request to a main server that is at work', async () => {
@@ -137,12 +136,8 @@ describe('cancel', () => {
 
   it('refuses a run that has ended or is unknown', async () => {
     const { id } = await aRun('completed');
-    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
-      code: 'run-ended',
-    });
-    await expect(cancelCommand({ ...base(), runId: 'x', yes: true }, output)).rejects.toMatchObject({
-      code: 'run-unknown',
-    });
+    await expectFault(cancelCommand({ ...base(), runId: id, yes: true }, output), 'run-ended');
+    await expectFault(cancelCommand({ ...base(), runId: 'x', yes: true }, output), 'run-unknown');
   });
 });
 
@@ -355,9 +350,7 @@ describe('logs', () => {
     expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'incident' }] }]);
     await logsCommand({ ...options, runId: '20261120-000000-aaaa', level: 'info' }, { ...output, json: false });
     expect(lines).toEqual(['2026-11-21 02:15:00.000 info  old']);
-    await expect(logsCommand({ ...options, runId: '../../etc' }, output)).rejects.toMatchObject({
-      code: 'run-unknown',
-    });
+    await expectFault(logsCommand({ ...options, runId: '../../etc' }, output), 'run-unknown');
   });
 });
 

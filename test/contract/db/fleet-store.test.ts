@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import { NOW, REQUEST, createInstance, createRun, itWithSql, onEveryEngine, at, bound } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 const PROGRESS: Progress = {
   assigned: 3,
@@ -202,9 +203,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await fleet.get(at(0))).toMatchObject(none);
     expect(await fleet.noteManifest(at(0), first)).toBe(false);
     expect(await fleet.get(at(0))).toMatchObject(none);
-    await expect(bound(bench(), id, { fence: fence - 1 }).fleet.noteManifest(at(0), first)).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: fence - 1 }).fleet.noteManifest(at(0), first), 'lock-held');
   });
 
   it('binds the key of the first hello and recognizes any other key', async () => {

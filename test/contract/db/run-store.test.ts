@@ -5,6 +5,7 @@ import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading, at, bound } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -24,9 +25,7 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   it('refuses to create a run twice', async () => {
     const { created } = await createRun(bench(), 2);
-    await expect(bench().stores.runs.create(created, ['a', 'b'], bench().fence, NOW)).rejects.toMatchObject({
-      code: 'internal',
-    });
+    await expectFault(bench().stores.runs.create(created, ['a', 'b'], bench().fence, NOW), 'internal');
   });
 
   it('lists the newest run first', async () => {
@@ -55,9 +54,7 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   it('refuses a move that the state machine does not have', async () => {
     const { run } = await createRun(bench(), 1);
-    await expect(run.move('planned', 'loading')).rejects.toMatchObject({
-      code: 'internal',
-    });
+    await expectFault(run.move('planned', 'loading'), 'internal');
   });
 
   it('records the end of a run with its exit code and reason', async () => {
@@ -101,9 +98,7 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('accepts no stop request of a main server that has lost its lock, but always one of a person', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
-    await expect(bound(bench(), id, { fence: bench().fence - 1 }).run.setRequest('no-balancer')).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: bench().fence - 1 }).run.setRequest('no-balancer'), 'lock-held');
     expect((await runs.get(id))?.request).toBeNull();
     expect(await runs.setRequest(id, 'stop')).toBe(true);
   });

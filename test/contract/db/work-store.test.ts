@@ -14,6 +14,7 @@ import {
   at,
   bound,
 } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 const none: ReadonlySet<string> = new Set();
 
@@ -200,9 +201,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
     await createInstance(bench(), id, 0);
     const { fence } = bench();
     await work.grant(at(0), ['1-1', '2-1'], 9);
-    await expect(bound(bench(), id, { fence: fence - 1 }).work.transferChunks(at(0), ['1-1'])).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: fence - 1 }).work.transferChunks(at(0), ['1-1']), 'lock-held');
     await load(
       bench(),
       id,
