@@ -18,7 +18,7 @@ import {
   StopInstancesCommand,
   TerminateInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   SUBNETS,
   VPC,
@@ -28,21 +28,14 @@ import {
   launchInput,
 } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
+import { refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
 let clients: SandboxClients;
 
-beforeAll(async () => {
-  sandbox = await startSandbox();
-  clients = clientsFor(sandbox);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ sandbox, clients } = made));
 
 const tagged = (key: string, value: string) => ({
   TagSpecifications: [{ ResourceType: 'instance' as const, Tags: [{ Key: key, Value: value }] }],

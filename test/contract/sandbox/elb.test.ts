@@ -18,28 +18,18 @@ import {
   ModifyLoadBalancerAttributesCommand,
   RegisterTargetsCommand,
 } from '@aws-sdk/client-elastic-load-balancing-v2';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SUBNETS, VPC, boot, uploadBundle } from '../../support/sandbox/boot.ts';
+import { describe, expect, it } from 'vitest';
+import { SUBNETS, VPC, boot } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { TEST_BUNDLE_PORT, TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
+import { TEST_BUNDLE_PORT } from '../../support/sandbox/test-bundle.ts';
+import { useSandbox } from './use-sandbox.ts';
 
-let sandbox: TestSandbox;
 let clients: SandboxClients;
 let bundleUrl: string;
 let names = 0;
 
-beforeAll(async () => {
-  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
-  clients = clientsFor(sandbox);
-  bundleUrl = await uploadBundle(clients);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ clients, bundleUrl } = made));
 
 const newName = (): string => `test-${++names}`;
 

@@ -5,29 +5,20 @@ import {
   ModifyInstanceAttributeCommand,
   TerminateInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
-import { boot, describe as look, inState, launch, uploadBundle } from '../../support/sandbox/boot.ts';
+import { boot, describe as look, inState, launch } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, eventually, refusal } from '../../support/sandbox/clients.ts';
+import { eventually, refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
 let clients: SandboxClients;
 let bundleUrl: string;
 
-beforeAll(async () => {
-  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
-  clients = clientsFor(sandbox);
-  bundleUrl = await uploadBundle(clients);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ sandbox, clients, bundleUrl } = made));
 afterEach(() => sandbox.control('DELETE', 'conditions'));
 
 const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);

@@ -22,23 +22,19 @@ import {
 } from '@aws-sdk/client-s3';
 import type { CompleteMultipartUploadCommandOutput, PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
 let s3: S3Client;
 let Bucket: string;
 let buckets = 0;
 
-beforeAll(async () => {
-  sandbox = await startSandbox();
-  ({ s3 } = clientsFor(sandbox));
-});
-afterAll(async () => {
-  s3.destroy();
-  await sandbox.stop();
+useSandbox((made) => {
+  ({ sandbox } = made);
+  ({ s3 } = made.clients);
 });
 beforeEach(async () => {
   Bucket = `bucket-${++buckets}`;
