@@ -175,12 +175,4 @@ describe('instances beyond the plan', () => {
     await whole.play();
     expect(whole.machines()).toEqual([]);
   });
-
-  it('are not launched beyond site.max_rate', async () => {
-    whole = await WholeRun.open({ ...TIGHT, site: { maxRatePerSecond: 2 } });
-    slowDown(1);
-    await whole.play();
-    expect(whole.machines()).toEqual(['0.1', '1.1']);
-    expect(whole.record()).toMatchObject({ exitCode: 15 });
-  });
 });
