@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { CloudInstance, Compute, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import { contractCases } from './contract-case.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 export interface ComputeFixture {

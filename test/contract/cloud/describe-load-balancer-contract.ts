@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';
 import type { Balancer, BalancerRequest, LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts';
 import { contractCases } from './contract-case.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 export interface LoadBalancerFixture {
