@@ -51,8 +51,6 @@ const PAIRS = [0, 2, 4, 6].map((at): [string, typeof SHAPES] => {
 const mayAsk = (rule: string): number =>
   rule === 'no-answer' ? 51 : /^(status-4(?!29)|redirect-|log-in|script-|captcha)/.test(rule) ? 2 : 1;
 
-/** Bans each address at its sixth request, permanently. */
-const forAll = (answer: BehaviourInput): BanPolicy => ({ when: { request: 6 }, coolDownMs: null, answer });
 /** Bans the first address that reaches its sixth request. */
 const forOne = (answer: BehaviourInput, coolDownMs: number | null = null): BanPolicy => {
   return { when: { request: 6 }, coolDownMs, atMost: 1, answer };
@@ -144,46 +142,11 @@ describe('bans', () => {
     expect(notes.join('\n')).toMatch(/has banned [34] of 8 addresses within/);
   });
 
-  it.each<[string, BehaviourInput]>([
-    ['403', FORBIDDEN],
-    ['200 with one line of script', SCRIPT],
-    ['503 for ten hours', { type: 'status', status: 503, retryAfter: '36000' }],
-  ])('F28, F29: all addresses are refused by %s: the circuit opens', async (_, answer) => {
-    await prepare();
-    await shop.setBanPolicies([forAll(answer)]);
-    const banned = { state: 'banned', exitCode: 18, products: { gone: 0 }, instances: { terminated: 3 } };
-    const { products, bans } = await runTo(banned);
-    expect(products.stored).toBeGreaterThanOrEqual(10);
-    expect(products.stored + products.failed).toBe(IDS.length);
-    expect(products.reasons).toEqual({ banned: products.failed });
-    // The circuit opens at the second of three; the third may be refused just then.
-    expect(bans.length).toBeGreaterThanOrEqual(2);
-  });
-
   it('F28: no product is gone because a banned address gets 404', async () => {
     // The other instances may have finished by then: another address takes over.
     await prepare({ canaries: CANARIES, on_ban: 'replace' });
     await shop.setBanPolicies([forOne({ type: 'status', status: 404 })]);
     await runTo({ ...ALL_STORED, bans: [{ rule: 'no-answer' }] }, IDS);
-  });
-
-  it('F28, F29: one product that answers 403, and others that request a delay, cause no ban', async () => {
-    await prepare({ canaries: CANARIES });
-    await shop.setRules([
-      { id: 'P00007', do: FORBIDDEN },
-      { id: 'P00010', times: 1, do: { type: 'status', status: 503, retryAfter: '1' } },
-      { id: 'P00030', times: 1, do: { type: 'status', status: 429, retryAfterDateMs: 3_000 } },
-    ]);
-    await runTo(
-      { exitCode: 0, products: { stored: IDS.length - 1, failed: 1, reasons: { 'http-status': 1 } }, bans: [] },
-      IDS.filter((id) => id !== 'P00007'),
-    );
-    const log = (await shop.log()).filter((entry) => entry.kind === 'page');
-    for (const status of [503, 429]) {
-      const refused = log.find((entry) => entry.status === status)!;
-      const next = log.find((entry) => entry.address === refused.address && entry.seq > refused.seq)!;
-      expect(next.atMs - refused.atMs).toBeGreaterThanOrEqual(990);
-    }
   });
 
   it('F28: ordinary pages cause no ban: products that redirect by script, and large heads without a price', async () => {
@@ -216,31 +179,5 @@ describe('bans', () => {
     expect(early).toEqual([]);
     // Whether any work is left for it by then depends on the speed of the other instances.
     expect(report.bans[0]?.overAtMs).toEqual(expect.any(Number));
-  });
-
-  it('F28: on_ban: replace launches another instance in place of the banned one', async () => {
-    await prepare({ on_ban: 'replace', interval: '400ms' });
-    await shop.setBanPolicies([{ ...forOne(SCRIPT), when: { request: 4 } }]);
-    await runTo({ ...ALL_STORED, instances: { launched: 4, replaced: 1, terminated: 4 } }, IDS, 400);
-  });
-
-  it('F28: on_ban: stop ends the run at the first ban', async () => {
-    await prepare({ on_ban: 'stop' });
-    await shop.setBanPolicies([forOne(SCRIPT)]);
-    const report = await runTo({ state: 'banned', exitCode: 18, bans: [{ rule: 'script-shell' }] });
-    expect(report.products.failed).toBeGreaterThan(0);
-  });
-
-  it("F28: the site's own rules apply before any other", async () => {
-    await prepare({ ban: { cool_down: '10m', patterns: ['tax included'] } });
-    await runTo({ state: 'banned', exitCode: 18, products: { stored: 0, gone: 0, failed: IDS.length } }, []);
-    expect((await shop.stats()).requests).toBeLessThanOrEqual(3);
-  });
-
-  it('site-changed: canary pages are unreadable from every address', async () => {
-    await prepare({ canaries: CANARIES });
-    await shop.setRules([{ prefix: '', do: { type: 'missing-field', fields: ['title'] } }]);
-    const report = await runTo({ state: 'failed', exitCode: 12, products: { stored: 0, gone: 0 } }, []);
-    expect(report.products.reasons['site-changed']).toBeGreaterThan(30);
   });
 });

@@ -4,9 +4,7 @@
  * @module-tag nightly
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { TAG } from '../../orchestrator/cloud/compute.ts';
 import { buildBundle } from '../../userdata/bundle.ts';
-import { createAwsAdapters } from '../../orchestrator/cloud/aws-clients.ts';
 import { waitFor } from '../support/processes.ts';
 import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { startSandbox } from '../support/sandbox/start-sandbox.ts';
@@ -50,7 +48,6 @@ describe('faulty instances and launches', () => {
   });
 
   const status = async (): Promise<Status> => (await sandbox.control('GET', 'status')) as Status;
-  const misbehave = (...rules: unknown[]) => sandbox.control('POST', 'faults', rules);
   const alive = async (): Promise<number> =>
     (await status()).instances.filter((i) => i.state !== 'terminated' && i.state !== 'shutting-down').length;
 
@@ -60,67 +57,6 @@ describe('faulty instances and launches', () => {
     expect((await fleet.run('verify', '--json')).exitCode).toBe(0);
     expect(await alive()).toBe(0);
   }
-
-  it('F10: replaces an instance that never sends hello once, and keeps its console output', async () => {
-    await misbehave({ what: 'silent-boot', count: 1 });
-    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(report, stderr).toMatchObject({
-      exitCode: 0,
-      instances: { planned: 3, launched: 4, replaced: 1, terminated: 4 },
-    });
-    expect(exitCode).toBe(0);
-    expect(report.notes.join('\n')).toMatch(/was given up: no-hello; its console ends: .+/);
-    expect(countSlowBoots(report)).toBe(0);
-    await expectAllStored();
-  });
-
-  it('F10: fails with the console output when no instance ever sends hello', async () => {
-    await misbehave({ what: 'silent-boot', count: 100 });
-    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(report, stderr).toMatchObject({
-      state: 'failed',
-      products: { planned: 120, stored: 0, failed: 120, reasons: { 'lost-instance': 120 } },
-      instances: { launched: 6, terminated: 6 },
-    });
-    expect(exitCode).toBe(12);
-    expect(report.notes.join('\n')).toContain('its console ends:');
-    expect(await alive()).toBe(0);
-  });
-
-  it('F21: continues after kill -9 of the crawl API: nothing lost, one product requested again at most, pace kept', async () => {
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    const victim = (await status()).instances.find((i) => i.pid !== null)!;
-    process.kill(victim.pid!, 'SIGKILL');
-    const report = readReport(await run.finished);
-    expect(withoutSlowBoots(report)).toMatchObject({
-      exitCode: 0,
-      instances: { launched: 3, replaced: 0 },
-      products: { stored: 120 },
-    });
-    const asked = (await shop.log()).filter((a) => a.id !== null).map((a) => a.path);
-    expect(asked.length - new Set(asked).size).toBeLessThanOrEqual(1);
-    expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(200);
-    await expectAllStored();
-  });
-
-  it('F19: offers again what a terminated instance had not crawled', async () => {
-    const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
-    await waitFor(async () => (await shop.stats()).requests >= 30, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    const victim = (await status()).instances[0]!;
-    const { compute, close } = createAwsAdapters({
-      region: sandbox.region,
-      endpoint: sandbox.endpoint,
-      credentials: { accessKeyId: 'x', secretAccessKey: 'y' },
-    });
-    await compute.terminate([victim.id]);
-    close();
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { planned: 120, stored: 120 } });
-    expect(report.notes.join('\n')).toMatch(new RegExp(`${victim.id}\\) was given up: ec2-`));
-    await expectAllStored();
-  });
 
   it('F22: fences an instance that was frozen for longer than allowed, and counts none of its late results twice', async () => {
     const run = fleet.start('run', '--dry-run', '--json', '--deadline', '60s');
@@ -167,48 +103,4 @@ describe('faulty instances and launches', () => {
       (found) => found.length,
       () => 0,
     );
-
-  it('F1: adopts the instance when the reply of RunInstances is lost, and launches no second one', async () => {
-    await misbehave({ what: 'lost-reply', action: 'RunInstances', count: 2 });
-    const { report, stderr } = await fleet.dryRun();
-    expect(withoutSlowBoots(report), stderr).toMatchObject({ exitCode: 0, instances: { launched: 3, replaced: 0 } });
-    const { instances } = await status();
-    expect(instances).toHaveLength(3 + countSlowBoots(report));
-    await expectAllStored();
-  });
-
-  it('F5: uses another pool when one has no capacity', async () => {
-    await misbehave({ what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 2 });
-    const { report, stderr } = await fleet.dryRun();
-    expect(withoutSlowBoots(report), stderr).toMatchObject({ exitCode: 0, instances: { launched: 3 } });
-    await expectAllStored();
-  });
-
-  it('F5: ends with exit code 19 when there is no capacity anywhere', async () => {
-    await misbehave({ what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 1_000 });
-    const { exitCode, report } = await fleet.dryRun();
-    expect(report).toMatchObject({ state: 'failed', instances: { launched: 0 }, products: { failed: 120 } });
-    expect(exitCode).toBe(19);
-    expect((await status()).instances).toEqual([]);
-  });
-
-  it('stops at once, with exit code 4, when AWS does not allow the launch', async () => {
-    await misbehave({ what: 'error', action: 'RunInstances', code: 'UnauthorizedOperation', count: 1_000 });
-    const { exitCode, report } = await fleet.dryRun();
-    expect(exitCode).toBe(4);
-    expect(report.notes.join('\n')).toContain('UnauthorizedOperation');
-  });
-
-  it('puts every tag into the launch call itself', async () => {
-    const { report } = await fleet.dryRun();
-    const { compute, close } = createAwsAdapters({
-      region: sandbox.region,
-      endpoint: sandbox.endpoint,
-      credentials: { accessKeyId: 'x', secretAccessKey: 'y' },
-    });
-    const shown = await compute.list({ key: TAG.run, value: report.run });
-    close();
-    expect(shown).toHaveLength(3 + countSlowBoots(report));
-    for (const { tags } of shown) expect(Object.keys(tags)).toEqual(expect.arrayContaining(Object.values(TAG)));
-  });
 });

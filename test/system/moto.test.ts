@@ -84,22 +84,6 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     await expectAllStored();
   });
 
-  it('F41: is resumed when the main server was killed', async () => {
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    run.kill('SIGKILL');
-    await run.finished;
-    const resumed = await fleet.run('resume', '--json');
-    expect(withoutSlowBoots(readReport(resumed)), resumed.stderr).toMatchObject({
-      exitCode: 0,
-      products: { planned: IDS.length, stored: IDS.length },
-      instances: { launched: 2, replaced: 0 },
-    });
-    const asked = (await shop.log()).flatMap((a) => a.id ?? []);
-    expect(asked).toHaveLength(new Set(asked).size);
-    await expectAllStored();
-  });
-
   it(
     'boots no machine twice when the stand-in is killed: its instances are replaced',
     { tags: ['nightly'] },

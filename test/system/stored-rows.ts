@@ -4,12 +4,12 @@ import type { ShopRow } from '../support/shop/product.ts';
 import { expectedRow } from '../support/shop/product.ts';
 import type { Fleet } from './fleet.ts';
 
-export interface StoredRow extends ShopRow {
+interface StoredRow extends ShopRow {
   product_id: string;
 }
 
 /** The rows of the result table, by product ID. */
-export async function storedRows(fleet: Fleet): Promise<StoredRow[]> {
+async function storedRows(fleet: Fleet): Promise<StoredRow[]> {
   const rows = await fleet.query('select * from product_snapshots order by product_id');
   return rows.map((row) => {
     // A JSON column arrives parsed from MySQL, as text from SQLite.

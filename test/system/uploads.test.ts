@@ -82,13 +82,6 @@ describe('a bucket that misbehaves', () => {
     await expectSound(fleet, report, shop);
   }
 
-  it('F36: answers SlowDown twenty times: everything arrives, no product is requested again', async () => {
-    await prepare({ deadline: '90s' });
-    await misbehave(refuse('SlowDown', 20));
-    await expectAllStored();
-    expect(answers('PutObject', 'SlowDown')).toBe(20);
-  });
-
   it('F36, F37: fails in every way: everything arrives once, and what arrived with a lost reply counts', async () => {
     await prepare();
     await misbehave(
@@ -122,19 +115,6 @@ describe('a bucket that misbehaves', () => {
     const report = readReport(result);
     expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
     expect((await shop.stats()).requests).toBe(IDS.length);
-    await expectSound(fleet, report, shop);
-  });
-
-  it('F36: refuses until the deadline: the products have failed for that reason', async () => {
-    // Each must have been crawled by then: the rest would fail for lack of time.
-    await prepare({ deadline: '40s' });
-    await misbehave(refuse('AccessDenied', 100_000));
-    const { exitCode, report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      products: { stored: 0, failed: IDS.length, reasons: { upload: IDS.length } },
-    });
-    expect(exitCode).toBe(15);
-    expect(report.notes.join('\n')).toContain('AccessDenied');
     await expectSound(fleet, report, shop);
   });
 

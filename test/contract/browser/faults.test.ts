@@ -64,6 +64,7 @@ describe('F23: a browser that gets stuck', () => {
     // The limit also covers the good page that follows, in a browser that was just started.
     const get = await open({ timeoutMs: 6_000 });
     site.pages.set('/p/bad', page);
+    site.pages.set('/never.js', () => {});
     const startMs = performance.now();
     expect(await get('/p/bad')).toMatchObject({ kind: 'failed', reason: 'timeout' });
     expect(performance.now() - startMs).toBeLessThan(14_000);
@@ -77,9 +78,24 @@ describe('F23: a browser that gets stuck', () => {
   it.each<[string, Page]>([
     ['a reply that never begins', () => {}],
     ['a page that never ends', (_, response) => void response.write('<h1>x</h1>'.padEnd(2_000))],
+    ['a script that never arrives', '<script src="/never.js"></script><h1>x</h1>'],
     ['a flood of dialogs', '<script>for (;;) alert(1)</script>'],
     ['a flood of windows', '<script>for (;;) open("/p/good?" + Math.random())</script>'],
   ])('times out on %s and continues with the next product', { tags: ['nightly'] }, (_, page) => expectTimeout(page));
+
+  it.each([
+    ['when its fields are there', 'setTimeout(() => { for (;;); }, 20)'],
+    [
+      'when it is left',
+      "for (const e of ['beforeunload', 'pagehide', 'unload']) addEventListener(e, () => { for (;;); })",
+    ],
+  ])('continues after a page that loops endlessly %s', { tags: ['nightly'] }, async (_, script) => {
+    const get = await open({ timeoutMs: 6_000 });
+    site.pages.set('/p/bad', `<h1>x</h1><script>${script}</script>`);
+    await get('/p/bad');
+    expect(titleOf(await get('/p/good'))).toBe('good');
+    await expectNoZombies();
+  });
 
   it.each([
     ['the renderer', '--type=renderer'],

@@ -69,6 +69,7 @@ describe('F36: requests that a page makes the browser send', () => {
       response.setHeader('content-type', 'text/javascript');
       response.end(`fetch('${canary.url}/worker', { mode: 'no-cors' }).catch(() => {})`);
     });
+    site.pages.set('/out', (_, response) => response.writeHead(302, { location: `${canary.url}/secret` }).end());
     const attempts = targets().map(
       (target) => `
         frame('${target}');
@@ -79,7 +80,8 @@ describe('F36: requests that a page makes the browser send', () => {
         attempt(() => new EventSource('${target}'));
         attempt(() => open('${target}'));
         link('preconnect', '${target}'); link('prefetch', '${target}'); link('stylesheet', '${target}'); link('dns-prefetch', '${target}');
-        script('${target}');`,
+        script('${target}'); image('${target}');
+        link('preload', '${target}', 'fetch');`,
     );
     site.pages.set(
       '/p/attempts',
@@ -88,8 +90,10 @@ describe('F36: requests that a page makes the browser send', () => {
         const add = (name, props) => document.body.append(Object.assign(document.createElement(name), props));
         const frame = (src) => add('iframe', { src });
         const script = (src) => add('script', { src });
-        const link = (rel, href) => add('link', { rel, href });
+        const image = (src) => add('img', { src });
+        const link = (rel, href, as = '') => add('link', { rel, href, as });
         ${attempts.join('')}
+        frame('/out'); script('/out'); fetch('/out', { mode: 'no-cors' }).catch(() => {});
         attempt(() => new Worker('/worker.js'));
         attempt(() => navigator.serviceWorker.register('/worker.js'));
         attempt(() => { const c = new RTCPeerConnection({ iceServers: [{ urls: 'stun:${new URL(canary.url).host}' }] }); c.createDataChannel('x'); c.createOffer().then((o) => c.setLocalDescription(o)); });
@@ -98,7 +102,7 @@ describe('F36: requests that a page makes the browser send', () => {
     );
     expect(titleOf(await get('/p/attempts'))).toBe('tried');
     expect(canary.connections).toBe(0);
-    expect(site.paths()).toContain('/worker.js');
+    expect(site.paths()).toEqual(expect.arrayContaining(['/worker.js', '/out']));
   });
 
   it('would reach it if the guard let them through: the tests above can fail', async () => {

@@ -248,16 +248,6 @@ describe('orchestrator doctor', () => {
     expect(found.exitCode).toBe(EXIT.capacity);
   });
 
-  it('makes no further calls where the first answer is conclusive', async () => {
-    await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'));
-    const found = await stage.doctor();
-    expect(found.failed).toEqual(['credentials']);
-    expect(found.of('bucket-rights')).toEqual([expect.objectContaining({ level: 'warning' })]);
-    expect(found.of('subnets')[0]!.text).toContain('credentials and account');
-    // Checks that do not depend on it still run.
-    expect(found.of('results')[0]!.level).toBe('ok');
-  });
-
   it('names the log-in for expired credentials, and reads the time from the refusal', async () => {
     await stage.fault(denied('GetCallerIdentity', 1, 'ExpiredToken'), denied('DescribeSubnets', 9, 'AuthFailure'));
     const found = await stage.doctor();
@@ -425,17 +415,5 @@ describe('orchestrator run', () => {
     const error = await refusal();
     expect(error).toMatchObject({ code: 'capacity', exitCode: EXIT.capacity });
     expect(error.hint).toContain('request-service-quota-increase');
-  });
-
-  it('reports the objections of AWS together with a fault of the result table', async () => {
-    await stage.be({ defaultRoute: 'nat-gateway' });
-    const error = await refusal({ results: 'table: products' });
-    expect(error.message).toMatch(/results.table products does not fit[^]*behind a NAT/);
-  });
-
-  it('is refused when its user data would be too long', async () => {
-    const error = await refusal({ mapping: long });
-    expect(error.message).toMatch(/user data is \d+ bytes long/);
-    expect(await stage.instances()).toEqual([]);
   });
 });

@@ -32,6 +32,7 @@ import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import type { Bench } from '../db/harness.ts';
 import { NOW, at, bound, createInstance, createRun, load, openBench, settings, stored } from '../db/harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 let folder: ReturnType<typeof tempDir>;
 let test: TestDatabase;
@@ -82,7 +83,7 @@ async function aRun(phase: RunPhase): Promise<{ id: string; table: string }> {
     run: { ...own.run, graceMs: 1_000, maxCost: 5 },
   };
   const { id, table } = await createRun(bench, 4, { settings: full as never });
-  await load(bench, id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'a' }), stored(2, 'p2', { title: 'b' })]);
+  await load(bench, id, [stored(1, 'p1', { title: 'a' }), stored(2, 'p2', { title: 'b' })]);
   const plan = { chunkSize: 5, products: 4, cost: priced };
   await bench.db
     .knex('crawlfleet_runs')
@@ -121,9 +122,7 @@ describe('cancel', () => {
     });
     expect(await staging(id)).toBe(false);
     expect(await bench.db.knex(table)).toEqual([]);
-    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
-      code: 'run-ended',
-    });
+    await expectFault(cancelCommand({ ...base(), runId: id, yes: true }, output), 'run-ended');
   });
 
   it('leaves the stop request to a main server that is at work', async () => {
@@ -137,12 +136,8 @@ describe('cancel', () => {
 
   it('refuses a run that has ended or is unknown', async () => {
     const { id } = await aRun('completed');
-    await expect(cancelCommand({ ...base(), runId: id, yes: true }, output)).rejects.toMatchObject({
-      code: 'run-ended',
-    });
-    await expect(cancelCommand({ ...base(), runId: 'x', yes: true }, output)).rejects.toMatchObject({
-      code: 'run-unknown',
-    });
+    await expectFault(cancelCommand({ ...base(), runId: id, yes: true }, output), 'run-ended');
+    await expectFault(cancelCommand({ ...base(), runId: 'x', yes: true }, output), 'run-unknown');
   });
 });
 
@@ -271,8 +266,8 @@ describe('retry', () => {
   /** A run that has ended; of this table and site. */
   async function ended(table: string, productUrl: string): Promise<string> {
     const own = { ...settings(table), site: { productUrl } };
-    const { id } = await createRun(bench, 1, { settings: own as never });
-    await bound(bench, id).run.setReport({} as never);
+    const { id, run } = await createRun(bench, 1, { settings: own as never });
+    await run.setReport({} as never);
     await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed' });
     return id;
   }
@@ -355,9 +350,7 @@ describe('logs', () => {
     expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'incident' }] }]);
     await logsCommand({ ...options, runId: '20261120-000000-aaaa', level: 'info' }, { ...output, json: false });
     expect(lines).toEqual(['2026-11-21 02:15:00.000 info  old']);
-    await expect(logsCommand({ ...options, runId: '../../etc' }, output)).rejects.toMatchObject({
-      code: 'run-unknown',
-    });
+    await expectFault(logsCommand({ ...options, runId: '../../etc' }, output), 'run-unknown');
   });
 });
 

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { CloudInstance, Compute, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import { contractCases } from './contract-case.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 export interface ComputeFixture {
   compute: Compute;
@@ -160,10 +161,7 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
     });
 
     it('names the subnet that does not exist', async () => {
-      await expect(compute.subnets(['subnet-0123456789abcdef0'])).rejects.toMatchObject({
-        code: 'aws-invalid',
-        message: expect.stringContaining('subnet-0123456789abcdef0'),
-      });
+      await expectFault(compute.subnets(['subnet-0123456789abcdef0']), 'aws-invalid', 'subnet-0123456789abcdef0');
     });
 
     it('returns the default group of a VPC, and an error for a VPC without one', async () => {
@@ -176,10 +174,11 @@ export function describeComputeContract(name: string, make: () => Promise<Comput
 
     it('names the tag that no security group of the VPC has', async () => {
       const [subnet] = await compute.subnets([]);
-      await expect(compute.securityGroups(['tag:no-such-key=x'], subnet!.vpcId)).rejects.toMatchObject({
-        code: 'aws-invalid',
-        message: expect.stringContaining('tag:no-such-key=x'),
-      });
+      await expectFault(
+        compute.securityGroups(['tag:no-such-key=x'], subnet!.vpcId),
+        'aws-invalid',
+        'tag:no-such-key=x',
+      );
     });
 
     it('returns an image for the architecture', async () => {

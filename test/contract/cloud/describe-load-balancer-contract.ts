@@ -4,7 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';
 import type { Balancer, BalancerRequest, LoadBalancer } from '../../../orchestrator/cloud/load-balancer.ts';
 import { contractCases } from './contract-case.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 export interface LoadBalancerFixture {
   balancers: LoadBalancer;
@@ -210,10 +211,11 @@ export function describeLoadBalancerContract(
     });
 
     it('reports that the load balancer to join does not exist', async () => {
-      await expect(balancers.ensure({ ...request, existing: 'no-such-balancer' })).rejects.toMatchObject({
-        code: 'aws-not-found',
-        message: expect.stringContaining('no-such-balancer'),
-      });
+      await expectFault(
+        balancers.ensure({ ...request, existing: 'no-such-balancer' }),
+        'aws-not-found',
+        'no-such-balancer',
+      );
       await balancers.removeByName(request.name);
     });
 

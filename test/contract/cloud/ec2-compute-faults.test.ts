@@ -102,12 +102,6 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     expect((await compute.launch(REQUEST)).kind).toBe('unknown');
   });
 
-  it('sends the same token when the SDK retries', async () => {
-    const { compute, calls } = await computeAt(() => 'reset', { maxAttempts: 3 });
-    await compute.launch(REQUEST);
-    expect(calls.map((c) => c.get('ClientToken'))).toEqual(['token-1', 'token-1', 'token-1']);
-  });
-
   it('follows all pages, including empty ones, and drops instances without the tag', async () => {
     const pages = [instancesPage(['i-1', 'i-2'], 'p2'), instancesPage([], 'p3'), instancesPage(['i-3'])];
     const { compute, calls } = await computeAt((_, n) => pages[n - 1]!);

@@ -3,6 +3,7 @@ import { Elbv2LoadBalancer } from '../../../orchestrator/cloud/elbv2-load-balanc
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
 import { EMPTY_200, elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 /** Advances virtual time until the promise is settled, and settles the same way. */
 async function passTimeUntil<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
@@ -125,10 +126,7 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     const { balancers, clock } = await balancersAt((action) =>
       action === 'DeleteTargetGroup' ? elbError('ResourceInUse') : result(action, ''),
     );
-    await expect(passTimeUntil(clock, balancers.remove(BALANCER))).rejects.toMatchObject({
-      code: 'aws-failed',
-      message: expect.stringContaining('ResourceInUse'),
-    });
+    await expectFault(passTimeUntil(clock, balancers.remove(BALANCER)), 'aws-failed', 'ResourceInUse');
   });
 
   it('removes the rest when parts of it are gone already', async () => {

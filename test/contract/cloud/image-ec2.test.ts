@@ -7,7 +7,7 @@ import { CHROMIUM_TAG, IMAGE_TAG } from '../../../orchestrator/cloud/image-looku
 import type { AwsOptions } from '../../../orchestrator/cloud/sdk-clients.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { eventually } from './eventually.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
 
 interface Place {
   endpoint: string;

@@ -12,6 +12,7 @@ import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memor
 import { metadataOptions, ownInterfaces } from '../../../orchestrator/cloud/own-vpc.ts';
 import { aRun } from '../../unit/control/builders.ts';
 import { startScriptedEndpoint } from './scripted-endpoint.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
@@ -242,8 +243,6 @@ describe('security groups by their tag', () => {
     const ec2 = new Ec2Compute({ region: 'ap-northeast-1', endpoint: server.endpoint, credentials });
     stops.push(() => ec2.close());
     expect(await ec2.securityGroups(['tag:crawlfleet:role=instance'], 'vpc-1')).toEqual(['sg-1', 'sg-4']);
-    await expect(ec2.securityGroups(['tag:crawlfleet:role=main'], 'vpc-1')).rejects.toMatchObject({
-      code: 'aws-invalid',
-    });
+    await expectFault(ec2.securityGroups(['tag:crawlfleet:role=main'], 'vpc-1'), 'aws-invalid');
   });
 });

@@ -6,6 +6,7 @@ import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { RunShape } from './run-stage.ts';
+import { expectAllStored, expectFetchedOnce } from './soundness.ts';
 import { WholeRun } from './whole-run.ts';
 
 const RENEWED: RunShape = {
@@ -19,27 +20,16 @@ const RENEWED: RunShape = {
 
 let whole: WholeRun;
 
-async function expectAllStored(): Promise<void> {
-  const { products } = whole.run.plan;
-  expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, balancer: null });
-  const verdict = await whole.verdict();
-  expect(verdict.differences).toEqual([]);
-  const gone = products / 10;
-  expect(verdict.products).toEqual({ planned: products, stored: products - gone - 1, gone, failed: 1, open: 0 });
-  expect(whole.cloud.compute.alive()).toEqual([]);
-}
-
 const epochs = (): number[] => whole.machines().map((place) => Number(place.split('.')[1]));
 
 describe('a run whose addresses are rotated', () => {
   it('gives every slot fresh addresses, fetches each product once, and reports it', async () => {
     whole = await WholeRun.open(RENEWED);
-    await whole.start();
-    await whole.untilEnd();
-    await expectAllStored();
+    await whole.play();
+    await expectAllStored(whole);
     for (const slot of [0, 1, 2])
       expect(whole.machines().filter((place) => place.startsWith(`${slot}.`)).length).toBeGreaterThan(1);
-    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
+    expectFetchedOnce(whole);
     expect(whole.server!.alarms).toEqual([]);
     const rows = whole.stores.of(whole.run.id);
     const report = await buildReport({ ...rows, clock: whole.clock, processState: newProcessState() });
@@ -55,15 +45,12 @@ describe('a run whose addresses are rotated', () => {
     whole = await WholeRun.open(RENEWED);
     await whole.start();
     await whole.until('a rotation', async () =>
-      (await whole.stores.of(whole.run.id).fleet.instances()).some(
-        (i) => i.rotateAtMs !== null && i.phase === 'crawling',
-      ),
+      (await whole.instances()).some((i) => i.rotateAtMs !== null && i.phase === 'crawling'),
     );
     whole.server!.kill();
-    await whole.start();
-    await whole.untilEnd();
-    await expectAllStored();
-    expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
+    await whole.play();
+    await expectAllStored(whole);
+    expectFetchedOnce(whole);
   });
 
   it('never has more machines than the plan, except those that are terminating', async () => {
@@ -72,9 +59,8 @@ describe('a run whose addresses are rotated', () => {
     whole.cloud.compute.onCall = () => {
       most = Math.max(most, whole.cloud.compute.alive().length);
     };
-    await whole.start();
-    await whole.untilEnd();
-    await expectAllStored();
+    await whole.play();
+    await expectAllStored(whole);
     expect(most).toBeLessThanOrEqual(3);
   });
 });

@@ -21,8 +21,6 @@ function breakEnsure(error: AppError, over: () => boolean = () => false): void {
   };
 }
 
-const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
-
 describe('a load balancer that ELBv2 refuses', () => {
   it.each([
     ['aws-invalid', 'at once', 0],
@@ -33,10 +31,9 @@ describe('a load balancer that ELBv2 refuses', () => {
     async (code, _, patienceMs) => {
       whole = await WholeRun.open(SMALL);
       breakEnsure(new AppError(code, WORDS));
-      await whole.start();
-      await whole.untilEnd(patienceMs + 30_000);
-      expect(whole.clock.now() - whole.run.startedAtMs).toBeGreaterThanOrEqual(patienceMs);
-      expect(launches()).toBe(0);
+      await whole.play(patienceMs + 30_000);
+      expect(whole.elapsedMs()).toBeGreaterThanOrEqual(patienceMs);
+      expect(whole.launches()).toBe(0);
       expect(whole.cloud.balancers.names()).toEqual([]);
       const record = whole.record();
       expect(record).toMatchObject({ phase: 'failed', exitCode: 4, balancer: null });
@@ -50,8 +47,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     whole = await WholeRun.open(SMALL);
     const fromMs = whole.clock.now() + 20_000;
     breakEnsure(new AppError('aws-denied', WORDS), () => whole.clock.now() >= fromMs);
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
@@ -62,8 +58,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     whole.cloud.balancers.onCall = ({ name }) => {
       if (name === 'removeByName' && ++tries < 6) throw new AppError('aws-throttled', 'Throttling');
     };
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(tries).toBe(6);
     expect(whole.cloud.balancers.names()).toEqual([]);
   });
@@ -75,8 +70,7 @@ describe('a load balancer that ELBv2 refuses', () => {
     expect(first.isDead).toBe(true);
     expect(whole.cloud.balancers.names()).toHaveLength(1);
     await whole.stores.runs.setRequest(whole.run.id, 'cancel');
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.cloud.balancers.names()).toEqual([]);
   });
 });
@@ -89,7 +83,7 @@ describe('a load balancer that cannot be made for a while', () => {
     await whole.start();
     const untilMs = whole.clock.now() + 60_000;
     await whole.until('a minute', () => whole.clock.now() >= untilMs);
-    expect(launches()).toBe(0);
+    expect(whole.launches()).toBe(0);
     expect(whole.server!.alarms.filter((a) => a.includes('Throttling'))).toHaveLength(1);
     over = true;
     await whole.untilEnd();
@@ -101,8 +95,7 @@ describe('a load balancer that cannot be made for a while', () => {
     whole = await WholeRun.open(SMALL);
     let tries = 0;
     breakEnsure(new AppError('aws-failed', 'socket hang up'), () => ++tries > 1);
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.server!.alarms).toEqual([]);
     // It was removed by the run's row: nothing is left to search for.
     expect(whole.cloud.balancers.calls.filter((c) => c.name === 'removeByName')).toEqual([]);

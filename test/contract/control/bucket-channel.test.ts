@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { COMPLETION_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
+import { expectFetchedOnce } from './soundness.ts';
 import { WholeRun } from './whole-run.ts';
 
 const LIMITS = limitsFor(480_000);
@@ -13,8 +14,8 @@ async function expectComplete(): Promise<void> {
   const verdict = await whole.verdict();
   expect(verdict.differences).toEqual([]);
   expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
-  expect([...whole.fetches.values()].every((n) => n === 1)).toBe(true);
-  const instances = await whole.stores.of(whole.run.id).fleet.instances();
+  expectFetchedOnce(whole);
+  const instances = await whole.instances();
   expect(instances.map((i) => i.reason)).toEqual([null, null, null]);
   expect(instances.every((i) => i.manifestSha256 !== null)).toBe(true);
 }

@@ -26,8 +26,7 @@ describe('a run that has more to do than time', () => {
     await whole.start();
     await whole.until('three quarters', () => whole.clock.now() > whole.run.startedAtMs + 80_000);
     whole.server!.kill();
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     const record = whole.record();
     expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
     expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThanOrEqual(0);
@@ -45,8 +44,7 @@ describe('a run that has more to do than time', () => {
       const isRefused = key.endsWith('.gz') && whole.clock.now() > whole.run.startedAtMs + 70_000;
       return isRefused ? Promise.reject(new Error('SlowDown')) : put(key, bytes);
     };
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     const record = whole.record();
     expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
     expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThan(60_000);

@@ -5,26 +5,28 @@ import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { REQUEST, at, bound, onBothEngines } from '../db/harness.ts';
 import { ResultsStage, aNewRun, titled, unreadable } from './results-stage.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
 
 onBothEngines('A suspicious crawl', (bench, engine) => {
   let tables = 0;
 
   /** A good run of four products, and a second one of the same table with these results, both ended. */
-  async function afterGoodRun(results: Parameters<ResultsStage['load']>[1]) {
+  async function afterGoodRun(results: readonly ItemResult[]) {
     const stage = new ResultsStage(bench());
     const table = `held_${engine}_${++tables}`;
-    const good = aNewRun(table, 4);
-    await stage.create(good);
-    await stage.load(
-      good,
-      [1, 2, 3, 4].map((n) => titled(n, 'good')),
-    );
+    const good = await loaded(stage, table, four('good'));
     await finish(stage, good);
-    const bad = aNewRun(table, 4);
-    await stage.create(bad);
-    await stage.load(bad, results);
+    const bad = await loaded(stage, table, results);
     await finish(stage, bad);
-    return { stage, good, bad };
+    return { stage, good, bad, table };
+  }
+
+  /** A run of four products that has loaded these results. */
+  async function loaded(stage: ResultsStage, table: string, results: readonly ItemResult[]): Promise<NewRun> {
+    const run = aNewRun(table, 4);
+    await stage.create(run);
+    await stage.load(run, results);
+    return run;
   }
 
   async function finish(stage: ResultsStage, run: NewRun): Promise<void> {
@@ -32,7 +34,8 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
   }
 
   const record = async (run: NewRun) => (await bench().stores.runs.get(run.id))!;
-  const blank = [1, 2, 3, 4].map((n) => titled(n, ''));
+  const four = (title: string) => [1, 2, 3, 4].map((n) => titled(n, title));
+  const blank = four('');
 
   it('F35: is held when every product parses empty; the old rows are not overwritten by blanks', async () => {
     const { stage, good, bad } = await afterGoodRun(blank);
@@ -67,10 +70,8 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
   });
 
   it('is cancelled, not held, when the cancel came after the loop had last checked', async () => {
-    const { stage, good } = await afterGoodRun(blank);
-    const next = aNewRun(good.settings.results.table, 4);
-    await stage.create(next);
-    await stage.load(next, blank);
+    const { stage, table } = await afterGoodRun(blank);
+    const next = await loaded(stage, table, blank);
     await bench().stores.runs.setRequest(next.id, 'cancel');
     await publishRun(stage.core(next.id));
     expect(await record(next)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
@@ -79,12 +80,10 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
 
   it.each([
     ['held', blank],
-    ['published', [1, 2, 3, 4].map((n) => titled(n, 'next'))],
+    ['published', four('next')],
   ])('is cancelled when the cancel arrives during the judgement (else %s)', async (_, results) => {
-    const { stage, good } = await afterGoodRun(blank);
-    const next = aNewRun(good.settings.results.table, 4);
-    await stage.create(next);
-    await stage.load(next, results);
+    const { stage, table } = await afterGoodRun(blank);
+    const next = await loaded(stage, table, results);
     const core = stage.core(next.id);
     const setFill: typeof core.results.setFill = async (...fill) => {
       await core.results.setFill(...fill);
@@ -103,13 +102,8 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
   });
 
   it('neither blocks publishing of the next run nor counts for it', async () => {
-    const { stage, bad } = await afterGoodRun(blank);
-    const next = aNewRun(bad.settings.results.table, 4);
-    await stage.create(next);
-    await stage.load(
-      next,
-      [1, 2, 3, 4].map((n) => titled(n, 'next')),
-    );
+    const { stage, bad, table } = await afterGoodRun(blank);
+    const next = await loaded(stage, table, four('next'));
     await finish(stage, next);
     expect(await record(next)).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect((await stage.rows(next)).map((r) => r[1])).toEqual(['next', 'next', 'next', 'next']);

@@ -17,15 +17,12 @@ const PATIENCE_MS = 60_000;
 
 let whole: WholeRun;
 
-const launches = (): number => whole.cloud.compute.calls.filter((c) => c.name === 'launch').length;
 const refused = (cause: Extract<LaunchFailure, { kind: 'refused' }>['cause'], message: string): LaunchFailure => ({
   kind: 'refused',
   cause,
   message,
 });
 const types = (): string[] => whole.cloud.compute.all().map((i) => i.instanceType);
-const elapsedMs = (): number => whole.clock.now() - whole.run.startedAtMs;
-
 describe('a type that the account may not launch', () => {
   const FREE = 'InvalidParameterCombination: The specified instance type is not eligible for Free Tier';
   const freePlan = ({ instanceType }: LaunchRequest): LaunchFailure | null =>
@@ -35,12 +32,11 @@ describe('a type that the account may not launch', () => {
     whole = await WholeRun.open(SMALL);
     whole.instanceTypes = ['t4g.nano', 't4g.micro'];
     whole.cloud.compute.refusalOf = freePlan;
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     expect(types()).toEqual(Array(3).fill('t4g.micro'));
     // The claims that were in flight together; no slot retries.
-    expect(launches()).toBeLessThanOrEqual(6);
+    expect(whole.launches()).toBeLessThanOrEqual(6);
     const told = whole.server!.alarms.filter((a) => a.includes('Free Tier'));
     expect(told).toHaveLength(1);
     expect(told[0]).toContain('t4g.nano');
@@ -50,8 +46,7 @@ describe('a type that the account may not launch', () => {
   it('ends the run at once with the code for capacity when no other is allowed, and names what to allow', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = freePlan;
-    await whole.start();
-    await whole.untilEnd(30_000);
+    await whole.play(30_000);
     const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 19 });
     expect(reason).toContain('t4g.nano');
@@ -65,16 +60,14 @@ describe('a parameter that is wrong for one pool', () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = ({ subnetId }) =>
       subnetId.endsWith('a') ? refused('invalid', 'InvalidSubnetID.NotFound') : null;
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 
   it('ends the run with the code for configuration when it is wrong in all of them', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('invalid', 'InvalidAMIID.NotFound');
-    await whole.start();
-    await whole.untilEnd(30_000);
+    await whole.play(30_000);
     const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 4 });
     expect(reason).toContain('InvalidAMIID.NotFound');
@@ -91,20 +84,18 @@ describe('keys and rights that go away', () => {
     whole = await WholeRun.open(SMALL);
     const untilMs = whole.clock.now() + PATIENCE_MS / 2;
     whole.cloud.compute.refusalOf = () => (whole.clock.now() < untilMs ? refused(cause, message) : null);
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
     // At most once in two heartbeats.
-    expect(launches()).toBeLessThanOrEqual(10 + PATIENCE_MS / 2 / LIMITS.heartbeatMs);
+    expect(whole.launches()).toBeLessThanOrEqual(10 + PATIENCE_MS / 2 / LIMITS.heartbeatMs);
     expect(whole.server!.alarms.filter((a) => a.includes(message))).toHaveLength(1);
   });
 
   it('permanently end the run after its patience, with the code for configuration and the remedy', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('credentials', EXPIRED);
-    await whole.start();
-    await whole.untilEnd(PATIENCE_MS + 30_000);
-    expect(elapsedMs()).toBeGreaterThanOrEqual(PATIENCE_MS);
+    await whole.play(PATIENCE_MS + 30_000);
+    expect(whole.elapsedMs()).toBeGreaterThanOrEqual(PATIENCE_MS);
     const { phase, exitCode, reason } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 4 });
     expect(reason).toContain(EXPIRED);
@@ -131,11 +122,10 @@ describe('keys and rights that go away', () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.refusalOf = () => refused('denied', 'UnauthorizedOperation');
     const first = await whole.start();
-    await whole.until('refusals', () => launches() >= 4);
+    await whole.until('refusals', () => whole.launches() >= 4);
     first.kill();
     whole.cloud.compute.refusalOf = () => null;
-    await whole.start();
-    await whole.untilEnd();
+    await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
   });
 });
@@ -149,16 +139,15 @@ describe('machines that die at launch', () => {
   it('end the run after some rounds with pauses, with the reason of EC2 and its remedy', async () => {
     whole = await WholeRun.open(SMALL);
     whole.cloud.compute.deathAtLaunch = KMS;
-    await whole.start();
-    await whole.untilEnd(60_000);
+    await whole.play(60_000);
     const { phase, exitCode, reason, report } = whole.record();
     expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 19 });
     expect(reason).toContain('Client.InvalidKMSKey.InvalidState');
     expect(reason).toContain('KMS key');
-    expect(launches()).toBe(3 + 1 + 1);
-    expect(elapsedMs()).toBeGreaterThan(3 * LIMITS.dryPoolMs);
+    expect(whole.launches()).toBe(3 + 1 + 1);
+    expect(whole.elapsedMs()).toBeGreaterThan(3 * LIMITS.dryPoolMs);
     expect(report).toBeNull();
-    const instances = await whole.stores.of(whole.run.id).fleet.instances();
+    const instances = await whole.instances();
     expect(instances.filter((i) => i.instanceId !== null).map((i) => i.stateReason)).toEqual([KMS, KMS, KMS, KMS, KMS]);
     const story = timelineOf(whole.run, await whole.stores.runs.events(whole.run.id, 1_000));
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
@@ -171,9 +160,9 @@ describe('machines that die at launch', () => {
       message: 'Server.InternalError: Internal error on launch',
     };
     await whole.start();
-    await whole.until('three deaths', () => launches() === 3);
+    await whole.until('three deaths', () => whole.launches() === 3);
     await whole.until('the deaths to be seen', async () =>
-      (await whole.stores.of(whole.run.id).fleet.instances()).some((i) => i.stateReason !== null),
+      (await whole.instances()).some((i) => i.stateReason !== null),
     );
     whole.cloud.compute.deathAtLaunch = null;
     await whole.untilEnd();

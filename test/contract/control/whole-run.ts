@@ -1,6 +1,6 @@
 /** A whole run in a closed world: main servers that can be killed and followed by others, and the fleet they drive. */
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { InstanceRecord, RunRecord, RunStores } from '../../../orchestrator/control/model/stores.ts';
 import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
 import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
@@ -99,6 +99,12 @@ export class WholeRun extends SimulatedWorld {
     }
   }
 
+  /** A main server from here to the end of the run. */
+  async play(limitMs?: number): Promise<void> {
+    await this.start();
+    await this.untilEnd(limitMs);
+  }
+
   untilEnd(limitMs?: number): Promise<void> {
     return this.until('the end of the run', () => this.server!.ended !== null, limitMs);
   }
@@ -115,6 +121,23 @@ export class WholeRun extends SimulatedWorld {
     while (this.clock.now() < endMs) await this.clock.step();
   }
 
+  elapsedMs(): number {
+    return this.clock.now() - this.run.startedAtMs;
+  }
+
+  /** Calls of RunInstances. */
+  launches(): number {
+    return this.cloud.compute.calls.filter((c) => c.name === 'launch').length;
+  }
+
+  instances(): Promise<InstanceRecord[]> {
+    return this.stores.of(this.run.id).fleet.instances();
+  }
+
+  outcomes(): ReturnType<RunStores['work']['outcomes']> {
+    return this.stores.of(this.run.id).work.outcomes();
+  }
+
   record(): RunRecord {
     return this.db.run(this.run.id).record;
   }
@@ -127,10 +150,7 @@ export class WholeRun extends SimulatedWorld {
 
   async verdict(): Promise<Verdict> {
     const { stores, run, db, cloud } = this;
-    const [instances, parts] = await Promise.all([
-      stores.of(run.id).fleet.instances(),
-      stores.of(run.id).results.parts(),
-    ]);
+    const [instances, parts] = await Promise.all([this.instances(), stores.of(run.id).results.parts()]);
     return verifyRun({
       run: this.record(),
       facts: readMemoryFacts(db, run.id),

@@ -6,7 +6,7 @@ import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
 import type { Step as FieldStep } from '../../../shared/domain/mapping.ts';
-import { cleanups, createFetcher, fetchPage, html, noHooks, page, serve, serveBytes } from './fetch-stage.ts';
+import { cleanups, createFetcher, fetchPage, html, noHooks, page, pour, serve, serveBytes } from './fetch-stage.ts';
 
 const PAGE = `<h1>Tea 茶</h1>${' '.repeat(50_000)}`;
 
@@ -108,9 +108,7 @@ describe('pages that are too much', () => {
   it('fail when they never end (F33)', async () => {
     const shop = await serve((_request, response) => {
       response.writeHead(200, html);
-      const pour = (): void =>
-        void (response.destroyed || response.write('<p>more</p>'.repeat(1_000), () => setImmediate(pour)));
-      pour();
+      pour(response, '<p>more</p>'.repeat(1_000));
     });
     expect(await fetchPage(shop.url)).toMatchObject({ reason: 'too-large' });
   });
@@ -241,19 +239,14 @@ describe('the kind of a page', () => {
   });
 
   it('a reply that is no page is not read, and the next one is still fetched', async () => {
-    let sent = 0;
+    let sent = (): number => 0;
     const shop = await serve((request, response) => {
       if (request.url === '/page') {
         response.writeHead(200, html).end(HTML);
         return;
       }
       response.writeHead(200, { 'content-type': 'video/mp4' });
-      const pour = (): void => {
-        if (response.destroyed) return;
-        sent += 65_536;
-        response.write(Buffer.alloc(65_536), () => setImmediate(pour));
-      };
-      pour();
+      sent = pour(response, 'x'.repeat(65_536));
     });
     const fetcher = createFetcher(shop.url, {});
     const signal = new AbortController().signal;
@@ -262,6 +255,6 @@ describe('the kind of a page', () => {
       detail: 'content-type video/mp4',
     });
     expect(await fetcher.fetch(`${shop.url}/page`, noHooks, signal)).toMatchObject(page(HTML));
-    expect(sent).toBeLessThan(20_000_000);
+    expect(sent()).toBeLessThan(20_000_000);
   });
 });

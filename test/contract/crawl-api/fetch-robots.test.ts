@@ -6,7 +6,7 @@ import type { RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
 import { fetchRobots, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import { serve, serveBytes, serveRaw } from './fetch-stage.ts';
+import { pour, serve, serveBytes, serveRaw } from './fetch-stage.ts';
 import { ownAddress } from './http-stub.ts';
 import { freePort } from '../../support/free-port.ts';
 
@@ -78,20 +78,15 @@ describe('robots.txt', () => {
   });
 
   it('is read only to its limit when it is larger', async () => {
-    let sent = 0;
+    let sent = (): number => 0;
     const shop = await serve((_request, response) => {
       response.writeHead(200, plain).write('User-agent: *\n');
-      const pour = (): void => {
-        if (response.destroyed) return;
-        sent += 65_536;
-        response.write('Disallow: /aaaa\n'.repeat(4_096), () => setImmediate(pour));
-      };
-      pour();
+      sent = pour(response, 'Disallow: /aaaa\n'.repeat(4_096));
     });
     const { access, rules } = await read(shop.url);
     expect(access).toBe('rules');
     expect(rules.length).toBe(Math.floor((512_000 - 14) / 16));
-    expect(sent).toBeLessThan(20_000_000);
+    expect(sent()).toBeLessThan(20_000_000);
   });
 
   it('is read only to its limit when it is a bomb', async () => {

@@ -35,6 +35,18 @@ export function serveBytes(headers: http.OutgoingHttpHeaders, body: Uint8Array |
   return serve((_request, response) => void response.writeHead(status, headers).end(body));
 }
 
+/** Sends this piece again and again, as fast as it is read; returns how many bytes there were so far. */
+export function pour(response: http.ServerResponse, piece: string): () => number {
+  let sent = 0;
+  const next = (): void => {
+    if (response.destroyed) return;
+    sent += piece.length;
+    response.write(piece, () => setImmediate(next));
+  };
+  next();
+  return () => sent;
+}
+
 /** A raw TCP server: `act` is called when the first bytes of a connection arrive. */
 export async function serveRaw(act: (socket: net.Socket) => void): Promise<{ url: string }> {
   const address = ownAddress();

@@ -2,7 +2,7 @@
 import type http from 'node:http';
 import type net from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { createFetcher, fetchPage, html, noHooks, page, serve, serveBytes, serveRaw } from './fetch-stage.ts';
+import { createFetcher, fetchPage, html, noHooks, page, pour, serve, serveBytes, serveRaw } from './fetch-stage.ts';
 import { ownAddress } from './http-stub.ts';
 import { freePort } from '../../support/free-port.ts';
 
@@ -167,9 +167,7 @@ describe('other replies', () => {
   it('of errors are read at their beginning only', async () => {
     const shop = await serve((_request, response) => {
       response.writeHead(503, html);
-      const pour = (): void =>
-        void (response.destroyed || response.write('<p>more</p>'.repeat(1_000), () => setImmediate(pour)));
-      pour();
+      pour(response, '<p>more</p>'.repeat(1_000));
     });
     const result = await fetchPage(shop.url);
     expect(result).toMatchObject({ reason: 'http-status', detail: 'status 503', reply: { complete: false } });
@@ -206,22 +204,16 @@ describe('faulty servers', () => {
     });
   });
 
-  it('times out when the reply trickles in', async () => {
+  it.each([
+    ['reply', 'HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n', { reason: 'timeout', reply: { status: 200 } }],
+    ['head', 'HTTP/1.1 200 OK\r\nx-slow: ', { reason: 'timeout', reply: null }],
+  ])('times out when the %s trickles in', async (_what, begin, expected) => {
     const { url } = await serveRaw((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n');
+      socket.write(begin);
       const drip = (): void => void (socket.destroyed || socket.write('x', () => setTimeout(drip, 20)));
       drip();
     });
-    expect(await fetchPage(url, { timeoutMs: 300 })).toMatchObject({ reason: 'timeout' });
-  });
-
-  it('times out when the head trickles in', async () => {
-    const { url } = await serveRaw((socket) => {
-      socket.write('HTTP/1.1 200 OK\r\nx-slow: ');
-      const drip = (): void => void (socket.destroyed || socket.write('x', () => setTimeout(drip, 20)));
-      drip();
-    });
-    expect(await fetchPage(url, { timeoutMs: 300 })).toMatchObject({ reason: 'timeout', reply: null });
+    expect(await fetchPage(url, { timeoutMs: 300 })).toMatchObject(expected);
   });
 
   it.each<[string, (socket: net.Socket) => void]>([

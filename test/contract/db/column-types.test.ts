@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../orchestrator/db/result-table.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
-import { createRun, field, load, mappingOf, onBothEngines, settings, stored, toLoading, bound } from './harness.ts';
+import { createRun, field, load, mappingOf, onBothEngines, settings, stored, bound, publish } from './harness.ts';
 
 const date = (format: string | null): Step => ({ type: 'date', format, locale: null });
 const MAPPING = mappingOf([
@@ -13,12 +13,11 @@ const MAPPING = mappingOf([
 ]);
 
 onBothEngines('Booleans, dates and times', (bench, engine) => {
-  async function publish(table: string, rows: Row[]) {
+  async function crawl(table: string, rows: Row[]) {
     const { id } = await createRun(bench(), rows.length, { settings: settings(table, {}, MAPPING) });
     const results = rows.map((row, i) => stored(i + 1, `p${i + 1}`, row));
-    const counts = await load(bench(), id, { slot: 0, seq: 0 }, results);
-    await toLoading(bench(), id);
-    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
+    const counts = await load(bench(), id, results);
+    await publish(bench(), id);
     const { sample } = await bound(bench(), id).results.resultRows(10);
     return { id, counts, sample: sample.map((r) => [r.product_id, r.in_stock, r.released, r.updated]) };
   }
@@ -26,7 +25,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
   it('have columns of their own in a table that we make', async () => {
     await createResultTable(bench().db, 'typed', MAPPING);
     expect(await checkResultTable(bench().db, 'typed', MAPPING, ['p1'])).toEqual({ exists: true });
-    const { sample, counts } = await publish('typed', [
+    const { sample, counts } = await crawl('typed', [
       { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' },
       { in_stock: false, released: '1000-01-01', updated: '9999-12-31T23:59:59.999' },
       { in_stock: null, released: null, updated: null },
@@ -53,12 +52,12 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     );
     expect(await checkResultTable(bench().db, 'texts', MAPPING, ['p1'])).toEqual({ exists: true });
     const row = { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' };
-    expect((await publish('texts', [row])).sample).toEqual([['p1', true, '2024-02-29', '2026-11-21T09:30:00']]);
+    expect((await crawl('texts', [row])).sample).toEqual([['p1', true, '2024-02-29', '2026-11-21T09:30:00']]);
   });
 
   it('of the wrong type make the product failed(load)', async () => {
     const right = { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' };
-    const { id, counts } = await publish(`unfit_${engine}`, [
+    const { id, counts } = await crawl(`unfit_${engine}`, [
       right,
       { ...right, in_stock: 'yes' },
       { ...right, released: '2023-02-29' },
@@ -91,9 +90,8 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     const mapping = { pages: [...first.pages, ...second.pages] };
     const { id, table } = await createRun(bench(), 2, { settings: settings(`spelled_${engine}`, {}, mapping) });
     const results = [stored(1, 'p1', { Name: 'a' }), stored(2, 'p2', { NAME: 'b', constructor: 'c' })];
-    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toMatchObject({ stored: 2 });
-    await toLoading(bench(), id);
-    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
+    expect(await load(bench(), id, results)).toMatchObject({ stored: 2 });
+    await publish(bench(), id);
     const rows = await bench().db.knex(table).orderBy('product_id').select('product_id', 'Name', 'constructor');
     expect(rows).toEqual([
       { product_id: 'p1', Name: 'a', constructor: null },

@@ -62,7 +62,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   const events = (id: string): Promise<unknown[]> => bench.stores.runs.events(id, 1_000);
 
   it('of a load: each product once, the counts are those of the load that happened', async () => {
-    const { id } = await createRun(bench, 300);
+    const { id, work } = await createRun(bench, 300);
     const results = [gone(1), ...Array.from({ length: 299 }, (_, i) => stored(i + 2))];
     const place = { slot: 0, epoch: 1, seq: 0 };
     await bound(bench, id).results.register(place, [partRef(id, place, 300)]);
@@ -70,7 +70,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     expect(counts).toEqual({ stored: 299, gone: 1, failed: 0 });
     expect(await allRows(bench, `crawlfleet_staging_${id}`)).toHaveLength(299);
     expect(await bound(bench, id).results.totals()).toEqual({ stored: 299, gone: 1, failed: 0, seen: 1, loaded: 1 });
-    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 299, gone: 1, open: 0 });
+    expect(await work.outcomes()).toMatchObject({ stored: 299, gone: 1, open: 0 });
   });
 
   it('of a publish: it is published, its move is recorded once, and open numbers are decided as without it', async () => {
@@ -80,7 +80,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
       storedRows(n, [{ key: null, row: { weight }, ...(marks ? { marks } : {}) }]);
     const first = [weighs(1, open), weighs(2, 12.5, { weight: ',' })];
     const others = Array.from({ length: 18 }, (_, i) => stored(i + 3));
-    await load(bench, id, { slot: 0, seq: 0 }, [...first, ...others]);
+    await load(bench, id, [...first, ...others]);
     await toLoading(bench, id);
     const before = (await events(id)).length;
     const end = { exitCode: 0, reason: 'complete' } as const;
@@ -101,23 +101,23 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   });
 
   it('of a claim and of a move: they succeed, and are recorded once', async () => {
-    const { id } = await createRun(bench, 5);
+    const { id, fleet } = await createRun(bench, 5);
     const claim = { slot: 0, epoch: 1, request: REQUEST, token: 'token' };
     expect(await cutting(() => bound(hurt, id).fleet.claim(claim))).toBe(true);
     expect(
       await cutting(() => bound(hurt, id, { nowMs: NOW + 1 }).fleet.move({ slot: 0, epoch: 1 }, 'claimed', 'pending')),
     ).toBe(true);
-    expect(await bound(bench, id).fleet.instances()).toMatchObject([{ phase: 'pending', token: 'token' }]);
+    expect(await fleet.instances()).toMatchObject([{ phase: 'pending', token: 'token' }]);
     // One each for the run, the claim and the move.
     expect(await events(id)).toHaveLength(3);
   });
 
   it('of a grant: the chunks are granted once, and the answer names them', async () => {
-    const { id } = await createRun(bench, 20);
+    const { id, work } = await createRun(bench, 20);
     await createInstance(bench, id, 0);
     const granted = await cutting(() => bound(hurt, id).work.grant({ slot: 0, epoch: 1 }, ['1-1', '2-1'], 10));
     expect(granted).toEqual(['1-1', '2-1']);
-    expect(await bound(bench, id).work.counts()).toMatchObject({ waiting: 2 });
+    expect(await work.counts()).toMatchObject({ waiting: 2 });
   });
 
   it('of taking the lock: it is taken, and the fence has been raised once', async () => {

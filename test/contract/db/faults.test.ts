@@ -6,7 +6,7 @@ import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { administer, createTestDatabase } from '../../support/mariadb/database.ts';
 import { waitFor } from '../../support/processes.ts';
 import type { Bench } from './harness.ts';
-import { NOW, createRun, load, onBothEngines, openBench, partRef, stored, at, bound } from './harness.ts';
+import { NOW, createRun, load, onBothEngines, openBench, partRef, stored, at } from './harness.ts';
 
 describe('A transaction on a faulty MySQL', () => {
   let database: TestDatabase;
@@ -14,94 +14,14 @@ describe('A transaction on a faulty MySQL', () => {
   beforeAll(async () => {
     database = await createTestDatabase('mysql');
     bench = await openBench(database);
-    await bench.db.knex.raw('create table sums (id int primary key, total int not null)');
   });
   afterAll(async () => {
     await bench.db.close();
     await database.drop();
   });
 
-  async function start(): Promise<void> {
-    await bench.db.knex('sums').delete();
-    await bench.db.knex('sums').insert([
-      { id: 1, total: 0 },
-      { id: 2, total: 0 },
-    ]);
-  }
-
-  async function totals(): Promise<number[]> {
-    const rows = (await bench.db.knex('sums').orderBy('id')) as { total: number }[];
-    return rows.map((r) => r.total);
-  }
-
-  it('F46: is repeated as a whole after a deadlock', async () => {
-    await start();
-    let tries = 0;
-    // Each takes its first row, waits until the other has too, and then requests the other's.
-    const waiting: (() => void)[] = [];
-    const meet = (): Promise<void> =>
-      new Promise((resolve) => {
-        waiting.push(resolve);
-        if (waiting.length >= 2) waiting.splice(0).forEach((go) => go());
-      });
-    const add = (first: number, second: number): Promise<void> => {
-      let met = false;
-      return inTransaction(bench.db, async (trx) => {
-        tries++;
-        await trx('sums').where({ id: first }).increment('total', 1);
-        if (!met) {
-          met = true;
-          await meet();
-        }
-        await trx('sums').where({ id: second }).increment('total', 1);
-      });
-    };
-    await Promise.all([add(1, 2), add(2, 1)]);
-    expect(await totals()).toEqual([2, 2]);
-    expect(tries).toBe(3);
-  });
-
-  it('F46: is repeated on another connection when its own is killed', async () => {
-    await start();
-    let tries = 0;
-    await inTransaction(bench.db, async (trx) => {
-      await trx('sums').where({ id: 1 }).increment('total', 1);
-      if (tries++ === 0) {
-        const [[row]] = (await trx.raw('select connection_id() as id')) as [[{ id: string }]];
-        await administer(`kill ${row.id}`);
-      }
-      await trx('sums').where({ id: 2 }).increment('total', 1);
-    });
-    expect([tries, await totals()]).toEqual([2, [1, 1]]);
-  });
-
-  it('F47: reports that it may have happened when the connection is lost in the commit', async () => {
-    await start();
-    const seen: boolean[] = [];
-    await inTransaction(bench.db, async (trx, attempt) => {
-      seen.push(attempt.maybeDone);
-      if (seen.length > 1) return;
-      await trx('sums').where({ id: 1 }).increment('total', 1);
-      const [[row]] = (await trx.raw('select connection_id() as id')) as [[{ id: string }]];
-      // The connection dies after the last statement of the work, so the commit is what fails.
-      await administer(`kill ${row.id}`);
-    });
-    expect(seen).toEqual([false, true]);
-  });
-
-  it('F46: survives a pool full of dead connections', async () => {
-    await Promise.all(Array.from({ length: 6 }, () => bench.db.knex.raw('select sleep(0.01)')));
-    const [ids] = (await bench.db.knex.raw(`select id from information_schema.processlist where db = ?`, [
-      bench.db.schema,
-    ])) as [{ id: string }[]];
-    expect(ids.length).toBeGreaterThan(1);
-    for (const { id } of ids) await administer(`kill ${id}`).catch(() => undefined);
-    const { id } = await createRun(bench, 3);
-    expect(await load(bench, id, { slot: 0, seq: 0 }, [stored(1)])).toMatchObject({ stored: 1 });
-  });
-
   it('F46: loads a part wholly or not at all when its connection dies in the middle', async () => {
-    const { id } = await createRun(bench, 3_000, { chunkSize: 100 });
+    const { id, work } = await createRun(bench, 3_000, { chunkSize: 100 });
     const results = Array.from({ length: 3_000 }, (_, i) => stored(i + 1));
     let killing = true;
     const killer = (async () => {
@@ -116,17 +36,16 @@ describe('A transaction on a faulty MySQL', () => {
         }
       }
     })();
-    const counts = await load(bench, id, { slot: 0, seq: 0 }, results);
+    const counts = await load(bench, id, results);
     killing = false;
     await killer;
     expect(counts.stored).toBe(3_000);
-    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 3_000, open: 0 });
+    expect(await work.outcomes()).toMatchObject({ stored: 3_000, open: 0 });
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(3_000);
   });
 
   it('F46: loads a part once after three deadlocks', async () => {
-    const { id } = await createRun(bench, 50);
-    const { results } = bound(bench, id);
+    const { id, work, results } = await createRun(bench, 50);
     await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 50)]);
     const other = await createConnection({ uri: database.url });
     try {
@@ -158,13 +77,12 @@ describe('A transaction on a faulty MySQL', () => {
     } finally {
       other.destroy();
     }
-    expect(await bound(bench, id).work.outcomes()).toMatchObject({ stored: 50, open: 0 });
+    expect(await work.outcomes()).toMatchObject({ stored: 50, open: 0 });
     expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
   });
 
   it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
-    const { id } = await createRun(bench, 2_000);
-    const { results } = bound(bench, id);
+    const { id, results } = await createRun(bench, 2_000);
     await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 2_000)]);
     const other = await createConnection({ uri: database.url });
     try {

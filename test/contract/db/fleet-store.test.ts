@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import { NOW, REQUEST, createInstance, createRun, itWithSql, onEveryEngine, at, bound } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 const PROGRESS: Progress = {
   assigned: 3,
@@ -49,8 +50,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   itWithSql(engine)('reads the request of a claim once, and again when another claim has replaced it', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await fleet.claim({ slot: 0, epoch: 1, request: REQUEST, token: 'a' });
     await fleet.instances();
     const { knex } = bench().db;
@@ -62,8 +62,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('keeps a claim with the whole request, once', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     const claim = { slot: 2, epoch: 1, request: REQUEST, token: 'secret' };
     expect(await fleet.claim(claim)).toBe(true);
     expect(await bound(bench(), id, { nowMs: NOW + 1 }).fleet.claim({ ...claim, token: 'other' })).toBe(false);
@@ -103,15 +102,15 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('lets one of many claims of the same slot and epoch win', async () => {
-    const { id } = await createRun(bench(), 1);
+    const { fleet } = await createRun(bench(), 1);
     const claims = Array.from({ length: 6 }, (_, i) =>
-      bound(bench(), id).fleet.claim({ slot: 0, epoch: 1, request: REQUEST, token: `t${i}` }),
+      fleet.claim({ slot: 0, epoch: 1, request: REQUEST, token: `t${i}` }),
     );
     expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
   });
 
   it('orders instances by slot and epoch, and returns only those of one run', async () => {
-    const { id } = await createRun(bench(), 1);
+    const { id, fleet } = await createRun(bench(), 1);
     const other = await createRun(bench(), 1);
     await createInstance(bench(), other.id, 0);
     for (const [slot, epoch] of [
@@ -120,7 +119,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       [2, 1],
     ] as const)
       await createInstance(bench(), id, slot, epoch);
-    const found = (await bound(bench(), id).fleet.instances()).map((i) => [i.slot, i.epoch]);
+    const found = (await fleet.instances()).map((i) => [i.slot, i.epoch]);
     expect(found).toEqual([
       [2, 1],
       [2, 2],
@@ -129,8 +128,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('patches what may change and refuses an unknown claim', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);
     const patch = {
       instanceId: 'i-9',
@@ -159,8 +157,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
 
   it('moves an instance only from the phase it is in', async () => {
     const { runs } = bench().stores;
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);
     expect(
       await bound(bench(), id, { nowMs: NOW + 7 }).fleet.move(at(0), 'crawling', 'lost', { reason: 'silent' }),
@@ -183,8 +180,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('records the end of a machine in the move that reports it, and keeps an earlier known time', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     for (const slot of [0, 1]) {
       await createInstance(bench(), id, slot);
       await bound(bench(), id, { nowMs: NOW + 7 }).fleet.move(at(slot), 'crawling', 'lost', { reason: 'silent' });
@@ -196,8 +192,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
 
   it('records the manifest of a live instance, once, and drops it when the instance is lost', async () => {
     const { fence } = bench();
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);
     const first = { manifestKey: 'k', manifestSha256: null };
     expect(await fleet.noteManifest(at(0), first)).toBe(true);
@@ -208,14 +203,11 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await fleet.get(at(0))).toMatchObject(none);
     expect(await fleet.noteManifest(at(0), first)).toBe(false);
     expect(await fleet.get(at(0))).toMatchObject(none);
-    await expect(bound(bench(), id, { fence: fence - 1 }).fleet.noteManifest(at(0), first)).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: fence - 1 }).fleet.noteManifest(at(0), first), 'lock-held');
   });
 
   it('binds the key of the first hello and recognizes any other key', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     const say = (more: Partial<Hello> = {}) => bound(bench(), id, { nowMs: NOW + 3 }).fleet.hello(at(1), hello(more));
     expect(await say()).toBe('unknown');
     await fleet.claim({ slot: 1, epoch: 1, request: REQUEST, token: 't' });
@@ -240,8 +232,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('accepts a first hello only before the instance is given up', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { fleet } = await createRun(bench(), 1);
     await fleet.claim({ slot: 1, epoch: 1, request: REQUEST, token: 't' });
     await fleet.patch(at(1), { instanceId: 'i-1' });
     await fleet.move(at(1), 'claimed', 'lost', { reason: 'never said hello' });
@@ -249,8 +240,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('accepts one of two concurrent hellos with different keys', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { fleet } = await createRun(bench(), 1);
     await fleet.claim({ slot: 1, epoch: 1, request: REQUEST, token: 't' });
     await fleet.patch(at(1), { instanceId: 'i-1' });
     await fleet.move(at(1), 'claimed', 'pending');
@@ -259,7 +249,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('accepts a heartbeat with a higher counter and refuses a replay', async () => {
-    const { id } = await createRun(bench(), 1);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);
     const beat = (counter: number, nowMs: number) =>
       bound(bench(), id, { nowMs }).fleet.heartbeat(at(0), { counter, progress: PROGRESS, problem: 'disk full' });
@@ -267,7 +257,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
     expect(await beat(3, NOW + 20)).toBe(false);
     expect(await beat(2, NOW + 30)).toBe(false);
     const expected = { counter: 3, lastHeartbeatAtMs: NOW + 10, progress: PROGRESS, problem: 'disk full' };
-    expect(await bound(bench(), id).fleet.get(at(0))).toMatchObject(expected);
+    expect(await fleet.get(at(0))).toMatchObject(expected);
     const many = await Promise.all(Array.from({ length: 8 }, () => beat(4, NOW + 40)));
     expect(many.filter(Boolean)).toHaveLength(1);
   });

@@ -22,6 +22,7 @@ import type { TestDatabase, TestEngine } from '../../support/mariadb/database.ts
 import { eachEngine } from '../../support/mariadb/database.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 2, 15);
+export const COMPLETE = { exitCode: 0, reason: null } as const;
 export const AT = '2026-11-21T02:15:30.123Z';
 
 export interface Bench {
@@ -131,18 +132,25 @@ export function settings(table: string, more: Partial<RunSettings['results']> = 
 
 let made = 0;
 
+/** A run of the tests: its row as it was stored, and its stores under the tests' fence at `NOW`. */
+export interface TestRun extends RunStores {
+  id: string;
+  table: string;
+  created: NewRun;
+}
+
 /** A run with this many products `p1`, `p2` … (or the given IDs) in chunks of `chunkSize`, and its result table. */
 export async function createRun(
   bench: Bench,
   products: number | readonly string[],
   options: { chunkSize?: number; settings?: RunSettings } = {},
-): Promise<{ id: string; table: string; run: NewRun }> {
+): Promise<TestRun> {
   const number = ++made;
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
   const ids = typeof products === 'number' ? Array.from({ length: products }, (_, i) => `p${i + 1}`) : products;
   const own = options.settings ?? settings(`snapshots_${number}`);
   if (bench.memory === null) await createResultTable(bench.db, own.results.table, own.mapping);
-  const run: NewRun = {
+  const created: NewRun = {
     id,
     parentId: null,
     startedAtMs: NOW + number,
@@ -155,8 +163,8 @@ export async function createRun(
     privateKey: 'private',
     publicKey: `public-${number}`,
   };
-  await bench.stores.runs.create(run, ids, bench.fence, NOW);
-  return { id, table: own.results.table, run };
+  await bench.stores.runs.create(created, ids, bench.fence, NOW);
+  return { ...bound(bench, id), id, table: own.results.table, created };
 }
 
 export const REQUEST: LaunchRequest = {
@@ -213,14 +221,14 @@ export function partRef(runId: string, { slot, epoch, seq }: PartId, products = 
   return { seq, key: `runs/${runId}/${slot}/${epoch}/${seq}-${sha256}.ndjson.gz`, sha256, sizeBytes: 100, products };
 }
 
-/** Registers and loads a part in one go. */
+/** Registers and loads a part in one go, the first one of slot 0 unless told otherwise. */
 export async function load(
   bench: Bench,
   runId: string,
-  place: { slot: number; epoch?: number; seq: number },
   results: readonly ItemResult[],
+  { slot, epoch = 1, seq }: { slot: number; epoch?: number; seq: number } = { slot: 0, seq: 0 },
 ) {
-  const part = { slot: place.slot, epoch: place.epoch ?? 1, seq: place.seq };
+  const part = { slot, epoch, seq };
   const { results: store } = bound(bench, runId);
   await store.register(part, [partRef(runId, part, results.length)]);
   return store.load(part, results);
@@ -230,6 +238,12 @@ export async function load(
 export async function toLoading(bench: Bench, runId: string): Promise<void> {
   const phases = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
   for (let i = 0; i + 1 < phases.length; i++) await bound(bench, runId).run.move(phases[i]!, phases[i + 1]!);
+}
+
+/** Publishes the rows that a run has loaded, as a complete one. */
+export async function publish(bench: Bench, runId: string, nowMs = NOW): Promise<{ rows: number }> {
+  await toLoading(bench, runId);
+  return bound(bench, runId, { nowMs }).results.publish('completed', COMPLETE);
 }
 
 /** The facts that `verify` gets about the run. */

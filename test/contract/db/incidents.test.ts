@@ -15,8 +15,7 @@ const SUSPECT = { verdict: 'suspect', atMs: NOW, untilMs: null, evidence: ODD } 
 
 onEveryEngine('FleetStore, incidents', (bench) => {
   it('records an incident once, updates it, and ends it', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0, 1);
     const incident = async () => (await fleet.get(at(0)))!.incident;
     expect(await incident()).toBeNull();
@@ -37,8 +36,7 @@ onEveryEngine('FleetStore, incidents', (bench) => {
   });
 
   it('keeps every incident with its evidence and address, in the order in which they began', async () => {
-    const { id } = await createRun(bench(), 1);
-    const { fleet } = bound(bench(), id);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0, 1);
     await createInstance(bench(), id, 1, 1);
     await fleet.patch(at(1), { address: '203.0.113.7' });
@@ -57,11 +55,11 @@ onEveryEngine('FleetStore, incidents', (bench) => {
   });
 
   it('is not written with an old fence', async () => {
-    const { id } = await createRun(bench(), 1);
+    const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0, 1);
     await expect(
       bound(bench(), id, { fence: bench().fence - 1 }).fleet.recordIncident(at(0), BANNED),
     ).rejects.toThrow();
-    expect(await bound(bench(), id).fleet.incidents()).toEqual([]);
+    expect(await fleet.incidents()).toEqual([]);
   });
 });

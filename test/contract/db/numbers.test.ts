@@ -21,10 +21,9 @@ import {
   settings,
   storedRows,
   toLoading,
-  bound,
+  COMPLETE,
+  publish,
 } from './harness.ts';
-
-const COMPLETE = { exitCode: 0, reason: null } as const;
 
 const open = (text: string, point: number | null, comma: number | null): UnreadNumber => ({ text, point, comma });
 const THOUSANDS = open('1.234', 1.234, 1234);
@@ -34,11 +33,6 @@ function weighs(n: number, weight: number | UnreadNumber | null, mark?: DecimalM
   const row = { key: null, row: { weight }, ...(mark === undefined ? {} : { marks: { weight: mark } }) };
   // As read from a part.
   return itemResultSchema.parse(JSON.parse(JSON.stringify(storedRows(n, [row]))));
-}
-
-async function publish(bench: Bench, id: string): Promise<void> {
-  await toLoading(bench, id);
-  await bound(bench, id).results.publish('completed', COMPLETE);
 }
 
 async function weights(bench: Bench, table: string): Promise<unknown[]> {
@@ -51,13 +45,13 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     ['.', 1.234],
   ])('are read with the decimal mark %s when other parts of the column show it', async (mark, expected) => {
     const { runs } = bench().stores;
-    const { id, table } = await createRun(bench(), 3);
+    const { id, table, results } = await createRun(bench(), 3);
     const first = [weighs(1, THOUSANDS), weighs(2, null)];
-    await load(bench(), id, { slot: 0, seq: 0 }, first);
-    await load(bench(), id, { slot: 1, seq: 0 }, [weighs(3, 12.5, mark)]);
+    await load(bench(), id, first);
+    await load(bench(), id, [weighs(3, 12.5, mark)], { slot: 1, seq: 0 });
     // A part that is loaded again counts once.
-    await load(bench(), id, { slot: 0, seq: 0 }, first);
-    expect((await bound(bench(), id).results.fillOfFields()).weight).toBeCloseTo(2 / 3);
+    await load(bench(), id, first);
+    expect((await results.fillOfFields()).weight).toBeCloseTo(2 / 3);
     await publish(bench(), id);
     expect(await weights(bench(), table)).toEqual([expected, null, 12.5]);
     const shown = { '.': 0, ',': 0, [mark]: 1 };
@@ -72,12 +66,10 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     ['both', ['.', ',']],
   ])('stay empty where the column shows %s decimal marks, and are counted with an example', async (_, marks) => {
     const { runs } = bench().stores;
-    const { id, table } = await createRun(bench(), 4);
+    const { id, table, results } = await createRun(bench(), 4);
     const others = marks.map((mark, i) => weighs(3 + i, 2.5, mark));
-    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 7), ...others]);
-    expect((await bound(bench(), id).results.fillOfFields()).weight).toBeCloseTo(
-      (1 + marks.length) / (2 + marks.length),
-    );
+    await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 7), ...others]);
+    expect((await results.fillOfFields()).weight).toBeCloseTo((1 + marks.length) / (2 + marks.length));
     await publish(bench(), id);
     expect(await weights(bench(), table)).toEqual([null, 7, ...marks.map(() => 2.5)]);
     expect((await runs.get(id))?.numbers).toMatchObject([{ mark: null, decided: 0, empty: 1, example: '1.234' }]);
@@ -86,7 +78,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   it('stay empty where no decimal mark makes them a number', async () => {
     const { id, table } = await createRun(bench(), 2);
     const text = 'Was $120.00 Now $60.00';
-    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, open(text, null, null)), weighs(2, 2.5, '.')]);
+    await load(bench(), id, [weighs(1, open(text, null, null)), weighs(2, 2.5, '.')]);
     await publish(bench(), id);
     expect(await weights(bench(), table)).toEqual([null, 2.5]);
     expect((await bench().stores.runs.get(id))?.numbers).toMatchObject([{ mark: '.', empty: 1, example: text }]);
@@ -94,14 +86,13 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
 
   it('are decided when a held run is released, by all loaded rows; while it is held the run records them', async () => {
     const { runs } = bench().stores;
-    const { id, table } = await createRun(bench(), 2);
-    const { results } = bound(bench(), id);
-    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS)]);
+    const { id, table, run, results } = await createRun(bench(), 2);
+    await load(bench(), id, [weighs(1, THOUSANDS)]);
     await toLoading(bench(), id);
     await results.noteNumbers();
-    await bound(bench(), id).run.move('loading', 'held');
+    await run.move('loading', 'held');
     expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', empty: 1 }]);
-    await load(bench(), id, { slot: 0, seq: 1 }, [weighs(2, 0.5, ',')]);
+    await load(bench(), id, [weighs(2, 0.5, ',')], { slot: 0, seq: 1 });
     await results.publish('completed', { ...COMPLETE, held: true });
     expect(await weights(bench(), table)).toEqual([1234, 0.5]);
     expect((await runs.get(id))?.numbers).toMatchObject([{ field: 'weight', decided: 1, empty: 0 }]);
@@ -113,7 +104,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
       { ...keyed('a', { weight: THOUSANDS }) },
       { ...keyed('b', { weight: 1.5 }), marks: { weight: ',' as const } },
     ];
-    await load(bench(), rows.id, { slot: 0, seq: 0 }, [storedRows(1, records)]);
+    await load(bench(), rows.id, [storedRows(1, records)]);
     await publish(bench(), rows.id);
     expect(await weights(bench(), rows.table)).toEqual([1234, 1.5]);
 
@@ -121,7 +112,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     const lists = await createRun(bench(), 2, { settings: settings(`number_lists_${engine}`, {}, mapping) });
     const line = (n: number, sizes: (number | UnreadNumber)[], mark?: DecimalMark): ItemResult =>
       storedRows(n, [{ key: null, row: { sizes }, ...(mark ? { marks: { sizes: mark } } : {}) }]);
-    await load(bench(), lists.id, { slot: 0, seq: 0 }, [line(1, [1, THOUSANDS]), line(2, [2.5], ',')]);
+    await load(bench(), lists.id, [line(1, [1, THOUSANDS]), line(2, [2.5], ',')]);
     await publish(bench(), lists.id);
     const [first] = await allRows(bench(), lists.table);
     const sizes = first?.sizes;
@@ -136,11 +127,11 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
       await createRun(bench(), 1, { settings: settings(own) });
       await knex.schema.alterTable(own, (t) => void t.dropColumn('weight'));
       await knex.schema.alterTable(own, (t) => void t.double('weight').notNullable().defaultTo(0));
-      const { id, table } = await createRun(bench(), 2, { settings: settings(own) });
-      await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
+      const { id, table, work } = await createRun(bench(), 2, { settings: settings(own) });
+      await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
       await publish(bench(), id);
       expect(await weights(bench(), table)).toEqual([2.5]);
-      expect((await bound(bench(), id).work.outcomes()).reasons).toEqual({ load: 1 });
+      expect((await work.outcomes()).reasons).toEqual({ load: 1 });
       const [failed] = await knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' }).select('detail');
       expect(failed).toEqual({
         detail: expect.stringMatching(/column weight, which is NOT NULL; .* name the decimal mark/) as string,
@@ -159,8 +150,8 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   itWithSql(engine)('are decided again, with the same result, when a publish dies before its commit', async () => {
     const { knex } = bench().db;
     const { stores } = bench();
-    const { id, table } = await createRun(bench(), 3);
-    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ','), weighs(3, null)]);
+    const { id, table, results } = await createRun(bench(), 3);
+    await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 12.5, ','), weighs(3, null)]);
     // The upsert fails, after the numbers were recorded.
     await knex.schema.alterTable(table, (t) => void t.renameColumn('url', 'elsewhere'));
     await expect(publish(bench(), id)).rejects.toThrow();
@@ -169,7 +160,7 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     expect([undone?.phase, undone?.numbers]).toEqual(['loading', undefined]);
     await knex.schema.alterTable(table, (t) => void t.renameColumn('elsewhere', 'url'));
     for (let times = 0; times < 2; times++) {
-      const { rows } = await bound(bench(), id).results.publish('completed', COMPLETE);
+      const { rows } = await results.publish('completed', COMPLETE);
       expect(rows).toBe(3);
       expect(await weights(bench(), table)).toEqual([1234, 12.5, null]);
       expect((await stores.runs.get(id))?.numbers).toMatchObject([{ mark: ',', decided: 1, empty: 0 }]);
@@ -179,10 +170,9 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
   it('are not decided in a run that was cancelled', async () => {
     const { runs } = bench().stores;
     const { id, table } = await createRun(bench(), 2);
-    await load(bench(), id, { slot: 0, seq: 0 }, [weighs(1, THOUSANDS), weighs(2, 12.5, ',')]);
+    await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 12.5, ',')]);
     await runs.setRequest(id, 'cancel');
-    await toLoading(bench(), id);
-    expect(await bound(bench(), id).results.publish('completed', COMPLETE)).toEqual({ rows: 0 });
+    expect(await publish(bench(), id)).toEqual({ rows: 0 });
     expect(await allRows(bench(), table)).toEqual([]);
     expect((await runs.get(id))?.phase).toBe('cancelled');
   });

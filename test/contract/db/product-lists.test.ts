@@ -7,7 +7,7 @@ onEveryEngine('Runs over a product list', (bench, engine) => {
     const { runs } = bench().stores;
     const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
       const list = key === null ? {} : { list: { key, usual: null, accepted } };
-      const { id } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
+      const { id, run } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
       if (end === 'held') {
         for (const [from, to] of [
           ['planned', 'launching'],
@@ -15,10 +15,10 @@ onEveryEngine('Runs over a product list', (bench, engine) => {
           ['crawling', 'releasing'],
           ['releasing', 'loading'],
         ] as const)
-          await bound(bench(), id).run.move(from, to);
-        await bound(bench(), id).run.move('loading', 'held');
+          await run.move(from, to);
+        await run.move('loading', 'held');
       } else if (end !== null) {
-        await bound(bench(), id).run.move('planned', end);
+        await run.move('planned', end);
       }
       return id;
     };

@@ -15,16 +15,15 @@ import {
   toLoading,
   touchRow,
   bound,
+  COMPLETE,
+  publish,
 } from './harness.ts';
-
-const COMPLETE = { exitCode: 0, reason: null } as const;
 
 onEveryEngine('Publishing', (bench, engine) => {
   it('puts all rows into the result table together with the end of the run, once', async () => {
     const { runs } = bench().stores;
-    const { id, table } = await createRun(bench(), 4);
-    const { results } = bound(bench(), id);
-    await load(bench(), id, { slot: 0, seq: 0 }, [stored(2), stored(1), gone(3), failed(4)]);
+    const { id, table, results } = await createRun(bench(), 4);
+    await load(bench(), id, [stored(2), stored(1), gone(3), failed(4)]);
     await toLoading(bench(), id);
     expect(await allRows(bench(), table)).toEqual([]);
     expect(await bound(bench(), id, { nowMs: NOW + 5 }).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
@@ -52,13 +51,11 @@ onEveryEngine('Publishing', (bench, engine) => {
   it('updates rows of earlier runs and keeps products it did not store', async () => {
     const own = settings(`shared_${engine}`);
     const first = await createRun(bench(), 3, { settings: own });
-    await load(bench(), first.id, { slot: 0, seq: 0 }, [stored(1), stored(2), stored(3)]);
-    await toLoading(bench(), first.id);
-    await bound(bench(), first.id).results.publish('completed', COMPLETE);
+    await load(bench(), first.id, [stored(1), stored(2), stored(3)]);
+    await publish(bench(), first.id);
     const second = await createRun(bench(), 3, { settings: own });
-    await load(bench(), second.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: null }), failed(2), gone(3)]);
-    await toLoading(bench(), second.id);
-    expect(await bound(bench(), second.id).results.publish('completed', COMPLETE)).toEqual({
+    await load(bench(), second.id, [stored(1, 'p1', { title: null }), failed(2), gone(3)]);
+    expect(await publish(bench(), second.id)).toEqual({
       rows: 1,
     });
     const rows = await allRows(bench(), own.results.table);
@@ -67,7 +64,7 @@ onEveryEngine('Publishing', (bench, engine) => {
       ['p2', 'Title 2', first.id],
       ['p3', 'Title 3', first.id],
     ]);
-    expect(await bound(bench(), first.id).results.resultRows(1)).toMatchObject({
+    expect(await first.results.resultRows(1)).toMatchObject({
       rows: 2,
       sample: [{ product_id: 'p2', crawled_at: '2026-11-21T02:15:30.123Z' }],
     });
@@ -80,15 +77,12 @@ onEveryEngine('Publishing', (bench, engine) => {
     await load(
       bench(),
       first.id,
-      { slot: 0, seq: 0 },
       ids.map((id, i) => stored(i + 1, id)),
     );
-    await toLoading(bench(), first.id);
-    await bound(bench(), first.id).results.publish('completed', COMPLETE);
+    await publish(bench(), first.id);
     const second = await createRun(bench(), ['p2'], { settings: settings(table, { onGone: 'delete' }) });
-    await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, 'p2')]);
-    await toLoading(bench(), second.id);
-    await bound(bench(), second.id).results.publish('completed', COMPLETE);
+    await load(bench(), second.id, [gone(1, 'p2')]);
+    await publish(bench(), second.id);
     expect(new Set((await allRows(bench(), table)).map((r) => r.product_id))).toEqual(new Set(['p1', 'P2', 'p2 ']));
   });
 
@@ -102,15 +96,12 @@ onEveryEngine('Publishing', (bench, engine) => {
     await load(
       bench(),
       first.id,
-      { slot: 0, seq: 0 },
       ids.map((id, i) => stored(i + 1, id)),
     );
-    await toLoading(bench(), first.id);
-    await bound(bench(), first.id).results.publish('completed', COMPLETE);
+    await publish(bench(), first.id);
     const second = await createRun(bench(), ids, { settings: settings(table, { onGone: 'delete' }) });
-    await load(bench(), second.id, { slot: 0, seq: 0 }, [gone(1, ids[0]), stored(2, ids[1])]);
-    await toLoading(bench(), second.id);
-    await bound(bench(), second.id).results.publish('completed', COMPLETE);
+    await load(bench(), second.id, [gone(1, ids[0]), stored(2, ids[1])]);
+    await publish(bench(), second.id);
     const cast = engine === 'mysql' ? 'char' : 'text';
     const rows = (await bench()
       .db.knex(table)
@@ -130,9 +121,8 @@ onEveryEngine('Publishing', (bench, engine) => {
     );
     for (const id of ['SKU-1', 'sku-1']) {
       const run = await createRun(bench(), [id], { settings: settings(table) });
-      await load(bench(), run.id, { slot: 0, seq: 0 }, [stored(1, id)]);
-      await toLoading(bench(), run.id);
-      await bound(bench(), run.id).results.publish('completed', COMPLETE);
+      await load(bench(), run.id, [stored(1, id)]);
+      await publish(bench(), run.id);
       expect((await allRows(bench(), table)).map((r) => r.product_id)).toEqual([id]);
       const facts = await readVerifyFacts(bench().db, run.id);
       expect(facts).toMatchObject({ resultRows: 1, rowsWithoutItem: { count: 0 }, storedWithoutRow: { count: 0 } });
@@ -144,23 +134,23 @@ onEveryEngine('Publishing', (bench, engine) => {
       ['cancel', 0],
       ['stop', 1],
     ] as const) {
-      const { id, table } = await createRun(bench(), 1);
-      await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+      const { id, table, results } = await createRun(bench(), 1);
+      await load(bench(), id, [stored(1)]);
       await toLoading(bench(), id);
       await bench().stores.runs.setRequest(id, request);
       const end = { exitCode: 11, reason: request } as const;
-      expect(await bound(bench(), id).results.publish('cancelled', end)).toEqual({ rows });
+      expect(await results.publish('cancelled', end)).toEqual({ rows });
       expect(await allRows(bench(), table)).toHaveLength(rows);
     }
   });
 
   it('ends cancelled when the cancel came after the end was decided', async () => {
     const { runs } = bench().stores;
-    const { id, table } = await createRun(bench(), 1);
-    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+    const { id, table, results } = await createRun(bench(), 1);
+    await load(bench(), id, [stored(1)]);
     await toLoading(bench(), id);
     await runs.setRequest(id, 'cancel');
-    expect(await bound(bench(), id).results.publish('completed', COMPLETE)).toEqual({ rows: 0 });
+    expect(await results.publish('completed', COMPLETE)).toEqual({ rows: 0 });
     expect(await runs.get(id)).toMatchObject({ phase: 'cancelled', exitCode: 11, reason: 'cancelled' });
     expect(await allRows(bench(), table)).toEqual([]);
   });
@@ -169,26 +159,25 @@ onEveryEngine('Publishing', (bench, engine) => {
     const own = settings(`later_${engine}`, { onGone: 'delete' });
     const older = await createRun(bench(), 5, { settings: own });
     const newer = await createRun(bench(), 5, { settings: own });
-    await load(bench(), newer.id, { slot: 0, seq: 0 }, [
+    await load(bench(), newer.id, [
       stored(1, 'p1', { title: 'new' }),
       gone(2),
       failed(3),
       stored(4, 'p4', { title: 'new' }),
     ]);
-    await load(bench(), older.id, { slot: 0, seq: 0 }, [
+    await load(bench(), older.id, [
       stored(1, 'p1', { title: 'old' }),
       stored(2, 'p2', { title: 'old' }),
       stored(3, 'p3', { title: 'old' }),
       gone(4),
       stored(5, 'p5', { title: 'old' }),
     ]);
-    expect(await bound(bench(), older.id).results.newerRuns()).toEqual([]);
+    expect(await older.results.newerRuns()).toEqual([]);
     for (const run of [newer, older]) {
-      await toLoading(bench(), run.id);
-      await bound(bench(), run.id, { nowMs: NOW + 9 }).results.publish('completed', COMPLETE);
+      await publish(bench(), run.id, NOW + 9);
     }
-    expect(await bound(bench(), older.id).results.newerRuns()).toEqual([newer.id]);
-    expect(await bound(bench(), newer.id).results.newerRuns()).toEqual([]);
+    expect(await older.results.newerRuns()).toEqual([newer.id]);
+    expect(await newer.results.newerRuns()).toEqual([]);
     expect((await allRows(bench(), own.results.table)).map((r) => [r.product_id, r.title])).toEqual([
       ['p1', 'new'],
       ['p3', 'old'],
@@ -204,12 +193,11 @@ onEveryEngine('Publishing', (bench, engine) => {
     const { runs } = bench().stores;
     const older = await createRun(bench(), 1, { settings: own });
     const newer = await createRun(bench(), 1, { settings: own });
-    await load(bench(), older.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'old' })]);
-    await load(bench(), newer.id, { slot: 0, seq: 0 }, [stored(1, 'p1', { title: 'new' })]);
+    await load(bench(), older.id, [stored(1, 'p1', { title: 'old' })]);
+    await load(bench(), newer.id, [stored(1, 'p1', { title: 'new' })]);
     await toLoading(bench(), older.id);
     await bound(bench(), older.id, { nowMs: NOW + 1 }).run.move('loading', 'held', { exitCode: 13, reason: 'blank' });
-    await toLoading(bench(), newer.id);
-    await bound(bench(), newer.id, { nowMs: NOW + 2 }).results.publish('completed', COMPLETE);
+    await publish(bench(), newer.id, NOW + 2);
     expect(await bound(bench(), older.id, { nowMs: NOW + 3 }).results.publish('completed', COMPLETE)).toEqual({
       rows: 0,
     });
@@ -222,18 +210,18 @@ onEveryEngine('Publishing', (bench, engine) => {
   });
 
   it('refuses a run that is still crawling', async () => {
-    const { id } = await createRun(bench(), 1);
-    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
+    const { results } = await createRun(bench(), 1);
+    const publishing = results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'internal' });
   });
 
   itWithSql(engine)('changes neither table nor run when the upsert fails half-way', async () => {
-    const { id, table } = await createRun(bench(), 2);
-    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), stored(2)]);
+    const { id, table, results } = await createRun(bench(), 2);
+    await load(bench(), id, [stored(1), stored(2)]);
     await toLoading(bench(), id);
     const column = engine === 'mysql' ? 'drop column url' : 'rename column url to other';
     await bench().db.knex.raw(`alter table ${table} ${column}`);
-    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
+    const publishing = results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'database-failed' });
     expect(await allRows(bench(), table)).toEqual([]);
     expect(await bench().stores.runs.get(id)).toMatchObject({ phase: 'loading' });

@@ -15,9 +15,9 @@ import {
   storedRows,
   toLoading,
   bound,
+  COMPLETE,
+  publish,
 } from './harness.ts';
-
-const COMPLETE = { exitCode: 0, reason: null } as const;
 
 onBothEngines('A mapping with rows', (bench, engine) => {
   let tables = 0;
@@ -34,9 +34,8 @@ onBothEngines('A mapping with rows', (bench, engine) => {
   async function crawl(table: string, results: readonly ItemResult[], onGone: 'keep' | 'delete' = 'keep') {
     const ids = results.map((r) => r.id);
     const { id } = await createRun(bench(), ids, { settings: withRows(table, onGone) });
-    await load(bench(), id, { slot: 0, seq: 0 }, results);
-    await toLoading(bench(), id);
-    const published = await bound(bench(), id, { nowMs: NOW + ++tables }).results.publish('completed', COMPLETE);
+    await load(bench(), id, results);
+    const published = await publish(bench(), id, NOW + ++tables);
     return { id, ...published };
   }
 
@@ -48,7 +47,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
       storedRows(3, [keyed('a ', { title: null }), keyed('a', { title: '日本語' })]),
       gone(4),
     ];
-    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 3, gone: 1, failed: 0 });
+    expect(await load(bench(), id, results)).toEqual({ stored: 3, gone: 1, failed: 0 });
     expect(new Set(await staged(id))).toEqual(
       new Set(['p1/A: other', 'p1/a: first', 'p1/b: second', 'p3/a: 日本語', 'p3/a : null']),
     );
@@ -61,16 +60,16 @@ onBothEngines('A mapping with rows', (bench, engine) => {
   it('keeps the first of two records with the same key', async () => {
     const { id } = await createRun(bench(), 1, { settings: withRows(newTable()) });
     const rows = [keyed('a', { title: 'first' }), keyed('a', { title: 'again' }), keyed('b', { title: 'x' })];
-    await load(bench(), id, { slot: 0, seq: 0 }, [storedRows(1, rows)]);
+    await load(bench(), id, [storedRows(1, rows)]);
     expect(await staged(id)).toEqual(['p1/a: first', 'p1/b: x']);
   });
 
   it('changes nothing when a part is loaded again, and keeps the first outcome of a product', async () => {
     const { id } = await createRun(bench(), 2, { settings: withRows(newTable()) });
-    const first = await load(bench(), id, { slot: 0, seq: 0 }, [storedRows(1, [keyed('a', { title: 'first' })])]);
+    const first = await load(bench(), id, [storedRows(1, [keyed('a', { title: 'first' })])]);
     const again = [storedRows(1, [keyed('a', { title: 'late' }), keyed('b', { title: 'late' })]), storedRows(2, [])];
-    expect(await load(bench(), id, { slot: 0, seq: 0 }, again)).toEqual(first);
-    expect(await load(bench(), id, { slot: 1, seq: 0 }, again)).toEqual({ stored: 1, gone: 0, failed: 0 });
+    expect(await load(bench(), id, again)).toEqual(first);
+    expect(await load(bench(), id, again, { slot: 1, seq: 0 })).toEqual({ stored: 1, gone: 0, failed: 0 });
     expect(await staged(id)).toEqual(['p1/a: first']);
   });
 
@@ -97,7 +96,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
       );
       return storedRows(i + 1, rows);
     });
-    expect(await load(bench(), run.id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 296, gone: 0, failed: 4 });
+    expect(await load(bench(), run.id, results)).toEqual({ stored: 296, gone: 0, failed: 4 });
     const items = await knex('crawlfleet_items').where({ run_id: run.id, outcome: 'failed' }).orderBy('n');
     expect(items.map((i) => Number(i.n))).toEqual([...bad.keys()]);
     expect(items[0]).toMatchObject({ reason: 'load', result_rows: null });
@@ -125,7 +124,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     knex.on('query', count);
     const results = Array.from({ length: 50 }, (_, i) => storedRows(i + 1, rows));
     try {
-      expect(await load(bench(), run.id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 0, gone: 0, failed: 50 });
+      expect(await load(bench(), run.id, results)).toEqual({ stored: 0, gone: 0, failed: 50 });
     } finally {
       knex.off('query', count);
     }
@@ -143,7 +142,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
       storedRows(4, [keyed('a'), keyed('b', { price: 'much' })]),
       storedRows(5, [keyed('日'.repeat(255))]),
     ];
-    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 2, gone: 0, failed: 3 });
+    expect(await load(bench(), id, results)).toEqual({ stored: 2, gone: 0, failed: 3 });
     const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, reason: 'load' }).orderBy('n');
     expect(items.map((i) => i.detail)).toEqual([
       'more than 255 characters in column row_key',
@@ -161,7 +160,7 @@ onBothEngines('A mapping with rows', (bench, engine) => {
       storedRows(3, [keyed('a')]),
       storedRows(4, [keyed(null)]),
     ];
-    expect(await load(bench(), id, { slot: 0, seq: 0 }, results)).toEqual({ stored: 1, gone: 0, failed: 3 });
+    expect(await load(bench(), id, results)).toEqual({ stored: 1, gone: 0, failed: 3 });
     const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, n: 1 });
     expect(items[0]?.detail).toBe('2 records, where the mapping gives one without a key');
   });
@@ -209,14 +208,14 @@ onBothEngines('A mapping with rows', (bench, engine) => {
   it('changes neither rows nor run when publishing fails half-way', async () => {
     const table = newTable();
     await crawl(table, [storedRows(1, [keyed('a', { title: '1' }), keyed('b', { title: '1' })])]);
-    const { id } = await createRun(bench(), 1, { settings: withRows(table) });
-    await load(bench(), id, { slot: 0, seq: 0 }, [storedRows(1, [keyed('a', { title: '2' })])]);
+    const { id, results } = await createRun(bench(), 1, { settings: withRows(table) });
+    await load(bench(), id, [storedRows(1, [keyed('a', { title: '2' })])]);
     await toLoading(bench(), id);
     const { knex } = bench().db;
     const trigger =
       engine === 'mysql' ? `signal sqlstate '45000' set message_text = 'no'` : `select raise(abort, 'no')`;
     await knex.raw(`create trigger ${table}_no before delete on ${table} for each row begin ${trigger}; end`);
-    const publishing = bound(bench(), id).results.publish('completed', COMPLETE);
+    const publishing = results.publish('completed', COMPLETE);
     await expect(publishing).rejects.toMatchObject({ code: 'database-failed' });
     expect(await rowsIn(table)).toEqual(['p1/a: 1', 'p1/b: 1']);
     expect(await bench().stores.runs.get(id)).toMatchObject({ phase: 'loading' });

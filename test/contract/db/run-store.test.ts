@@ -5,12 +5,13 @@ import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import type { Bench } from './harness.ts';
 import { NOW, createRun, itWithSql, onEveryEngine, toLoading, at, bound } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
-    const { run, id } = await createRun(bench(), 12);
+    const { created, id } = await createRun(bench(), 12);
     expect(await bench().stores.runs.get(id)).toEqual({
-      ...run,
+      ...created,
       phase: 'planned',
       reason: null,
       exitCode: null,
@@ -23,10 +24,8 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('refuses to create a run twice', async () => {
-    const { run } = await createRun(bench(), 2);
-    await expect(bench().stores.runs.create(run, ['a', 'b'], bench().fence, NOW)).rejects.toMatchObject({
-      code: 'internal',
-    });
+    const { created } = await createRun(bench(), 2);
+    await expectFault(bench().stores.runs.create(created, ['a', 'b'], bench().fence, NOW), 'internal');
   });
 
   it('lists the newest run first', async () => {
@@ -48,16 +47,14 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('lets one of many concurrent movers win', async () => {
-    const { id } = await createRun(bench(), 1);
-    const moves = Array.from({ length: 8 }, () => bound(bench(), id).run.move('planned', 'launching'));
+    const { run } = await createRun(bench(), 1);
+    const moves = Array.from({ length: 8 }, () => run.move('planned', 'launching'));
     expect((await Promise.all(moves)).filter(Boolean)).toHaveLength(1);
   });
 
   it('refuses a move that the state machine does not have', async () => {
-    const { id } = await createRun(bench(), 1);
-    await expect(bound(bench(), id).run.move('planned', 'loading')).rejects.toMatchObject({
-      code: 'internal',
-    });
+    const { run } = await createRun(bench(), 1);
+    await expectFault(run.move('planned', 'loading'), 'internal');
   });
 
   it('records the end of a run with its exit code and reason', async () => {
@@ -101,9 +98,7 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('accepts no stop request of a main server that has lost its lock, but always one of a person', async () => {
     const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
-    await expect(bound(bench(), id, { fence: bench().fence - 1 }).run.setRequest('no-balancer')).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: bench().fence - 1 }).run.setRequest('no-balancer'), 'lock-held');
     expect((await runs.get(id))?.request).toBeNull();
     expect(await runs.setRequest(id, 'stop')).toBe(true);
   });
@@ -111,10 +106,10 @@ onEveryEngine('RunStore', (bench, engine) => {
   it('accepts no stop request for a run that has ended or is held', async () => {
     const { runs } = bench().stores;
     const ended = await createRun(bench(), 0);
-    await bound(bench(), ended.id).run.move('planned', 'completed', { exitCode: 0 });
+    await ended.run.move('planned', 'completed', { exitCode: 0 });
     const held = await createRun(bench(), 1);
     await toLoading(bench(), held.id);
-    await bound(bench(), held.id).run.move('loading', 'held', { exitCode: 13 });
+    await held.run.move('loading', 'held', { exitCode: 13 });
     for (const { id } of [ended, held]) {
       for (const request of ['stop', 'cancel', 'banned'] as const)
         expect(await bound(bench(), id).run.setRequest(request)).toBe(false);
@@ -124,10 +119,10 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   it('holds no run that is to be cancelled', async () => {
     const { runs } = bench().stores;
-    const { id } = await createRun(bench(), 1);
+    const { id, run } = await createRun(bench(), 1);
     await toLoading(bench(), id);
     await runs.setRequest(id, 'cancel');
-    expect(await bound(bench(), id).run.move('loading', 'held', { exitCode: 13 })).toBe(false);
+    expect(await run.move('loading', 'held', { exitCode: 13 })).toBe(false);
     expect(await runs.get(id)).toMatchObject({ phase: 'loading' });
   });
 
@@ -153,22 +148,22 @@ onEveryEngine('RunStore', (bench, engine) => {
 
   it('keeps balancer, request, report and alarms', async () => {
     const { runs } = bench().stores;
-    const { id } = await createRun(bench(), 1);
+    const { id, run } = await createRun(bench(), 1);
     const balancer = { url: 'http://127.0.0.1:1', loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' };
-    await bound(bench(), id).run.setBalancer(balancer);
+    await run.setBalancer(balancer);
     await runs.setRequest(id, 'stop');
-    await bound(bench(), id).run.setReport({ run: id } as never);
+    await run.setReport({ run: id } as never);
     await runs.addEvent(id, { atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
     expect(await runs.get(id)).toMatchObject({ balancer, request: 'stop', report: { run: id } });
     expect((await runs.events(id, 1))[0]).toMatchObject({ kind: 'alarm', slot: 1, epoch: 2, detail: 'x' });
-    await bound(bench(), id).run.setBalancer(null);
+    await run.setBalancer(null);
     expect((await runs.get(id))?.balancer).toBeNull();
   });
 
   itWithSql(engine)('keeps product IDs apart that differ in case, accents or trailing spaces', async () => {
     const ids = ['a', 'A', 'á', 'a ', ' a', 'ａ', '日本語', 'o\'b"\\;--', '\u00e9', 'e\u0301', '🦊', 'x'.repeat(500)];
-    const { id } = await createRun(bench(), ids, { chunkSize: 100 });
-    const [chunk] = await bound(bench(), id).work.waiting(1, new Set());
+    const { id, work } = await createRun(bench(), ids, { chunkSize: 100 });
+    const [chunk] = await work.waiting(1, new Set());
     expect(chunk?.products.map((p) => p.id)).toEqual(ids);
     for (const product of ids) {
       const found = await bench().db.knex('crawlfleet_items').where({ run_id: id, product_id: product });
@@ -177,9 +172,9 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('accepts 30,000 products in one transaction', async () => {
-    const { id } = await createRun(bench(), 30_000, { chunkSize: 75 });
-    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ planned: 30_000, open: 30_000 });
-    expect(await bound(bench(), id).work.counts()).toMatchObject({ chunks: 400, waiting: 400 });
+    const { work } = await createRun(bench(), 30_000, { chunkSize: 75 });
+    expect(await work.outcomes()).toMatchObject({ planned: 30_000, open: 30_000 });
+    expect(await work.counts()).toMatchObject({ chunks: 400, waiting: 400 });
   });
 });
 
@@ -224,7 +219,7 @@ onEveryEngine('The lock', (bench, engine) => {
 onEveryEngine('A main server that has lost its lock', (bench) => {
   it('changes nothing and gets an error, whatever it tries to write', async () => {
     const { runs } = bench().stores;
-    const { id } = await createRun(bench(), 10);
+    const { id, work } = await createRun(bench(), 10);
     const old = bench().fence;
     const late = bound(bench(), id, { fence: old });
     const taken = await runs.acquireLock('other', NOW + 86_400_000, 1_000);
@@ -253,6 +248,6 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
     ];
     for (const [name, write] of writes) await expect(write(), name).rejects.toMatchObject({ code: 'lock-held' });
     expect(await runs.get(id)).toMatchObject({ phase: 'planned' });
-    expect(await bound(bench(), id).work.outcomes()).toMatchObject({ open: 10 });
+    expect(await work.outcomes()).toMatchObject({ open: 10 });
   });
 });

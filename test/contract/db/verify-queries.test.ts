@@ -15,16 +15,16 @@ import {
   toLoading,
   touchRow,
   bound,
+  publish,
 } from './harness.ts';
 
 async function published(bench: Bench, table: string): Promise<string> {
   const ids = ['p1', 'p2', 'P2', 'p4 ', '日本語'];
   const { id } = await createRun(bench, ids, { settings: settings(table) });
-  await load(bench, id, { slot: 0, seq: 0 }, [stored(1), stored(2), stored(3, 'P2')]);
-  await load(bench, id, { slot: 1, seq: 0 }, [gone(4, 'p4 ')]);
-  await load(bench, id, { slot: 1, seq: 1 }, [failed(5, 'x', '日本語')]);
-  await toLoading(bench, id);
-  await bound(bench, id).results.publish('completed', { exitCode: 0, reason: null });
+  await load(bench, id, [stored(1), stored(2), stored(3, 'P2')]);
+  await load(bench, id, [gone(4, 'p4 ')], { slot: 1, seq: 0 });
+  await load(bench, id, [failed(5, 'x', '日本語')], { slot: 1, seq: 1 });
+  await publish(bench, id);
   return id;
 }
 
@@ -86,10 +86,10 @@ onEveryEngine('The facts for verify', (bench, engine) => {
 
   it('count rows as replaced that a person has released over them', async () => {
     const table = `forced_${engine}`;
-    const { id } = await createRun(bench(), 1, { settings: settings(table) });
-    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1)]);
+    const { id, run } = await createRun(bench(), 1, { settings: settings(table) });
+    await load(bench(), id, [stored(1)]);
     await toLoading(bench(), id);
-    await bound(bench(), id).run.move('loading', 'held', { exitCode: 13 });
+    await run.move('loading', 'held', { exitCode: 13 });
     const newer = await published(bench(), table);
     const end = { exitCode: 0, reason: null, held: true, overNewer: true } as const;
     await bound(bench(), id, { nowMs: NOW + 1 }).results.publish('completed', end);
@@ -118,11 +118,9 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     await load(
       bench(),
       id,
-      { slot: 0, seq: 0 },
       ids.map((name, i) => stored(i + 1, name)),
     );
-    await toLoading(bench(), id);
-    await bound(bench(), id).results.publish('completed', { exitCode: 0, reason: null });
+    await publish(bench(), id);
     const { db } = bench();
     const whole = await readVerifyFacts(db, id, 7);
     expect(whole).toEqual(await readVerifyFacts(db, id));

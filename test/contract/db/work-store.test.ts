@@ -14,13 +14,14 @@ import {
   at,
   bound,
 } from './harness.ts';
+import { expectFault } from '../../support/expect-fault.ts';
 
 const none: ReadonlySet<string> = new Set();
 
 onEveryEngine('WorkStore', (bench, engine) => {
   it('offers waiting chunks in order, except the excluded ones', async () => {
-    const { id } = await createRun(bench(), 12, { chunkSize: 5 });
-    const chunks = await bound(bench(), id).work.waiting(10, none);
+    const { work } = await createRun(bench(), 12, { chunkSize: 5 });
+    const chunks = await work.waiting(10, none);
     expect(chunks.map((c) => [c.id, c.products.length])).toEqual([
       ['1-1', 5],
       ['2-1', 5],
@@ -30,13 +31,12 @@ onEveryEngine('WorkStore', (bench, engine) => {
       { n: 11, id: 'p11' },
       { n: 12, id: 'p12' },
     ]);
-    const rest = await bound(bench(), id).work.waiting(1, new Set(['1-1']));
+    const rest = await work.waiting(1, new Set(['1-1']));
     expect(rest.map((c) => c.id)).toEqual(['2-1']);
   });
 
   it('grants a chunk once, and repeats that grant in its answer', async () => {
-    const { id } = await createRun(bench(), 20);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 1);
     expect(await work.grant(at(0), ['2-1', '1-1'], 9)).toEqual(['2-1', '1-1']);
@@ -54,18 +54,16 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('respects the maximum number of chunks an instance may own', async () => {
-    const { id } = await createRun(bench(), 20);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
     expect(await work.grant(at(0), ['1-1', '2-1', '3-1'], 2)).toEqual(['1-1', '2-1']);
     expect(await work.grant(at(0), ['3-1', '1-1'], 2)).toEqual(['1-1']);
   });
 
   it('grants nothing to an instance that is given up or unknown', async () => {
-    const { id } = await createRun(bench(), 10);
-    const { work } = bound(bench(), id);
+    const { id, fleet, work } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
-    await bound(bench(), id).fleet.move(at(0), 'crawling', 'lost');
+    await fleet.move(at(0), 'crawling', 'lost');
     expect(await work.grant(at(0), ['1-1'], 9)).toEqual([]);
     expect(await work.grant(at(7), ['1-1'], 9)).toEqual([]);
     expect(await work.counts()).toMatchObject({ waiting: 2, granted: 0 });
@@ -96,13 +94,12 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('takes back what an instance has not crawled, as the next generation', async () => {
-    const { id } = await createRun(bench(), 15);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 15);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 0, 2);
     await work.grant(at(0), ['1-1', '2-1', '3-1'], 9);
     const done = [1, 2, 3, 4, 5, 6, 8].map((n) => stored(n));
-    await load(bench(), id, { slot: 0, seq: 0 }, done);
+    await load(bench(), id, done);
     expect(await work.returnChunks(at(0))).toBe(8);
     expect(await work.returnChunks(at(0))).toBe(0);
     const chunks = await work.waiting(10, none);
@@ -119,27 +116,25 @@ onEveryEngine('WorkStore', (bench, engine) => {
 
   it('never leaves a chunk with a lost instance, in whatever order grant and release run', async () => {
     for (let round = 0; round < 8; round++) {
-      const { id } = await createRun(bench(), 5);
+      const { id, fleet, work } = await createRun(bench(), 5);
       await createInstance(bench(), id, 0);
       const lose = async () => {
-        await bound(bench(), id).fleet.move(at(0), 'crawling', 'lost');
-        await bound(bench(), id).work.returnChunks(at(0));
+        await fleet.move(at(0), 'crawling', 'lost');
+        await work.returnChunks(at(0));
       };
-      await Promise.all([bound(bench(), id).work.grant(at(0), ['1-1'], 9), lose()]);
-      expect(await bound(bench(), id).work.counts()).toMatchObject({ waiting: 1, granted: 0 });
+      await Promise.all([work.grant(at(0), ['1-1'], 9), lose()]);
+      expect(await work.counts()).toMatchObject({ waiting: 1, granted: 0 });
     }
   });
 
   it('lets late results of a lost instance settle products, and never offers a settled chunk again', async () => {
-    const { id } = await createRun(bench(), 10);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
     await work.grant(at(0), ['1-1', '2-1'], 9);
     await work.returnChunks(at(0));
     await load(
       bench(),
       id,
-      { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5, 6].map((n) => stored(n)),
     );
     expect(await work.counts()).toMatchObject({ waiting: 1 });
@@ -147,10 +142,9 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('fails the rest with a reason and keeps what is settled', async () => {
-    const { id } = await createRun(bench(), 10);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
-    await load(bench(), id, { slot: 0, seq: 0 }, [stored(1), gone(2), failed(3)]);
+    await load(bench(), id, [stored(1), gone(2), failed(3)]);
     expect(await work.failRest('deadline')).toBe(7);
     expect(await work.failRest('cancelled')).toBe(0);
     expect(await work.outcomes()).toEqual({
@@ -167,15 +161,13 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('lists what an instance owns and has not settled, the last granted first', async () => {
-    const { id } = await createRun(bench(), 20);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
     await work.grant(at(0), ['1-1', '3-1'], 9);
     await bound(bench(), id, { nowMs: NOW + 1_000 }).work.grant(at(0), ['2-1'], 9);
     await load(
       bench(),
       id,
-      { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5, 11].map((n) => stored(n)),
     );
     expect(await work.chunksOf(at(0))).toEqual([
@@ -186,8 +178,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('takes back exactly the chunks that an instance returned, once, and only while it owns them', async () => {
-    const { id } = await createRun(bench(), 20);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 20);
     await createInstance(bench(), id, 0);
     await createInstance(bench(), id, 1);
     await work.grant(at(0), ['1-1', '2-1', '3-1'], 9);
@@ -206,18 +197,14 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('takes nothing under an old fence, and leaves a settled chunk with its owner', async () => {
-    const { id } = await createRun(bench(), 10);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 10);
     await createInstance(bench(), id, 0);
     const { fence } = bench();
     await work.grant(at(0), ['1-1', '2-1'], 9);
-    await expect(bound(bench(), id, { fence: fence - 1 }).work.transferChunks(at(0), ['1-1'])).rejects.toMatchObject({
-      code: 'lock-held',
-    });
+    await expectFault(bound(bench(), id, { fence: fence - 1 }).work.transferChunks(at(0), ['1-1']), 'lock-held');
     await load(
       bench(),
       id,
-      { slot: 0, seq: 0 },
       [1, 2, 3, 4, 5].map((n) => stored(n)),
     );
     expect(await work.transferChunks(at(0), ['1-1'])).toBe(0);
@@ -225,8 +212,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('leaves each chunk with one owner, in whatever order transfers, releases and grants run', async () => {
-    const { id } = await createRun(bench(), 40);
-    const { work } = bound(bench(), id);
+    const { id, work } = await createRun(bench(), 40);
     for (const slot of [0, 1]) await createInstance(bench(), id, slot);
     const all = Array.from({ length: 8 }, (_, i) => `${i + 1}-1`);
     await work.grant(at(0), all, 9);
@@ -242,8 +228,7 @@ onEveryEngine('WorkStore', (bench, engine) => {
   });
 
   it('has no answers for a run without products', async () => {
-    const { id } = await createRun(bench(), 0);
-    const { work } = bound(bench(), id);
+    const { work } = await createRun(bench(), 0);
     expect(await work.counts()).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });
     expect(await work.waiting(5, none)).toEqual([]);
     expect(await work.outcomes()).toMatchObject({ planned: 0, stored: 0, open: 0 });

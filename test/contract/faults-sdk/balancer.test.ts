@@ -87,23 +87,6 @@ describe('the load balancer', () => {
     return results;
   }
 
-  it('F13: shows a target that never passes as unhealthy, and one in a missing zone as unused', async () => {
-    const at = await balancer();
-    const [sick, far] = [await target(), await target(SUBNET.d)];
-    await tell(sick, 'well?is=false');
-    for (const { id } of [sick, far]) await cloud.adapters.balancers.register(at, id);
-    await inHealth(at, sick, 'unhealthy');
-    expect(await healthOf(at, far)).toBe('unused');
-  });
-
-  it('F13: shows each change of a target that flaps, down and up again', { tags: ['nightly'] }, async () => {
-    const flapping = await target();
-    const at = await withTargets(flapping);
-    await cloud.misbehave({ what: 'failed-check', instance: flapping.id, count: 2 });
-    await inHealth(at, flapping, 'unhealthy');
-    await inHealth(at, flapping, 'healthy');
-  });
-
   it('F14: refuses an instance that does not run yet, and accepts it when it does', async () => {
     const at = await balancer();
     const request = cloud.request({ userData });
@@ -138,10 +121,6 @@ describe('the load balancer', () => {
       expect((await offer(at))[0]!.result.kind).toBe(kind);
     }
     expect(await held(sick)).toEqual([]);
-  });
-
-  it('F15: is not ready when it has no target at all', async () => {
-    expect((await offer(await balancer()))[0]!.result).toEqual({ kind: 'not-ready', message: 'HTTP 503' });
   });
 
   it.each([502, 504] as const)(

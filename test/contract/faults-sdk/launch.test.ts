@@ -1,9 +1,8 @@
 /** F1 to F9 on the launch itself: how the EC2 adapter handles lost replies, refusals and eventual consistency. */
 import { describe, expect, it } from 'vitest';
-import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { waitFor } from '../../support/processes.ts';
 import type { SandboxCloud } from './sandbox-cloud.ts';
-import { CREDENTIALS, SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
+import { SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
 
 /** Attempts of one launch() of the adapter, including the SDK's own retries. */
 const SDK_ATTEMPTS = 3;
@@ -21,32 +20,6 @@ describe('a launch through the SDK', () => {
       const [instance, ...more] = await cloud.shown(request);
       expect(more).toEqual([]);
       expect((await cloud.launched(request)).id).toBe(instance!.id);
-      expect(await cloud.shown(request)).toHaveLength(1);
-    });
-
-    it('F1: launches once when the request never arrived, although the caller cannot know that', async () => {
-      const request = cloud.request();
-      await cloud.misbehave({ what: 'lost-request', action: 'RunInstances', count: SDK_ATTEMPTS });
-      expect((await launch(request)).kind).toBe('unknown');
-      expect(await cloud.shown(request)).toEqual([]);
-      await cloud.launched(request);
-      expect(await cloud.shown(request)).toHaveLength(1);
-    });
-
-    it('F1: does not take an error of EC2 for a refusal', async () => {
-      const request = cloud.request();
-      const rule = { what: 'error', action: 'RunInstances', code: 'InternalError', count: SDK_ATTEMPTS } as const;
-      await cloud.misbehave(rule);
-      expect((await launch(request)).kind).toBe('unknown');
-    });
-
-    it('F1: stops waiting for a late answer, and still finds the instance', async () => {
-      const { region, endpoint } = cloud.sandbox;
-      const hasty = new Ec2Compute({ region, endpoint, credentials: CREDENTIALS, timeoutMs: 1_500, maxAttempts: 1 });
-      const request = cloud.request();
-      await cloud.misbehave({ what: 'delay', action: 'RunInstances', ms: 6_000, count: 1 });
-      expect((await hasty.launch(request)).kind).toBe('unknown');
-      hasty.close();
       expect(await cloud.shown(request)).toHaveLength(1);
     });
 
@@ -92,15 +65,6 @@ describe('a launch through the SDK', () => {
       await cloud.be({ pools: [{ ...pool, recoversAfterMs: 300 }] });
       const request = cloud.request();
       await waitFor(async () => (await launch(request)).kind === 'launched', { what: 'the pool to recover' });
-    });
-
-    it('F5: leaves nothing behind when no pool has capacity', async () => {
-      await cloud.be({ pools: [{ type: '*', zone: '*', left: 0 }] });
-      const before = (await cloud.instances()).length;
-      for (const subnetId of [SUBNET.a, SUBNET.c])
-        for (const instanceType of ['t4g.nano', 't4g.small'])
-          expect(await launch(cloud.request({ subnetId, instanceType }))).toMatchObject({ cause: 'pool' });
-      expect(await cloud.instances()).toHaveLength(before);
     });
 
     it('F6: reports the vCPU quota, and succeeds when AWS has released what ended', async () => {
@@ -160,17 +124,6 @@ describe('a launch through the SDK', () => {
       await cloud.be({ untaggedMs: 1 });
       expect((await cloud.inState(request, 'running')).tags).toEqual(request.tags);
     });
-
-    it('F8: is not dead because a terminate answers NotFound', async () => {
-      await cloud.be({ unknownMs: 600_000 });
-      const request = cloud.request();
-      const { id } = await cloud.launched(request);
-      await cloud.adapters.compute.terminate([id]);
-      await cloud.be({ unknownMs: 1 });
-      await cloud.inState(request, 'running');
-      await cloud.adapters.compute.terminate([id]);
-      await cloud.inState(request, 'terminated');
-    });
   });
 
   describe('under a token that was used before', () => {
@@ -180,24 +133,6 @@ describe('a launch through the SDK', () => {
       const other = { ...request, userData: '#!/bin/sh\n# other\n' };
       expect(await launch(other)).toMatchObject({ kind: 'unknown', tokenUsed: true });
       expect(await cloud.shown(request)).toMatchObject([{ id }]);
-    });
-
-    it('F9: is refused once its instance has ended, and a new epoch with a new token launches', async () => {
-      const request = cloud.request();
-      const { id } = await cloud.launched(request);
-      await cloud.adapters.compute.terminate([id]);
-      await cloud.inState(request, 'terminated');
-      expect(await launch(request)).toMatchObject({ kind: 'refused', cause: 'spent' });
-      const next = await cloud.launched({ ...request, clientToken: `${request.clientToken}-2` });
-      expect(next.id).not.toBe(id);
-    });
-
-    it('F9: launches again in another zone: a token counts in its zone only', async () => {
-      const request = cloud.request();
-      const first = await cloud.launched(request);
-      const second = await cloud.launched({ ...request, subnetId: SUBNET.c });
-      expect(second.id).not.toBe(first.id);
-      expect(await cloud.shown(request)).toHaveLength(2);
     });
   });
 

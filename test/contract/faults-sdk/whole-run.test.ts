@@ -21,7 +21,6 @@ import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { productIds } from '../../support/shop/product.ts';
 import type { Shop } from '../../support/shop/start-shop.ts';
 import { startShop } from '../../support/shop/start-shop.ts';
-import { countSlowBoots, withoutSlowBoots } from '../../support/slow-boots.ts';
 import type { Fleet } from '../../system/fleet.ts';
 import { makeFleet, readReport } from '../../system/fleet.ts';
 
@@ -84,14 +83,6 @@ describe('a run', { timeout: 120_000 }, () => {
     await expectAllStored();
   });
 
-  it('whose keys have expired at its first launches waits for others', async () => {
-    await misbehave({ what: 'expired-credentials', action: 'RunInstances', count: 4 });
-    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(exitCode, stderr).toBe(0);
-    expect(report.notes.join('\n')).toContain('RequestExpired');
-    await expectAllStored();
-  });
-
   it('whose machines all die at launch ends in seconds with the reason of EC2', async () => {
     await misbehave({ what: 'dies-at-launch', count: 1_000 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
@@ -100,25 +91,6 @@ describe('a run', { timeout: 120_000 }, () => {
     expect(report.notes.join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
     expect((await fleet.run('explain', report.run)).stdout).toContain('Client.InvalidKMSKey.InvalidState');
     expect(Date.parse(report.finishedAt!)).toBeLessThan(Date.parse(report.deadline) - 20_000);
-  });
-
-  it('F8: launches no slot twice while EC2 does not show its own instances and their tags', async () => {
-    await be({ unknownMs: 2_000, untaggedMs: 3_000 });
-    const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(withoutSlowBoots(report), stderr).toMatchObject({
-      exitCode: 0,
-      instances: { planned: 3, launched: 3, replaced: 0 },
-    });
-    expect(exitCode).toBe(0);
-    expect(await bill()).toHaveLength(3 + countSlowBoots(report));
-    await expectAllStored();
-  });
-
-  it('F7: gets through request limits as tight as a large fleet meets', async () => {
-    await be({ requestLimits: 0.25 });
-    const { report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(report, stderr).toMatchObject({ exitCode: 0, instances: { launched: 3 } });
-    await expectAllStored();
   });
 
   it('F16 F17: crawls each product once although the load balancer loses answers and shares out unevenly', async () => {
@@ -146,13 +118,6 @@ describe('a run', { timeout: 120_000 }, () => {
     });
     expect(report.notes.join('\n')).toContain(`${victim.id}) was given up`);
     await expectAllStored(MANY_IDS);
-  });
-
-  it('F43: retries a terminate that was accepted and not executed, until every instance has ended', async () => {
-    await misbehave({ what: 'ignored-terminate', count: 1 });
-    const { report, stderr } = await fleet.dryRun('--deadline', '60s');
-    expect(report, stderr).toMatchObject({ exitCode: 0, instances: { launched: 3, terminated: 3 } });
-    await expectAllStored();
   });
 
   it('F18: refuses offers that are too large, malformed, unsigned or for another run, and continues', async () => {

@@ -6,25 +6,16 @@ import {
   DescribeVpcAttributeCommand,
 } from '@aws-sdk/client-ec2';
 import { GetBucketPolicyCommand, GetBucketVersioningCommand, CreateBucketCommand } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { VPC, inState, launch } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { refusal } from '../../support/sandbox/clients.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 describe('details', () => {
-  let sandbox: TestSandbox;
   let clients: SandboxClients;
 
-  beforeAll(async () => {
-    sandbox = await startSandbox();
-    clients = clientsFor(sandbox);
-  });
-  afterAll(async () => {
-    clients?.destroy();
-    await sandbox?.stop();
-  });
+  useSandbox((made) => ({ clients } = made));
 
   it('of an instance: its network interface, its root volume, its credits, and whether it may be stopped', async () => {
     const { InstanceId } = await launch(clients);

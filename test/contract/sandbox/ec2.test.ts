@@ -18,7 +18,7 @@ import {
   StopInstancesCommand,
   TerminateInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   SUBNETS,
   VPC,
@@ -28,21 +28,14 @@ import {
   launchInput,
 } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
+import { refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
 let clients: SandboxClients;
 
-beforeAll(async () => {
-  sandbox = await startSandbox();
-  clients = clientsFor(sandbox);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ sandbox, clients } = made));
 
 const tagged = (key: string, value: string) => ({
   TagSpecifications: [{ ResourceType: 'instance' as const, Tags: [{ Key: key, Value: value }] }],
@@ -97,42 +90,6 @@ describe('launching', () => {
     ],
   ])('refuses %s', async (_what, changes, code) => {
     expect(await refusal(launch(clients, changes))).toEqual({ code, status: 400 });
-  });
-
-  it('answers DryRun with DryRunOperation and launches nothing', async () => {
-    const call = launch(clients, { DryRun: true, ...tagged('case', 'dry-run') });
-    expect(await refusal(call)).toEqual({ code: 'DryRunOperation', status: 412 });
-    const found = await clients.ec2.send(
-      new DescribeInstancesCommand({ Filters: [{ Name: 'tag:case', Values: ['dry-run'] }] }),
-    );
-    expect(found.Reservations).toEqual([]);
-  });
-});
-
-describe('client tokens', () => {
-  it('return the same instance for the same request', async () => {
-    const request = { ClientToken: 'same-request', UserData: Buffer.from('x').toString('base64') };
-    const [first, second] = await Promise.all([launch(clients, request), launch(clients, request)]);
-    expect(second.InstanceId).toBe(first.InstanceId);
-  });
-
-  it('are refused with other parameters', async () => {
-    await launch(clients, { ClientToken: 'other-parameters' });
-    const again = launch(clients, { ClientToken: 'other-parameters', ...tagged('a', 'b') });
-    expect(await refusal(again)).toEqual({ code: 'IdempotentParameterMismatch', status: 400 });
-  });
-
-  it('count per zone: the same token in another subnet launches again', async () => {
-    const here = await launch(clients, { ClientToken: 'zonal' });
-    const there = await launch(clients, { ClientToken: 'zonal', SubnetId: SUBNETS[1] });
-    expect(there.InstanceId).not.toBe(here.InstanceId);
-  });
-
-  it('of a terminated instance are refused', async () => {
-    const { InstanceId } = await launch(clients, { ClientToken: 'terminated' });
-    await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!] }));
-    const again = launch(clients, { ClientToken: 'terminated' });
-    expect(await refusal(again)).toEqual({ code: 'IdempotentInstanceTerminated', status: 400 });
   });
 });
 

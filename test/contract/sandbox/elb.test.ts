@@ -1,5 +1,5 @@
 /** The sandbox's ELBv2 through AWS's own SDK, and its load balancer through the requests that pass it. */
-import { StopInstancesCommand, TerminateInstancesCommand } from '@aws-sdk/client-ec2';
+import { StopInstancesCommand } from '@aws-sdk/client-ec2';
 import {
   AddTagsCommand,
   CreateListenerCommand,
@@ -16,31 +16,20 @@ import {
   DescribeTargetGroupsCommand,
   DescribeTargetHealthCommand,
   ModifyLoadBalancerAttributesCommand,
-  ModifyTargetGroupAttributesCommand,
   RegisterTargetsCommand,
 } from '@aws-sdk/client-elastic-load-balancing-v2';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SUBNETS, VPC, boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
+import { describe, expect, it } from 'vitest';
+import { SUBNETS, VPC, boot } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { TEST_BUNDLE_PORT, TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+import { eventually } from '../../support/sandbox/clients.ts';
+import { TEST_BUNDLE_PORT } from '../../support/sandbox/test-bundle.ts';
+import { useSandbox } from './use-sandbox.ts';
 
-let sandbox: TestSandbox;
 let clients: SandboxClients;
 let bundleUrl: string;
 let names = 0;
 
-beforeAll(async () => {
-  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
-  clients = clientsFor(sandbox);
-  bundleUrl = await uploadBundle(clients);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ clients, bundleUrl } = made));
 
 const newName = (): string => `test-${++names}`;
 
@@ -170,52 +159,9 @@ describe('the load balancer', () => {
     await inHealth(groupArn, id, 'unused');
     expect((await fetch(`${url}/healthz`)).status).toBe(503);
   });
-
-  /** A target that is deregistered with this delay while a request to it is in flight. */
-  async function deregister(
-    delayS: number,
-  ): Promise<{ url: string; groupArn: string; id: string; underWay: Response }> {
-    const { url, groupArn } = await setUp();
-    await clients.elb.send(
-      new ModifyTargetGroupAttributesCommand({
-        TargetGroupArn: groupArn,
-        Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: String(delayS) }],
-      }),
-    );
-    const { id } = await boot(clients, bundleUrl);
-    await register(groupArn, id);
-    await inHealth(groupArn, id, 'healthy');
-    const underWay = await fetch(`${url}/hang-in-body`);
-    await clients.elb.send(new DeregisterTargetsCommand({ TargetGroupArn: groupArn, Targets: [{ Id: id }] }));
-    return { url, groupArn, id, underWay };
-  }
-
-  it('drains: there are no new requests from now on', async () => {
-    const { url, groupArn, id, underWay } = await deregister(600);
-    expect(await healthOf(groupArn)).toEqual({ [id]: 'draining' });
-    expect((await fetch(`${url}/healthz`)).status).toBe(503);
-    await underWay.body?.cancel();
-  });
-
-  it('drains: the request in flight ends with the delay, and the target leaves', async () => {
-    const { groupArn, id, underWay } = await deregister(1);
-    await expect(underWay.text()).rejects.toThrow('terminated');
-    await eventually('the target to leave', async () => (id in (await healthOf(groupArn)) ? null : true));
-  });
 });
 
 describe('targets', () => {
-  it('must run: pending, terminated and unknown instances are InvalidTarget', async () => {
-    const { groupArn } = await setUp();
-    await sandbox.control('PATCH', 'conditions', { pendingMs: 600_000 });
-    const { InstanceId } = await launch(clients);
-    await sandbox.control('DELETE', 'conditions');
-    expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');
-    await clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!] }));
-    expect(await codeOf(register(groupArn, InstanceId!))).toBe('InvalidTargetException');
-    expect(await codeOf(register(groupArn, 'i-00000000000000000'))).toBe('InvalidTargetException');
-  });
-
   it('are unused while no listener forwards to their group, or when they are not registered', async () => {
     const group = await createGroup(newName());
     const { id } = await boot(clients, bundleUrl);
@@ -245,15 +191,6 @@ describe('the control plane', () => {
     expect(await codeOf(other)).toBe('DuplicateLoadBalancerNameException');
     expect(await createGroup(name)).toBe(await createGroup(name));
     expect(await codeOf(createGroup(name, '/other'))).toBe('DuplicateTargetGroupNameException');
-  });
-
-  it('moves a load balancer from provisioning to active', async () => {
-    const name = newName();
-    await createBalancer(name);
-    await eventually('an active balancer', async () => {
-      const reply = await clients.elb.send(new DescribeLoadBalancersCommand({ Names: [name] }));
-      return reply.LoadBalancers![0]!.State!.Code === 'active' ? true : null;
-    });
   });
 
   it('shows listeners and groups of a load balancer, tags and attributes', async () => {

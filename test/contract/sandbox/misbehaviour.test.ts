@@ -1,36 +1,24 @@
 /** Faults of the sandbox on demand: conditions that last, faults of one instance, and the bill. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import {
   DescribeInstanceAttributeCommand,
-  DescribeInstancesCommand,
-  DescribeTagsCommand,
   ModifyInstanceAttributeCommand,
-  RunInstancesCommand,
   TerminateInstancesCommand,
 } from '@aws-sdk/client-ec2';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
-import { boot, describe as look, inState, launch, launchInput, uploadBundle } from '../../support/sandbox/boot.ts';
+import { boot, describe as look, inState, launch } from '../../support/sandbox/boot.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, eventually, refusal } from '../../support/sandbox/clients.ts';
+import { eventually, refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
+import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
 let clients: SandboxClients;
 let bundleUrl: string;
 
-beforeAll(async () => {
-  sandbox = await startSandbox({ allowBundles: [TEST_BUNDLE_SHA256] });
-  clients = clientsFor(sandbox);
-  bundleUrl = await uploadBundle(clients);
-});
-afterAll(async () => {
-  clients.destroy();
-  await sandbox.stop();
-});
+useSandbox((made) => ({ sandbox, clients, bundleUrl } = made));
 afterEach(() => sandbox.control('DELETE', 'conditions'));
 
 const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);
@@ -41,8 +29,6 @@ async function pidOf(id: string): Promise<number | null> {
   const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number | null }[] };
   return instances.find((instance) => instance.id === id)!.pid;
 }
-/** `T` for a stopped process. */
-const processState = (pid: number): string => /^State:\s+(\w)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]!;
 
 describe('conditions', () => {
   it('have defaults, change one by one and are reset', async () => {
@@ -57,48 +43,9 @@ describe('conditions', () => {
     await expect(sandbox.control('PATCH', 'conditions', { unknown: 1 })).rejects.toThrow('400');
     await expect(be({ balancerNodes: 0 })).rejects.toThrow('400');
   });
-
-  it('launch fewer than requested, but not under MinCount, when the pool has no more', async () => {
-    await be({ pools: [{ type: 't3.nano', zone: '*', left: 3 }] });
-    const run = (MinCount: number, MaxCount: number) =>
-      clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount, MaxCount })));
-    expect(await refusal(run(4, 9))).toEqual({ code: 'InsufficientInstanceCapacity', status: 500 });
-    expect((await run(1, 9)).Instances).toHaveLength(3);
-    expect((await refusal(run(1, 1))).code).toBe('InsufficientInstanceCapacity');
-  });
-
-  it('hide an instance, or its tags, for a while', async () => {
-    await be({ unknownMs: 600_000, untaggedMs: 600_000 });
-    const { InstanceId } = await launch(clients, {
-      TagSpecifications: [{ ResourceType: 'instance', Tags: [{ Key: 'run', Value: 'hidden' }] }],
-    });
-    expect((await refusal(look(clients, InstanceId!))).code).toBe('InvalidInstanceID.NotFound');
-    expect((await refusal(terminate(InstanceId!))).code).toBe('InvalidInstanceID.NotFound');
-    const tagged = new DescribeInstancesCommand({ Filters: [{ Name: 'tag:run', Values: ['hidden'] }] });
-    const tags = new DescribeTagsCommand({ Filters: [{ Name: 'resource-id', Values: [InstanceId!] }] });
-    // The launch is longer ago than that.
-    await be({ unknownMs: 1 });
-    const bare = await look(clients, InstanceId!);
-    expect(bare.Tags ?? []).toEqual([]);
-    expect((await clients.ec2.send(tagged)).Reservations).toEqual([]);
-    expect((await clients.ec2.send(tags)).Tags).toEqual([]);
-    await be({ untaggedMs: 1 });
-    expect((await clients.ec2.send(tagged)).Reservations).toHaveLength(1);
-    expect((await clients.ec2.send(tags)).Tags).toMatchObject([{ Key: 'run', Value: 'hidden' }]);
-  });
 });
 
 describe('faults of an instance', () => {
-  it('freezes and thaws its program', async () => {
-    const { id, url } = await boot(clients, bundleUrl);
-    const pid = (await pidOf(id))!;
-    await befall(id, 'freeze');
-    await eventually('it to stand still', async () => (processState(pid) === 'T' ? true : null));
-    expect((await look(clients, id)).State?.Name).toBe('running');
-    await befall(id, 'thaw');
-    expect((await fetch(`${url}/healthz`)).status).toBe(200);
-  });
-
   it('kills its program, which is started again; a crash is permanent, and EC2 notices neither', async () => {
     const { id } = await boot(clients, bundleUrl);
     const first = (await pidOf(id))!;

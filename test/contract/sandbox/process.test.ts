@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { DescribeInstancesCommand, DescribeVpcsCommand } from '@aws-sdk/client-ec2';
 import { CreateBucketCommand, GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterEach, describe, expect, it } from 'vitest';
-import { boot, launch, launchInput, uploadBundle } from '../../support/sandbox/boot.ts';
+import { boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
 import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
 import type { SandboxClients } from '../../support/sandbox/clients.ts';
 import type { TestSandbox, TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
@@ -189,16 +189,6 @@ describe('faults', () => {
     expect((await clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
     await launch(clients);
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
-  });
-
-  it('lose the reply to a call that took effect; the token finds the result', async () => {
-    const { sandbox, clients } = await start();
-    await sandbox.control('POST', 'faults', [{ what: 'lost-reply', action: 'RunInstances', count: 1 }]);
-    const input = launchInput({ ClientToken: 'lost' });
-    expect(await nameOf(launch(clients, input))).not.toBe('none');
-    const again = await launch(clients, input);
-    const found = await clients.ec2.send(new DescribeInstancesCommand({}));
-    expect(found.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId))).toEqual([again.InstanceId]);
   });
 
   it('damage the matching objects: cut off, with a wrong byte, or never received', async () => {

@@ -37,22 +37,9 @@ describe('callbacks', () => {
       expect(stage.core.alarms).toEqual([]);
     });
 
-    it('is refused with an alarm when it names another key', async () => {
-      const caller = await stage.ready(0);
-      const publicKey = exportPublicKey(createKeyPair().publicKey);
-      await expectRefused(409, () => caller.hello({ publicKey }));
-      expect(stage.core.alarms).toHaveLength(1);
-    });
-
     it('is refused when it comes from another instance than EC2 launched', async () => {
       const caller = await stage.launched(0);
       await expectRefused(409, () => caller.hello({ instanceId: 'i-other' }));
-      expect(stage.core.alarms).toHaveLength(1);
-    });
-
-    it('is refused with a wrong token', async () => {
-      const caller = await stage.launched(0);
-      await expectRefused(401, () => caller.hello({}, 'f'.repeat(64)));
       expect(stage.core.alarms).toHaveLength(1);
     });
 
@@ -222,15 +209,6 @@ describe('callbacks', () => {
       await expectRefused(409, () => beat(7));
       await expectRefused(409, () => beat(3));
       expect(await beat(8)).toMatchObject({ status: 200 });
-    });
-
-    it('takes one of many copies that arrive at once', async () => {
-      const caller = await stage.ready(0);
-      const body = caller.heartbeatBody();
-      const envelope = caller.envelope(HEARTBEAT_PATH, 9);
-      const signature = signMessage(caller.keys.privateKey, envelope, body);
-      const answers = await Promise.all(Array.from({ length: 6 }, () => caller.post(envelope, body, signature)));
-      expect(answers.map((a) => a.status).sort((a, b) => a - b)).toEqual([200, 409, 409, 409, 409, 409]);
     });
 
     it('of a given-up epoch is answered with a fence, and changes nothing', async () => {

@@ -28,6 +28,7 @@ import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { HEADER, createKeyPair, exportPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
 import type { Boot, BootPlan } from './boot.ts';
+import { oneTitle } from '../one-title.ts';
 
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as BootPlan & { folder: string };
 const METADATA = '169.254.169.254';
@@ -94,31 +95,7 @@ function settings(): InstanceSettings {
     startedAt: iso(now - 60_000),
     deadline: iso(now + 600_000),
     powerOffAt: iso(now + plan.powerOffInMs),
-    heartbeatMs: 500,
-    partMs: 1_000,
-    site: {
-      productUrl: 'http://127.0.4.1/item/{id}',
-      intervalMs: 1_000,
-      timeoutMs: 5_000,
-      maxPageBytes: 1_000_000,
-      userAgent: 'testbot/1.0',
-      allowPrivate: true,
-      render: 'http',
-      robots: 'ignore',
-      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 },
-      canaries: [],
-    },
-    mapping: {
-      pages: [
-        {
-          name: 'product',
-          urlPatterns: [],
-          urlParsers: [],
-          rows: null,
-          fields: [{ name: 'title', steps: [{ type: 'css', selector: 'h1' }], required: true }],
-        },
-      ],
-    },
+    ...oneTitle('http://127.0.4.1/item/{id}'),
   };
 }
 

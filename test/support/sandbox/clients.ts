@@ -31,13 +31,13 @@ export function clientsFor(sandbox: Pick<TestSandbox, 'endpoint' | 'region'>): S
   };
 }
 
-/** Resolves with the first value that is not null; rejects after 20 s with what it waited for. */
-export async function eventually<T>(what: string, look: () => Promise<T | null>): Promise<T> {
-  const until = performance.now() + 20_000;
+/** Resolves with the first value that is not null; an error ends it, and so does the limit, with what it waited for. */
+export async function eventually<T>(what: string, look: () => Promise<T | null>, limitMs = 20_000): Promise<T> {
+  const until = performance.now() + limitMs;
   for (;;) {
     const value = await look();
     if (value !== null) return value;
-    if (performance.now() > until) throw new Error(`waited 20 s for ${what}`);
+    if (performance.now() > until) throw new Error(`waited ${limitMs / 1_000} s for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
 }

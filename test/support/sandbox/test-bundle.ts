@@ -5,6 +5,7 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
+import { oneTitle } from '../one-title.ts';
 import { packArchive } from '../../../userdata/archive.ts';
 
 /** The port on the instance's address where the program listens. */
@@ -64,31 +65,7 @@ export function userDataFor(options: UserDataOptions): string {
     startedAt: new Date().toISOString(),
     deadline: inAnHour,
     powerOffAt: options.powerOffAtMs === undefined ? inAnHour : new Date(options.powerOffAtMs).toISOString(),
-    heartbeatMs: 500,
-    partMs: 1_000,
-    site: {
-      productUrl: 'http://127.0.0.1:1/{id}',
-      intervalMs: 100,
-      timeoutMs: 1_000,
-      maxPageBytes: 1_000,
-      userAgent: 'test',
-      allowPrivate: true,
-      render: 'http',
-      robots: 'ignore',
-      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 1_000 },
-      canaries: [],
-    },
-    mapping: {
-      pages: [
-        {
-          name: 'product',
-          urlPatterns: [],
-          urlParsers: [],
-          rows: null,
-          fields: [{ name: 'title', steps: [{ type: 'css', selector: 'h1' }], required: true }],
-        },
-      ],
-    },
+    ...oneTitle('http://127.0.0.1:1/{id}'),
   };
   return Buffer.from(`#!/bin/sh\n${encodeSettingsLine(settings)}\n`).toString('base64');
 }

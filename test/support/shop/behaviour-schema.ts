@@ -6,8 +6,6 @@ import { answerCompression, compressionShapes } from './behaviours/compression.t
 import { answerConnection, connectionShapes } from './behaviours/connection.ts';
 import { answerContent, contentShapes } from './behaviours/content.ts';
 import { answerFlood, floodShapes } from './behaviours/flood.ts';
-import { answerHostile, hostileShapes } from './behaviours/hostile.ts';
-import { answerOutward, outwardShapes } from './behaviours/outward.ts';
 import { answerRefusal, refusalShapes } from './behaviours/refusal.ts';
 import { answerScripted, scriptedShapes } from './behaviours/scripted.ts';
 import { answerStatus, statusShapes } from './behaviours/status.ts';
@@ -21,8 +19,6 @@ export const behaviourSchema = z.discriminatedUnion('type', [
   ...charsetShapes,
   ...floodShapes,
   ...scriptedShapes,
-  ...hostileShapes,
-  ...outwardShapes,
 ]);
 export type Behaviour = z.output<typeof behaviourSchema>;
 /** Input form: fields with a default are optional. */
@@ -38,40 +34,29 @@ export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
       return answerStatus(exchange, behaviour);
     case 'captcha':
     case 'one-line-script':
-    case 'script-shell':
     case 'login':
       return answerRefusal(exchange, behaviour);
     case 'hang':
     case 'reset':
     case 'slow':
-    case 'trickle':
       return answerConnection(exchange, behaviour);
     case 'missing-field':
     case 'content-type':
-    case 'binary':
     case 'empty':
     case 'data':
     case 'two-pages':
       return answerContent(exchange, behaviour);
     case 'compressed':
-    case 'falsely-compressed':
-    case 'gzip-bomb':
       return answerCompression(exchange, behaviour);
     case 'charset':
       return answerCharset(exchange, behaviour);
-    case 'huge':
-    case 'endless':
     case 'nodes':
-    case 'nesting':
     case 'redos':
       return answerFlood(exchange, behaviour);
     case 'script-built':
     case 'fetch-built':
     case 'with-assets':
+    case 'never-loaded':
       return answerScripted(exchange, behaviour);
-    case 'attack':
-      return answerHostile(exchange, behaviour);
-    case 'lure':
-      return answerOutward(exchange, behaviour);
   }
 }

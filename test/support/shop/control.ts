@@ -19,9 +19,6 @@ export interface ShopParts {
   site: Site;
 }
 
-const canarySchema = z.strictObject({ url: z.url() });
-const unbanSchema = z.strictObject({ addresses: z.unknown() });
-
 /** Answers a control request; an invalid one with 400 and the error. */
 export async function answerControl(
   parts: ShopParts,
@@ -59,17 +56,8 @@ function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: str
     case 'POST robots':
       robots.set(body);
       return '';
-    case 'POST ban':
-      bans.ban(body, performance.now());
-      return '';
     case 'POST ban-policies':
       bans.setPolicies(body);
-      return '';
-    case 'POST unban':
-      bans.unban(unbanSchema.parse(body).addresses);
-      return '';
-    case 'POST canary':
-      site.setCanary(canarySchema.parse(body).url.replace(/\/$/, ''));
       return '';
     case 'POST reset':
       arrivals.clear();

@@ -9,8 +9,6 @@ const robotsSchema = z.strictObject({
   hang: z.boolean().default(false),
   /** Total length of comment lines before the text. */
   paddingBytes: z.int().min(0).default(0),
-  /** For a redirect. */
-  location: z.string().optional(),
 });
 
 /** The JSON that tests post to the shop. */
@@ -28,9 +26,8 @@ export class RobotsFile {
   }
 
   answer(response: ServerResponse): void {
-    const { text, status, hang, paddingBytes, location } = this.#robots;
+    const { text, status, hang, paddingBytes } = this.#robots;
     if (hang) return;
-    if (location !== undefined) response.setHeader('location', location);
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
     response.end(COMMENT.repeat(Math.ceil(paddingBytes / COMMENT.length)) + text);
   }

@@ -33,7 +33,7 @@ export interface Place {
 }
 
 /** Paths of page assets. */
-const ASSETS = /^\/(?:img|font|media)\/|^\/(?:favicon\.ico|out|sw\.js)$/;
+const ASSETS = /^\/(?:img|font|media)\/|^\/favicon\.ico$/;
 const DATA = /^\/api\//;
 
 export function placeOf(url: string): Place {
@@ -61,10 +61,6 @@ function decodedId(path: string, folder: string): string | null {
 const PLAIN_PAGES: ReadonlyMap<string, string> = new Map([
   ['/verify', CAPTCHA_PAGE],
   ['/login', LOGIN_PAGE],
-  [
-    '/home',
-    '<!doctype html><html lang="en"><head><title>Demo Shop</title></head><body><h1>Welcome</h1></body></html>\n',
-  ],
 ]);
 
 export class Site {
@@ -73,7 +69,6 @@ export class Site {
   readonly #rules: Rules;
   readonly #bans: Bans;
   readonly #robots: RobotsFile;
-  #canaryUrl = 'http://127.255.255.254:9';
 
   constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans; robots: RobotsFile }) {
     this.#settings = settings;
@@ -85,11 +80,6 @@ export class Site {
 
   sell(ids: readonly string[]): void {
     for (const id of ids) this.#sold.add(id);
-  }
-
-  /** Target of the pages that lure a visitor off the site. */
-  setCanary(url: string): void {
-    this.#canaryUrl = url;
   }
 
   /** Answers the request; `nowMs` is its arrival on the clock of the bans. */
@@ -107,7 +97,7 @@ export class Site {
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendNote(response, 405, 'method not allowed');
     switch (place.kind) {
       case 'asset':
-        return this.#sendAsset(response, place);
+        return void response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('an asset');
       case 'data':
         return this.#sendData(response, place);
       case 'page':
@@ -135,7 +125,6 @@ export class Site {
       path: place.path,
       query: place.query,
       response,
-      canaryUrl: this.#canaryUrl,
       sendPage: (without = []) => {
         if (!place.path.startsWith('/reviews/')) return sendHtml({ response }, renderPage(product, without));
         const page = renderReviews(seed, product.id, place.path, Number(place.query.get('page') ?? 1));
@@ -161,19 +150,6 @@ export class Site {
     const product = expectedProduct(this.#settings.seed, id);
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ...dataOf(product), ...partsOf(renderPage(product)) }));
-  }
-
-  #sendAsset(response: ServerResponse, { path, query }: Place): void {
-    const to = query.get('to') ?? this.#canaryUrl;
-    if (path === '/out') {
-      response.writeHead(302, { location: to }).end();
-    } else if (path === '/sw.js') {
-      response.writeHead(200, { 'content-type': 'text/javascript' });
-      response.end(`fetch(${JSON.stringify(to)},{mode:'no-cors'}).catch(()=>{});\n`);
-    } else {
-      const download: Record<string, string> = path.endsWith('.zip') ? { 'content-disposition': 'attachment' } : {};
-      response.writeHead(200, { 'content-type': 'application/octet-stream', ...download }).end('an asset');
-    }
   }
 }
 

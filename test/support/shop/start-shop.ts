@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Arrival, ShopStats } from './arrivals.ts';
-import type { Ban, BanPolicy } from './bans.ts';
+import type { BanPolicy } from './bans.ts';
 import type { Robots } from './robots-file.ts';
 import type { Rule } from './rules.ts';
 
@@ -35,13 +35,8 @@ export interface Shop {
   addProducts(ids: string[]): Promise<void>;
   /** Replaces /robots.txt; null: none. */
   setRobots(robots: Robots | null): Promise<void>;
-  /** Bans addresses from now on; see bans.ts. */
-  ban(ban: Ban): Promise<void>;
-  /** Replaces the ban policies. */
+  /** Replaces the ban policies; see bans.ts. */
   setBanPolicies(policies: BanPolicy[]): Promise<void>;
-  unban(addresses: 'all' | string[]): Promise<void>;
-  /** Target of the pages that lure a visitor off the site (`lure-`, `offsite-`); see canary.ts. */
-  setCanary(url: string): Promise<void>;
   /** Forgets arrivals, rules, bans and robots.txt. */
   reset(): Promise<void>;
   /** Ends the process; resolves when it is gone. */
@@ -101,10 +96,7 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
     setRules: (rules) => tell('rules', rules),
     addProducts: (ids) => tell('products', ids),
     setRobots: (robots) => tell('robots', robots),
-    ban: (ban) => tell('ban', ban),
     setBanPolicies: (policies) => tell('ban-policies', policies),
-    unban: (addresses) => tell('unban', { addresses }),
-    setCanary: (canaryUrl) => tell('canary', { url: canaryUrl }),
     reset: () => tell('reset'),
     async stop() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');

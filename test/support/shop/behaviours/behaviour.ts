@@ -9,8 +9,6 @@ export interface Exchange {
   path: string;
   query: URLSearchParams;
   response: ServerResponse;
-  /** URL of the canary server that a crawl must never visit, without a final slash. */
-  canaryUrl: string;
   /** Sends the normal page, or the page without some of its fields. */
   sendPage(without?: readonly PageField[]): void;
   /** Calls `then` after `ms` unless the client has disconnected. */

@@ -1,4 +1,4 @@
-/** Faults below HTTP: no response, a late one, a slow drip, a broken connection. */
+/** Faults below HTTP: no response, a late one, a broken connection. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
@@ -11,12 +11,6 @@ export const connectionShapes = [
   z.strictObject({ type: z.literal('reset'), afterBytes: z.int().min(0).default(0) }),
   /** Answers normally, after `ms`. */
   z.strictObject({ type: z.literal('slow'), ms: z.int().min(0) }),
-  /** Answers at once, then sends `bytes` of the page every `everyMs`: never silent, never done. */
-  z.strictObject({
-    type: z.literal('trickle'),
-    everyMs: z.int().positive().default(100),
-    bytes: z.int().positive().default(1),
-  }),
 ] as const;
 
 export type ConnectionBehaviour = z.output<(typeof connectionShapes)[number]>;
@@ -32,8 +26,6 @@ export function answerConnection(exchange: Exchange, behaviour: ConnectionBehavi
     case 'reset':
       sendStart(exchange, behaviour.afterBytes, () => exchange.response.socket?.resetAndDestroy());
       return;
-    case 'trickle':
-      trickle(exchange, behaviour.everyMs, behaviour.bytes);
   }
 }
 
@@ -44,18 +36,4 @@ function sendStart({ product, response }: Exchange, bytes: number, then: () => v
   response.writeHead(200, { 'content-type': HTML, 'content-length': page.length });
   // A reset discards unsent bytes, so wait until they are sent.
   response.write(page.subarray(0, bytes), then);
-}
-
-function trickle(exchange: Exchange, everyMs: number, bytes: number): void {
-  const { product, response } = exchange;
-  const page = Buffer.from(renderPage(product));
-  response.writeHead(200, { 'content-type': HTML, 'content-length': page.length });
-  let sent = 0;
-  const next = (): void => {
-    response.write(page.subarray(sent, sent + bytes));
-    sent += bytes;
-    if (sent >= page.length) response.end();
-    else exchange.later(everyMs, next);
-  };
-  next();
 }

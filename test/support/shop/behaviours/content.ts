@@ -16,8 +16,6 @@ export const contentShapes = [
   }),
   /** The page with another content type; null: without one. */
   z.strictObject({ type: z.literal('content-type'), value: z.string().nullable() }),
-  /** A PDF or a video, correctly declared. */
-  z.strictObject({ type: z.literal('binary'), format: z.enum(['pdf', 'video']), declared: z.string().optional() }),
   z.strictObject({ type: z.literal('empty') }),
   /** The product as JSON or XML; JSON_MAPPING and XML_MAPPING read the expected row from it. */
   z.strictObject({ type: z.literal('data'), format: z.enum(['json', 'xml']) }),
@@ -40,8 +38,6 @@ export function answerContent(exchange: Exchange, behaviour: ContentBehaviour): 
       if (behaviour.value !== null) response.setHeader('content-type', behaviour.value);
       response.end(renderPage(product));
       return;
-    case 'binary':
-      return sendBinary(exchange, behaviour.format, behaviour.declared);
     case 'empty':
       response.writeHead(200, { 'content-type': HTML, 'content-length': 0 }).end();
       return;
@@ -71,15 +67,4 @@ function xmlOf(product: ShopProduct): string {
   return `<?xml version="1.0" encoding="UTF-8"?>
 <product id="${escapeHtml(product.id)}"><title>${escapeHtml(row.title)}</title><price currency="JPY">${row.price}</price>
 <brand>${escapeHtml(row.brand)}</brand><rating>${row.rating}</rating><crumbs>${crumbs}</crumbs></product>\n`;
-}
-
-const TYPES = { pdf: 'application/pdf', video: 'video/mp4' } as const;
-const STARTS = {
-  pdf: Buffer.from('%PDF-1.7\n%\u00e2\u00e3\u00cf\u00d3\n1 0 obj << /Type /Catalog >> endobj\n', 'latin1'),
-  video: Buffer.from('\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41', 'latin1'),
-};
-
-function sendBinary({ response }: Exchange, format: 'pdf' | 'video', declared: string | undefined): void {
-  const body = Buffer.concat([STARTS[format], Buffer.alloc(200_000, 0x7f)]);
-  response.writeHead(200, { 'content-type': declared ?? TYPES[format], 'content-length': body.length }).end(body);
 }

@@ -1,18 +1,12 @@
-/** Pages without bounds: too long, endless, too deep, too many parts, or text that makes patterns backtrack. */
+/** Pages without bounds: too many parts, or text that makes patterns backtrack. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
 import type { Exchange } from './behaviour.ts';
 import { HTML } from './behaviour.ts';
 
 export const floodShapes = [
-  /** The page, followed by filler up to `bytes`, without a content-length. */
-  z.strictObject({ type: z.literal('huge'), bytes: z.int().positive() }),
-  /** The page, followed by endless filler. */
-  z.strictObject({ type: z.literal('endless') }),
   /** Number of sibling elements before the product: 3 bytes each. */
   z.strictObject({ type: z.literal('nodes'), count: z.int().positive().default(1_000_000) }),
-  /** Number of nested elements before the product. */
-  z.strictObject({ type: z.literal('nesting'), depth: z.int().positive().default(100_000) }),
   /** Text before the product on which backtracking patterns never finish. */
   z.strictObject({ type: z.literal('redos'), length: z.int().positive().default(100_000) }),
 ] as const;
@@ -22,14 +16,8 @@ export type FloodBehaviour = z.output<(typeof floodShapes)[number]>;
 export function answerFlood(exchange: Exchange, behaviour: FloodBehaviour): void {
   const page = renderPage(exchange.product);
   switch (behaviour.type) {
-    case 'huge':
-      return send(exchange, [page, filler(behaviour.bytes - Buffer.byteLength(page))]);
-    case 'endless':
-      return send(exchange, [page, filler(Infinity)]);
     case 'nodes':
       return send(exchange, [before(page), repeated('<p>', behaviour.count), after(page)]);
-    case 'nesting':
-      return send(exchange, [before(page), repeated('<div>', behaviour.depth), after(page)]);
     case 'redos': {
       const { length } = behaviour;
       const texts = ['a'.repeat(length) + '!', ' '.repeat(length) + 'x', '1,'.repeat(length / 2) + 'x'];
@@ -42,24 +30,14 @@ const SPLIT = '<main>';
 const before = (page: string): string => page.slice(0, page.indexOf(SPLIT));
 const after = (page: string): string => page.slice(page.indexOf(SPLIT));
 
-const FILLER = Buffer.from('<p>more and more and more of the same</p>\n'.repeat(1_600));
-
-function* filler(bytes: number): Generator<Buffer> {
-  for (let left = bytes; left > 0; left -= FILLER.length) yield FILLER.subarray(0, Math.min(left, FILLER.length));
-}
-
 /** Pieces small enough not to delay the shop's event loop. */
 function* repeated(text: string, count: number): Generator<string> {
   for (let left = count; left > 0; left -= 10_000) yield text.repeat(Math.min(left, 10_000));
 }
 
 /** Sends with back-pressure; the client is expected to hang up in the middle. */
-export function send(
-  { response }: Pick<Exchange, 'response'>,
-  parts: (string | Iterable<string | Buffer>)[],
-  headers: Record<string, string> = { 'content-type': HTML },
-): void {
-  response.writeHead(200, headers);
+function send({ response }: Exchange, parts: (string | Iterable<string>)[]): void {
+  response.writeHead(200, { 'content-type': HTML });
   const pieces = flatten(parts);
   const more = (): void => {
     while (!response.destroyed) {
@@ -71,7 +49,7 @@ export function send(
   more();
 }
 
-function* flatten(parts: (string | Iterable<string | Buffer>)[]): Generator<string | Buffer, undefined> {
+function* flatten(parts: (string | Iterable<string>)[]): Generator<string, undefined> {
   for (const part of parts) {
     if (typeof part === 'string') yield part;
     else yield* part;

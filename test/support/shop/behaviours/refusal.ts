@@ -7,13 +7,9 @@ export const refusalShapes = [
   /** A captcha page. */
   z.strictObject({
     type: z.literal('captcha'),
-    status: z.union([z.literal(200), z.literal(403), z.literal(429), z.literal(503)]).default(200),
-    headers: z.record(z.string(), z.string()).default({}),
   }),
   /** 200 with a single script line that redirects elsewhere. */
   z.strictObject({ type: z.literal('one-line-script') }),
-  /** A complete document that contains nothing but a script. */
-  z.strictObject({ type: z.literal('script-shell') }),
   /** 200 with a login form in place of the product. */
   z.strictObject({ type: z.literal('login') }),
 ] as const;
@@ -34,15 +30,9 @@ export const LOGIN_PAGE = `<!doctype html>
 export function answerRefusal(exchange: Exchange, behaviour: RefusalBehaviour): void {
   switch (behaviour.type) {
     case 'captcha':
-      for (const [name, value] of Object.entries(behaviour.headers)) exchange.response.setHeader(name, value);
-      return sendHtml(exchange, CAPTCHA_PAGE, behaviour.status);
+      return sendHtml(exchange, CAPTCHA_PAGE);
     case 'one-line-script':
       return sendHtml(exchange, `<script>location.href="/verify?from="+encodeURIComponent(location.pathname)</script>`);
-    case 'script-shell':
-      return sendHtml(
-        exchange,
-        `<!doctype html><html><head><script>(function(){var t=0;for(var i=0;i<9;i++)t+=i;document.cookie="t="+t})()</script></head><body></body></html>`,
-      );
     case 'login':
       return sendHtml(exchange, LOGIN_PAGE);
   }

@@ -11,6 +11,8 @@ export const scriptedShapes = [
   z.strictObject({ type: z.literal('fetch-built') }),
   /** All fields are there, together with pictures, fonts and films that a crawler does not need. */
   z.strictObject({ type: z.literal('with-assets') }),
+  /** All fields are there, and a script after them never arrives: the load event never fires. */
+  z.strictObject({ type: z.literal('never-loaded') }),
 ] as const;
 
 export type ScriptedBehaviour = z.output<(typeof scriptedShapes)[number]>;
@@ -28,6 +30,8 @@ export function answerScripted(exchange: Exchange, behaviour: ScriptedBehaviour)
     }
     case 'with-assets':
       return sendHtml(exchange, page.replace('</head>', `${ASSETS_HEAD}</head>`).replace('<main>', `${ASSETS}<main>`));
+    case 'never-loaded':
+      return sendHtml(exchange, page.replace('</main>', '</main>\n<script async src="/api/hang"></script>\n'));
   }
 }
 

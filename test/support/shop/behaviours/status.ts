@@ -13,14 +13,11 @@ export const statusShapes = [
     status: z.union([z.int().min(400).max(599), z.literal(999)]),
     /** Value of Retry-After; any text, because sites send any text. */
     retryAfter: z.string().optional(),
-    /** Retry-After as an HTTP date this many ms ahead (the header itself has whole seconds). */
-    retryAfterDateMs: z.int().optional(),
   }),
   /** The page, with another 2xx status. */
   z.strictObject({ type: z.literal('page'), status: z.int().min(200).max(299) }),
   z.strictObject({
     type: z.literal('redirect'),
-    /** `{canary}` stands for the canary's URL, `{self}` for the page's own path. */
     to: z.string().min(1),
     status: redirectStatus.default(302),
   }),
@@ -31,13 +28,12 @@ export const statusShapes = [
 export type StatusBehaviour = z.output<(typeof statusShapes)[number]>;
 
 export function answerStatus(exchange: Exchange, behaviour: StatusBehaviour): void {
-  const { response, path, query, canaryUrl } = exchange;
+  const { response, path, query } = exchange;
   switch (behaviour.type) {
     case 'page':
       return sendHtml(exchange, renderPage(exchange.product), behaviour.status);
     case 'redirect': {
-      const to = behaviour.to.replaceAll('{canary}', canaryUrl).replaceAll('{self}', path);
-      return sendRedirect(exchange, to, behaviour.status);
+      return sendRedirect(exchange, behaviour.to, behaviour.status);
     }
     case 'chain': {
       const left = Number(query.get('hops') ?? behaviour.hops);
@@ -45,10 +41,8 @@ export function answerStatus(exchange: Exchange, behaviour: StatusBehaviour): vo
       return sendRedirect(exchange, `${path}?hops=${left - 1}`, behaviour.status);
     }
     case 'status': {
-      const { status, retryAfter, retryAfterDateMs } = behaviour;
-      if (retryAfterDateMs !== undefined)
-        response.setHeader('retry-after', new Date(Date.now() + retryAfterDateMs).toUTCString());
-      else if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
+      const { status, retryAfter } = behaviour;
+      if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
       return sendHtml(exchange, note(status), status);
     }
   }
