@@ -9,8 +9,8 @@ export const bench: Bench = { title: 'Simulation: runs of four hours on a virtua
 const CASE = fileURLToPath(new URL('simulation-case.ts', import.meta.url));
 /** The large one takes long, so it runs only once. */
 const SIZES = [
-  { products: 30_000, instances: 32, rounds: 5, withinMs: 1_000 },
-  { products: 1_000_000, instances: 2_900, rounds: 1, withinMs: 60_000 },
+  { products: 30_000, instances: 32, rounds: 5, withinMs: 1_500 },
+  { products: 1_000_000, instances: 2_900, rounds: 1, withinMs: 90_000 },
 ] as const;
 
 async function run(): Promise<BenchResult> {

@@ -48,7 +48,9 @@ function startHolder(url: string, aheadMs = 0, mode: '' | 'writing' = ''): Runni
 }
 
 const says = (holder: RunningCommand, what: string) =>
-  waitFor(() => holder.stdout().includes(what), { what: `"${what}" after "${holder.stdout()}${holder.stderr()}"` });
+  waitFor(() => holder.stdout().includes(what), { what: `"${what}"` }).catch((cause: unknown) => {
+    throw new Error(`the holder said only "${holder.stdout()}${holder.stderr()}"`, { cause });
+  });
 
 const take = () => takeLock(createStores(db).runs, systemClock, TIMES);
 
@@ -244,7 +246,7 @@ async function startCut(url: string): Promise<{ url: string; cut(): void; mend()
     client.pipe(upstream).pipe(client);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  target.port = String((server.address() as AddressInfo).port);
+  target.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const cut = (): void => {
     up = false;
     for (const socket of open) socket.destroy();
