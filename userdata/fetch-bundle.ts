@@ -2,7 +2,12 @@
 import { NODE_FLAGS } from '../shared/domain/instance-process.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { PROGRAM_NAME, RUNTIME_NAME } from './archive.ts';
-import { HOME, quote } from './bash.ts';
+
+/** Quotes any text as one bash word. */
+export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+
+/** The folder of all our files on a machine; only root writes there. */
+const HOME = '/opt/crawlfleet';
 
 /** Required by undici. Only for bundles without Node. */
 const NODE_NEEDED = '22.19';

@@ -7,11 +7,12 @@
 import { AppError } from '../shared/domain/errors.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { encodeSettingsLine } from '../shared/wire/settings.ts';
-import { quote, USER } from './bash.ts';
 import { browserSetup, browserUnitLines } from './browser-setup.ts';
-import { fetchBundle, EXEC_START } from './fetch-bundle.ts';
+import { fetchBundle, EXEC_START, quote } from './fetch-bundle.ts';
 import { INSTANCE_ENVIRONMENT } from '../shared/domain/instance-process.ts';
 
+/** The system user that the crawl API runs as. */
+const USER = 'crawlfleet';
 /** EC2's limit, before base64. */
 export const MAX_USER_DATA_BYTES = 16_384;
 

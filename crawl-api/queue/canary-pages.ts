@@ -1,5 +1,5 @@
 /** Canary pages: pages with known values, fetched when it is in doubt whether the site still serves this address. */
-import type { ChainValue, FieldValue, KeyedRow } from '../../shared/domain/mapping.ts';
+import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
@@ -120,26 +120,22 @@ export class CanaryPages {
 
 function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, canary: Canary | null): Judgement {
   if (judgement.kind !== 'right' || page.kind !== 'page' || canary === null) return judgement;
-  return (page.extraction.rows ?? []).some((row) => hasFields(row, canary.fields))
+  return (page.extraction.rows ?? []).some(({ row }) => differences(row, canary.fields).length === 0)
     ? judgement
     : accused('odd', DIFFERS, url, page.reply);
 }
 
-/** `the canary P3 does not have price 999 (it is 3): …`, for the user who configured it. */
+/** `the canary P3 is out of date: price is 3, not 999`, for the user who configured it. */
 function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fields }: Canary): string {
   const row = (page.kind === 'page' && page.extraction.rows?.[0]?.row) || {};
-  const differences = Object.entries(fields).flatMap(([name, expected]) => {
-    const actual = Object.hasOwn(row, name) ? row[name]! : null;
-    return hasValue(actual, expected) ? [] : [`${name} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`];
-  });
-  return `the canary ${id} is out of date: ${differences.join(', ')}`.slice(0, 400);
+  return `the canary ${id} is out of date: ${differences(row, fields).join(', ')}`.slice(0, 400);
 }
 
 /** Compares as text: a configuration file has 1200 where the mapping yields '1200'. */
-function hasFields({ row }: KeyedRow, fields: Canary['fields']): boolean {
-  return Object.entries(fields).every(([name, expected]) => {
+function differences(row: Row, fields: Canary['fields']): string[] {
+  return Object.entries(fields).flatMap(([name, expected]) => {
     const actual = Object.hasOwn(row, name) ? row[name]! : null;
-    return hasValue(actual, expected);
+    return hasValue(actual, expected) ? [] : [`${name} is ${JSON.stringify(actual)}, not ${JSON.stringify(expected)}`];
   });
 }
 

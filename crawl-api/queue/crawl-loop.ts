@@ -173,7 +173,7 @@ export class CrawlLoop {
   #hold(item: Item, { result, judgement }: Outcome, work: AbortSignal): Promise<void> {
     const { queue } = this.#parts;
     const held: ItemResult = isLessStored(judgement, result) ? { ...item.first!, attempts: result.attempts } : result;
-    return this.#write(() => recordFitting(held, (fitting) => queue.recordHeld(fitting)), work);
+    return this.#write(() => recordFitting(held, (fitting) => queue.note({ t: 'held', result: fitting })), work);
   }
 
   /** A canary page decides whether the page is odd or the address is banned. */
@@ -236,7 +236,7 @@ export class CrawlLoop {
       return this.#write(() => queue.giveUpHeld(giveUp), work);
     }
     const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone() : null;
-    if (gone === null) return this.#write(() => queue.acceptHeld(), work);
+    if (gone === null) return this.#write(() => queue.note({ t: 'accepted' }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
     return this.#beginIncident('suspect', evidence, work);
   }
@@ -257,7 +257,7 @@ export class CrawlLoop {
     const { queue, clock } = this.#parts;
     const untilMs = clock.now() + forMs;
     if (untilMs < queue.deadlineMs) {
-      await this.#write(() => queue.recordPause(n, untilMs), work);
+      await this.#write(() => queue.note({ t: 'paused', n, untilMs }), work);
       return true;
     }
     const seen = result?.outcome === 'failed' ? result.evidence : undefined;

@@ -39,7 +39,7 @@ export class IncidentTracker {
     const { incident } = queue.state;
     if (incident?.verdict !== 'suspect') return;
     if (word === 'banned') return this.begin('banned', incident.evidence);
-    queue.acceptHeld();
+    queue.note({ t: 'accepted' });
     this.#end();
   }
 
@@ -64,7 +64,7 @@ export class IncidentTracker {
   }
 
   #end(): void {
-    this.#parts.queue.recordReopened();
+    this.#parts.queue.note({ t: 'reopened' });
     this.#parts.watch.reopened();
     this.#parts.onChange();
   }

@@ -184,18 +184,9 @@ function kindOf(via: Request['via'], page: PageAnswer): string | null {
 
 /** The part of a page that the ban rules need. */
 function toSeenPage(page: PageResult): SeenPage {
-  switch (page.kind) {
-    case 'page': {
-      const { reply, extraction } = page;
-      return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };
-    }
-    case 'gone':
-      return { kind: 'gone', reply: page.reply };
-    case 'redirect':
-      return { kind: 'redirect', reply: page.reply, to: page.to };
-    case 'failed':
-      return { kind: 'failed', reply: page.reply, retryAfterMs: page.retryAfterMs };
-  }
+  if (page.kind !== 'page') return page;
+  const { reply, extraction } = page;
+  return { kind: 'page', reply, missing: extraction.missing, hasValues: hasValues(extraction) };
 }
 
 /** `untilMs` (wall clock) is null when only an order ends the barrier. */

@@ -180,7 +180,7 @@ export class Queue {
 
   /** Stops the crawl at the request of a program on this machine; no order reverses it. */
   drain(): void {
-    this.#note({ t: 'drained' });
+    this.note({ t: 'drained' });
   }
 
   /**
@@ -200,7 +200,7 @@ export class Queue {
 
   /** The request was aborted by an order, the deadline or the end of the process. */
   recordBrokenOff(): void {
-    if (this.state.underWay !== null) this.#note({ t: 'broken-off' });
+    if (this.state.underWay !== null) this.note({ t: 'broken-off' });
   }
 
   /**
@@ -211,22 +211,12 @@ export class Queue {
     const again = !isFinal && !item.again && result.outcome === 'failed' && isRetryable(result.reason);
     const records: JournalRecord[] = [{ t: again ? 'postponed' : 'result', result }];
     if (proves && this.state.heldCount > 0) records.push({ t: 'proved', atMs: this.#clock.now() });
-    this.#note(...records);
-  }
-
-  /** Holds a result until the address is proved served. */
-  recordHeld(result: ItemResult): void {
-    this.#note({ t: 'held', result });
+    this.note(...records);
   }
 
   /** A canary page was right: held results stand. */
   recordProof(): void {
-    this.#note({ t: 'proved', atMs: this.#clock.now() });
-  }
-
-  /** No page could prove the held results: they stand. */
-  acceptHeld(): void {
-    this.#note({ t: 'accepted' });
+    this.note({ t: 'proved', atMs: this.#clock.now() });
   }
 
   /**
@@ -239,20 +229,11 @@ export class Queue {
       const { held } = item;
       if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
     }
-    this.#note(...records, { t: 'accepted' });
-  }
-
-  /** The site asked for a pause: no request before `untilMs` (wall clock), and the product is tried again. */
-  recordPause(n: number, untilMs: number): void {
-    this.#note({ t: 'paused', n, untilMs });
+    this.note(...records, { t: 'accepted' });
   }
 
   recordIncident(incident: AddressIncident): void {
-    this.#note({ t: 'incident', incident });
-  }
-
-  recordReopened(): void {
-    this.#note({ t: 'reopened' });
+    this.note({ t: 'incident', incident });
   }
 
   /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */
@@ -261,7 +242,7 @@ export class Queue {
     const { from, to } = lines.uncut();
     if (from !== to || lines.cuts.length > 0) return 'uploading';
     if (openCount === 0 && [...chunks.values()].every((chunk) => chunk.products === null)) return 'nothing-left';
-    this.#note({ t: 'released' });
+    this.note({ t: 'released' });
     return 'released';
   }
 
@@ -297,7 +278,7 @@ export class Queue {
       if (state === 'postponed' && first) records.push({ t: 'result', result: first });
       if (state === 'held' && held?.outcome === 'failed') records.push({ t: 'result', result: held });
     }
-    if (records.length > 0) this.#note(...records);
+    if (records.length > 0) this.note(...records);
   }
 
   /**
@@ -315,7 +296,7 @@ export class Queue {
   }
 
   recordPart(part: PartRef): void {
-    this.#note({ t: 'part', part });
+    this.note({ t: 'part', part });
   }
 
   async recordManifest(text: string): Promise<void> {
@@ -324,7 +305,7 @@ export class Queue {
   }
 
   recordClosed(): void {
-    this.#note({ t: 'closed' });
+    this.note({ t: 'closed' });
   }
 
   /** Uploaded parts that the main server has not confirmed, oldest first. */
@@ -354,7 +335,8 @@ export class Queue {
     };
   }
 
-  #note(...records: JournalRecord[]): void {
+  /** Writes what has happened; throws only when the reserve of the disk is used up, too. */
+  note(...records: JournalRecord[]): void {
     this.#writer.note(...records);
     this.#writer.syncSoon();
   }

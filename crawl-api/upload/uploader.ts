@@ -4,6 +4,7 @@
  * process killed in between rebuilds the same bytes, and `exists` then counts as `created`.
  */
 import { backoffMs } from '../../shared/domain/backoff.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -18,7 +19,7 @@ import type { PartRef } from '../../shared/wire/callbacks.ts';
 
 export interface UploaderParts {
   queue: Queue;
-  owner: PartOwner;
+  owner: { run: string } & EpochId;
   /** Opened at the first upload: a process with nothing to upload does not load the SDK. */
   openStore: () => Promise<ObjectStore>;
   clock: Clock;
@@ -155,14 +156,12 @@ export class Uploader {
   }
 }
 
-interface PartOwner {
-  run: string;
-  slot: number;
-  epoch: number;
-}
-
 /** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
-function buildPart(owner: PartOwner, seq: number, lines: readonly string[]): { bytes: Uint8Array; part: PartRef } {
+function buildPart(
+  owner: UploaderParts['owner'],
+  seq: number,
+  lines: readonly string[],
+): { bytes: Uint8Array; part: PartRef } {
   const bytes = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
   const sha256 = sha256Hex(bytes);
   const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256 });

@@ -23,12 +23,10 @@ const STYLES: Record<AmountStyle, string> = {
   either: 'CDF CRC CUP LYD TND',
 };
 
+/** Every ISO 4217 code in use for payments. */
 const STYLE_OF: ReadonlyMap<string, AmountStyle> = new Map(
   Object.entries(STYLES).flatMap(([style, codes]) => codes.split(' ').map((code) => [code, style as AmountStyle])),
 );
-
-/** Every ISO 4217 code in use for payments. */
-const CURRENCY_CODES: readonly string[] = [...STYLE_OF.keys()].sort();
 
 export function isCurrencyCode(text: string): boolean {
   return STYLE_OF.has(text);
@@ -116,7 +114,7 @@ const SHARED: Record<AmountStyle, string> = {
 };
 
 const KNOWN: ReadonlyMap<string, Currency> = new Map([
-  ...CURRENCY_CODES.map((code): [string, Currency] => [code, currencyOf(code)]),
+  ...[...STYLE_OF.keys()].map((code): [string, Currency] => [code, currencyOf(code)]),
   ...Object.entries(SYMBOLS).flatMap(([code, symbols]) =>
     symbols.split(' ').map((symbol): [string, Currency] => [symbol, currencyOf(code)]),
   ),

@@ -15,18 +15,12 @@ export const ERROR_KINDS = {
     exit: EXIT.config,
     doc: 'fleet.yaml, a FLEET_ variable or the mapping has faults; all are listed with their lines.',
   },
-  'config-missing': {
-    exit: EXIT.config,
-    doc: 'The configuration file does not exist or cannot be read.',
-  },
+  'config-missing': { exit: EXIT.config, doc: 'The configuration file does not exist or cannot be read.' },
   'folder-unwritable': {
     exit: EXIT.config,
     doc: 'A folder or file that the command writes to cannot be created or written.',
   },
-  'database-unreachable': {
-    exit: EXIT.config,
-    doc: 'The database refuses the connection, the user or the password.',
-  },
+  'database-unreachable': { exit: EXIT.config, doc: 'The database refuses the connection, the user or the password.' },
   'database-rights': { exit: EXIT.config, doc: 'The database user lacks a privilege a run needs.' },
   'database-busy': {
     exit: EXIT.internal,
@@ -38,10 +32,7 @@ export const ERROR_KINDS = {
     exit: EXIT.held,
     doc: 'products.query yields fewer rows than products.min_rows, or far fewer than in the last runs (products.max_drop).',
   },
-  'product-id-invalid': {
-    exit: EXIT.config,
-    doc: 'A product ID is null, empty, too long or not valid text.',
-  },
+  'product-id-invalid': { exit: EXIT.config, doc: 'A product ID is null, empty, too long or not valid text.' },
   'database-schema': {
     exit: EXIT.config,
     doc: 'The database server is too old, or its crawlfleet tables are of a newer version than this program.',
@@ -51,19 +42,10 @@ export const ERROR_KINDS = {
     exit: EXIT.config,
     doc: 'The configuration requires something that this version does not support yet.',
   },
-  'lock-held': {
-    exit: EXIT.locked,
-    doc: 'Another main server is running a crawl on this database.',
-  },
-  'run-unknown': {
-    exit: EXIT.usage,
-    doc: 'The database has no run with that name, or no run at all.',
-  },
+  'lock-held': { exit: EXIT.locked, doc: 'Another main server is running a crawl on this database.' },
+  'run-unknown': { exit: EXIT.usage, doc: 'The database has no run with that name, or no run at all.' },
   'run-ended': { exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
-  'run-not-held': {
-    exit: EXIT.usage,
-    doc: 'The results of the run are not held, so there is nothing to release.',
-  },
+  'run-not-held': { exit: EXIT.usage, doc: 'The results of the run are not held, so there is nothing to release.' },
   'run-overtaken': {
     exit: EXIT.held,
     doc: 'A run that began later has already published; its rows are newer than the held ones.',
@@ -72,23 +54,14 @@ export const ERROR_KINDS = {
     exit: EXIT.locked,
     doc: 'An earlier run has lost its main server, but its deadline is still ahead and its instances are still working.',
   },
-  infeasible: {
-    exit: EXIT.infeasible,
-    doc: 'The products cannot be crawled by the deadline within the given limits.',
-  },
+  infeasible: { exit: EXIT.infeasible, doc: 'The products cannot be crawled by the deadline within the given limits.' },
   'site-down': {
     exit: EXIT.siteDown,
     doc: 'robots.txt of the site could not be read for as long as run.site_wait allows.',
   },
   budget: { exit: EXIT.budget, doc: 'The run would cost more than run.max_cost.' },
-  capacity: {
-    exit: EXIT.capacity,
-    doc: 'EC2 has no instances of the allowed types, or the quota is too small.',
-  },
-  'aws-denied': {
-    exit: EXIT.config,
-    doc: 'AWS refuses the call: credentials or a permission are missing.',
-  },
+  capacity: { exit: EXIT.capacity, doc: 'EC2 has no instances of the allowed types, or the quota is too small.' },
+  'aws-denied': { exit: EXIT.config, doc: 'AWS refuses the call: credentials or a permission are missing.' },
   'aws-throttled': { exit: EXIT.capacity, doc: 'AWS throttles the calls.' },
   'aws-capability-missing': { exit: EXIT.config, doc: 'The AWS endpoint does not support this call.' },
   'aws-not-found': {
@@ -102,22 +75,10 @@ export const ERROR_KINDS = {
     doc: 'What a run needs could not be checked before it: AWS was slow, throttled the calls or failed.',
   },
   'endpoint-unreachable': { exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
-  'endpoint-refused': {
-    exit: EXIT.config,
-    doc: 'A dry run was pointed at another machine.',
-  },
-  'object-missing': {
-    exit: EXIT.internal,
-    doc: 'An object that the ledger names is not in the bucket.',
-  },
-  'object-corrupt': {
-    exit: EXIT.internal,
-    doc: 'An object in the bucket does not have the hash it was written with.',
-  },
-  'port-taken': {
-    exit: EXIT.config,
-    doc: 'Another program uses a port that the configuration names.',
-  },
+  'endpoint-refused': { exit: EXIT.config, doc: 'A dry run was pointed at another machine.' },
+  'object-missing': { exit: EXIT.internal, doc: 'An object that the ledger names is not in the bucket.' },
+  'object-corrupt': { exit: EXIT.internal, doc: 'An object in the bucket does not have the hash it was written with.' },
+  'port-taken': { exit: EXIT.config, doc: 'Another program uses a port that the configuration names.' },
   'sandbox-failed': { exit: EXIT.internal, doc: 'The sandbox did not start or has ended.' },
   platform: {
     exit: EXIT.config,

@@ -1,7 +1,6 @@
 /** The result of a product. Every planned product ends in exactly one outcome. */
 
-const OUTCOMES = ['stored', 'gone', 'failed'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export type Outcome = 'stored' | 'gone' | 'failed';
 
 /** The complete list of reasons a product can fail for. Reports and tests rely on it. */
 export const FAILURE_REASONS = [
@@ -37,30 +36,10 @@ export const NOT_CRAWLED: readonly FailureReason[] = [
   'cancelled',
 ];
 
+const RETRYABLE: readonly FailureReason[] = ['http-status', 'network', 'timeout', 'parse'];
+
 /** True for a failure that may be transient, so the product is retried once at the end of its shard. */
-export function isRetryable(reason: FailureReason): boolean {
-  switch (reason) {
-    case 'http-status':
-    case 'network':
-    case 'timeout':
-    case 'parse':
-      return true;
-    case 'redirect':
-    case 'content-type':
-    case 'too-large':
-    case 'robots':
-    case 'banned':
-    case 'site-changed':
-    case 'poison':
-    case 'lost-instance':
-    case 'upload':
-    case 'load':
-    case 'deadline':
-    case 'budget':
-    case 'cancelled':
-      return false;
-  }
-}
+export const isRetryable = (reason: FailureReason): boolean => RETRYABLE.includes(reason);
 
 /** Number of products per outcome. `failed` always equals the sum over `reasons`. */
 export interface OutcomeCounts {

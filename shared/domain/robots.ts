@@ -1,10 +1,6 @@
-/**
- * robots.txt as distributed to the fleet: only the rules for our own User-Agent (RFC 9309).
- */
-import type { RobotsPolicy } from './robots-matcher.ts';
-import { parseRobots, productToken } from './robots-parser.ts';
+/** Reads a robots.txt in linear time into what is distributed to the fleet: the rules for our own User-Agent (RFC 9309). */
+import type { RobotsPolicy, RobotsRule } from './robots-matcher.ts';
 
-export { MAX_ROBOTS_BYTES, parseRobots, productToken } from './robots-parser.ts';
 export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
 
 /** What asking for robots.txt came to. */
@@ -40,3 +36,116 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
     source: `${url}: ${rules.length} ${rules.length === 1 ? 'rule' : 'rules'} for ${productToken(userAgent)}${delay}`,
   };
 }
+
+/** Maximum length of a robots.txt that counts; a line cut off by it does not. */
+export const MAX_ROBOTS_BYTES = 512_000;
+
+/**
+ * The rules and the Crawl-delay of a robots.txt that apply to us: those of all groups that name our product token, else
+ * those of all groups for `*`. Never throws; unknown lines are skipped.
+ *
+ * @param userAgent our whole User-Agent header, such as `examplebot/1.0 (+https://example.jp/bot)`
+ */
+export function parseRobots(text: string, userAgent: string): { rules: RobotsRule[]; crawlDelayMs: number | null } {
+  const token = productToken(userAgent);
+  const own = new Group();
+  const everybody = new Group();
+  let open: Group[] = [];
+  /** Consecutive User-agent lines share the following group. */
+  let naming = false;
+  for (const line of linesOf(text)) {
+    const field = readField(line);
+    if (!field) continue;
+    if (field.name === 'user-agent') {
+      if (!naming) open = [];
+      naming = true;
+      // `*` alone matches every agent; after a name Google's parser ignores it, and 67 of 4,231 real files write
+      // `name*`.
+      const agent = /^\*(\s|$)/.test(field.value) ? '*' : tokenOf(field.value);
+      const group = agent === '*' ? everybody : agent === token ? own : null;
+      if (group && !open.includes(group)) open.push(group);
+      if (group) group.named = true;
+    } else if (field.name === 'allow' || field.name === 'disallow') {
+      naming = false;
+      // An empty pattern matches nothing: `Disallow:` means that everything is allowed.
+      if (field.value === '') continue;
+      for (const group of open) group.rules.push({ allow: field.name === 'allow', pattern: field.value });
+    } else if (field.name === 'crawl-delay') {
+      // Not part of the RFC, but it ends the list of names: `User-agent: *`, `Crawl-delay: 10` above another
+      // `User-agent` must not apply that agent's rules to every agent.
+      naming = false;
+      for (const group of open) group.delay(field.value);
+    }
+  }
+  const { rules, crawlDelayMs } = own.named ? own : everybody;
+  return { rules, crawlDelayMs };
+}
+
+/**
+ * Our name in a robots.txt, in lower case: `examplebot` for `examplebot/1.0 (+https://example.jp/bot)`, and for
+ * `Mozilla/5.0 (compatible; examplebot/1.0; +https://example.jp/bot)`.
+ */
+export function productToken(userAgent: string): string {
+  const compatible = /^mozilla\/[^(]*\(compatible;(.*)/is.exec(userAgent)?.[1];
+  return tokenOf(compatible ?? userAgent);
+}
+
+/** Up to the version, or anything else that follows the name. */
+function tokenOf(text: string): string {
+  return text
+    .trim()
+    .split(/[\s/;(),*]/, 1)[0]!
+    .toLowerCase();
+}
+
+class Group {
+  named = false;
+  readonly rules: RobotsRule[] = [];
+  crawlDelayMs: number | null = null;
+
+  /** The longest of several counts. Only plain numbers of seconds are accepted. */
+  delay(value: string): void {
+    if (!/^\d{1,9}(\.\d{1,9})?$/.test(value)) return;
+    this.crawlDelayMs = Math.max(this.crawlDelayMs ?? 0, Math.round(Number(value) * 1_000));
+  }
+}
+
+function linesOf(text: string): string[] {
+  const start = text.startsWith('\uFEFF') ? 1 : 0;
+  return cutToLimit(text.slice(start)).split(/[\r\n]+/);
+}
+
+/** A truncated rule could allow or forbid more than intended, so the last line is dropped too. */
+function cutToLimit(text: string): string {
+  if (text.length * 3 <= MAX_ROBOTS_BYTES) return text;
+  const bytes = new TextEncoder().encode(text);
+  if (bytes.length <= MAX_ROBOTS_BYTES) return text;
+  const kept = bytes.subarray(0, MAX_ROBOTS_BYTES);
+  return new TextDecoder().decode(kept.subarray(0, Math.max(kept.lastIndexOf(10), kept.lastIndexOf(13), 0)));
+}
+
+/** `name: value` without comment and surrounding white space; names in lower case, common misspellings corrected. */
+function readField(line: string): { name: string; value: string } | null {
+  const comment = line.indexOf('#');
+  const plain = comment === -1 ? line : line.slice(0, comment);
+  const colon = plain.indexOf(':');
+  if (colon === -1) return readBareField(plain);
+  const name = plain.slice(0, colon).trim().toLowerCase();
+  return { name: ALIASES.get(name) ?? name, value: plain.slice(colon + 1).trim() };
+}
+
+/** `disallow /a` without the colon: exactly two words, as in Google's parser. */
+function readBareField(line: string): { name: string; value: string } | null {
+  const [name = '', value, ...more] = line.trim().split(/\s+/);
+  if (value === undefined || more.length > 0) return null;
+  return { name: ALIASES.get(name.toLowerCase()) ?? name.toLowerCase(), value };
+}
+
+const ALIASES = new Map([
+  ['user agent', 'user-agent'],
+  ['useragent', 'user-agent'],
+  ['dissallow', 'disallow'],
+  ['disalow', 'disallow'],
+  ['crawldelay', 'crawl-delay'],
+  ['crawl delay', 'crawl-delay'],
+]);

@@ -6,8 +6,7 @@
  * banned        the site refuses this address
  * site-changed  the site, or the mapping for it, has changed: canary pages are unreadable from every address
  */
-const VERDICTS = ['ok', 'suspect', 'banned', 'site-changed'] as const;
-export type Verdict = (typeof VERDICTS)[number];
+export type Verdict = 'ok' | 'suspect' | 'banned' | 'site-changed';
 
 /** Maximum UTF-8 bytes of the body that are kept. */
 export const EVIDENCE_BODY_BYTES = 2_048;

@@ -84,7 +84,8 @@ export function callFunction(name: FunctionName, args: XPathValue[], place: Call
   }
 }
 
-function nodesOf(value: XPathValue | undefined): XPathNode[] {
+/** The nodes of a value; none when it is of another type. */
+export function nodesOf(value: XPathValue | undefined): XPathNode[] {
   return Array.isArray(value) ? value : [];
 }
 

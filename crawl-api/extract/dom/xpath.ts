@@ -7,7 +7,7 @@ import { parseXPath } from '../../../shared/adapters/xpath/parse-xpath.ts';
 import type { PageBudget } from '../page-limits.ts';
 import type { TreeNode } from './tree.ts';
 import { textOf } from './tree.ts';
-import { callFunction } from './xpath-functions.ts';
+import { callFunction, nodesOf } from './xpath-functions.ts';
 import type { CallContext } from './xpath-functions.ts';
 import { AttributeNode, inOrder, isReverse, passesTest, walkAxis } from './xpath-nodes.ts';
 import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
@@ -33,8 +33,7 @@ export function evaluateXPath(
 
 /** The nodes of an expression inside the root; none when it yields another type. */
 export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBudget): XPathNode[] {
-  const value = evaluate(expression, { node: root, position: 1, size: 1, world: { root, budget } });
-  return Array.isArray(value) ? value : [];
+  return nodesOf(evaluate(expression, { node: root, position: 1, size: 1, world: { root, budget } }));
 }
 
 export { parseXPath };
@@ -66,10 +65,6 @@ function evaluate(expression: XPath, place: CallContext): XPathValue {
 function startOf(from: XPath | 'root' | null, place: CallContext): XPathNode[] {
   if (from === null) return [place.node];
   return from === 'root' ? [place.world.root] : nodesOf(evaluate(from, place));
-}
-
-function nodesOf(value: XPathValue): XPathNode[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binary' }>, place: CallContext): XPathValue {

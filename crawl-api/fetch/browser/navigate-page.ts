@@ -1,12 +1,32 @@
 /** Navigates the browser's page to a URL, and judges a navigation that yielded no page. */
 import type { Response } from 'playwright';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
+import type { BrowserSession } from './browser-session.ts';
+import type { DocumentReport } from './document-gate.ts';
+import type { Expected } from './expected-elements.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { PageResult } from '../page-result.ts';
+import type { FetchSettings, PageResult } from '../page-result.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
-import { classifyMediaType, mediaTypeOf } from './media-type.ts';
+import type { GateReport } from './proxy-gate.ts';
 import { firstRequestOf } from './proxy-gate.ts';
 import { failed, replyOf } from './rendered-reply.ts';
-import type { VisitOptions } from './visit-options.ts';
+
+/** The dependencies of a visit of the browser's page. */
+export interface VisitOptions {
+  session: BrowserSession;
+  settings: FetchSettings;
+  clock: Clock;
+  openExtractor: (kind: PageKind, url: string) => PageExtractor;
+  /** What to wait for on the page of this URL. */
+  expect: (url: string) => Expected;
+  /** The proxy's report of this visit. */
+  report: GateReport;
+  /** The navigations that the page attempted. */
+  documents: Readonly<DocumentReport>;
+  /** From the request to the first byte, as far as it is known. */
+  waitMs: () => number;
+}
 
 /** Playwright's error, or null once the document has begun. Rejects when the browser is gone. */
 export async function navigate(url: string, { session }: VisitOptions): Promise<string | null> {
@@ -89,4 +109,18 @@ function isDownload(problem: string, headers: Readonly<Record<string, string>>):
   if (/Download is starting/.test(problem)) return true;
   const isOffered = /^\s*attachment/i.test(headers['content-disposition'] ?? '');
   return /ERR_ABORTED/.test(problem) && (isOffered || classifyMediaType(mediaTypeOf(headers)) === null);
+}
+
+/** Lower-case, without parameters; '' without a header. */
+export function mediaTypeOf(headers: Readonly<Record<string, string>>): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+}
+
+/** Null for what is no page: PDF, video, archives … XHTML is HTML to the extractor, and SVG is an image. */
+export function classifyMediaType(mediaType: string): PageKind | null {
+  if (mediaType === 'text/html' || mediaType === 'application/xhtml+xml') return 'html';
+  if (mediaType === 'application/json' || mediaType === 'text/json' || mediaType.endsWith('+json')) return 'json';
+  if (mediaType === 'image/svg+xml') return null;
+  if (mediaType === 'application/xml' || mediaType === 'text/xml' || mediaType.endsWith('+xml')) return 'xml';
+  return null;
 }

@@ -6,17 +6,15 @@ import type { Extraction, PageKind } from '../../extract/page-extractor.ts';
 import { hasValues } from '../../extract/has-values.ts';
 import type { PageResult, Reply } from '../page-result.ts';
 import { parseRetryAfter } from '../reply-head.ts';
-import { classifyMediaType, mediaTypeOf } from './media-type.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
-import type { Replies } from './navigate-page.ts';
-import { judgeNavigation, navigate } from './navigate-page.ts';
+import type { Replies, VisitOptions } from './navigate-page.ts';
+import { classifyMediaType, judgeNavigation, mediaTypeOf, navigate } from './navigate-page.ts';
 import type { ProbeAnswer } from './page-probe.ts';
 import { probePage } from './page-probe.ts';
 import type { Failure } from './rendered-reply.ts';
 import { failed, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
-import type { VisitOptions } from './visit-options.ts';
 
 /** After this long without a change, the page is taken as it is, though something required is missing. */
 const STILL_MS = 3_000;
