@@ -11,7 +11,7 @@ import { Fleet } from './ec2/fleet.ts';
 import { LaunchLedger } from './ec2/launch-ledger.ts';
 import { RequestLimits } from './ec2/request-limits.ts';
 import { TagStore } from './ec2/tag-store.ts';
-import { findKnown } from './ec2/visibility.ts';
+import { findKnown } from './ec2/context.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';

@@ -24,7 +24,7 @@ export async function answerS3(request: IncomingMessage, requestId: string, endp
     const known = s3ActionOf(call);
     action = known;
     checkCaller(call.query, request.headers.authorization, s3.clock.now());
-    if (call.bucket !== '' && endpoint.faults.takeForBucket()) s3.buckets.lose(call.bucket);
+    if (call.bucket !== '' && endpoint.faults.take('lost-bucket')) s3.buckets.lose(call.bucket);
     const faults = endpoint.faults.takeForCall(action, resource);
     if (faults.lost) return { status: 503, headers: {}, body: null, faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
