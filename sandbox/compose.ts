@@ -11,7 +11,7 @@ import { Fleet } from './ec2/fleet.ts';
 import { LaunchLedger } from './ec2/launch-ledger.ts';
 import { RequestLimits } from './ec2/request-limits.ts';
 import { TagStore } from './ec2/tag-store.ts';
-import { findKnown } from './ec2/visibility.ts';
+import { findKnown } from './ec2/context.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
@@ -19,6 +19,7 @@ import { FaultBook } from './faults.ts';
 import { ProcessHost } from './host/process-host.ts';
 import { startMetadataServer } from './imds/metadata-server.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
+import { closeServer, listen } from './listening.ts';
 import { openLog } from './log.ts';
 import { AddressPool, takeNetwork } from './network.ts';
 import { BucketStore } from './s3/bucket-store.ts';
@@ -189,16 +190,13 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 async function lockDataFolder(folder: string): Promise<{ release: () => Promise<void> }> {
   const name = createHash('sha256').update(realpathSync(folder)).digest('hex');
   const server = createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ path: `\0crawlfleet-sandbox-${name}` }, resolve);
-  }).catch((cause: unknown) => {
+  await listen(server, { path: `\0crawlfleet-sandbox-${name}` }).catch((cause: unknown) => {
     throw new AppError('sandbox-failed', `Another sandbox is using the data folder ${folder}`, {
       hint: 'Give each sandbox its own --data folder, or end the other one.',
       cause,
     });
   });
-  return { release: () => new Promise((resolve) => server.close(() => resolve())) };
+  return { release: () => closeServer(server) };
 }
 
 /** Every caller is the account itself: keys are not checked here. */

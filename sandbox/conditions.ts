@@ -18,53 +18,35 @@ const poolSchema = z.strictObject({
 
 /** A change of conditions: fields left out stay unchanged. */
 export const conditionsSchema = z.strictObject({
+  /** Time from a launch or start until the machine runs; applies to later launches and starts. */
   pendingMs: ms.exactOptional(),
+  /** Time to make an image; AWS: minutes. Applies to later images. */
   imagePendingMs: ms.exactOptional(),
+  /** How long after its launch an instance is NotFound to every other call. */
   unknownMs: ms.exactOptional(),
+  /** How long after its launch an instance shows no tags and matches no tag filter. */
   untaggedMs: ms.exactOptional(),
   pools: z.array(poolSchema).max(1_000).exactOptional(),
+  /** Maximum vCPUs in use at once; null for no quota. */
   vcpuQuota: count.nullable().exactOptional(),
+  /** How long after its end an instance still counts against the quota. */
   vcpuReleaseMs: ms.exactOptional(),
+  /** Factor on AWS's request token buckets; null for no limits. */
   requestLimits: z.number().positive().max(1_000).nullable().exactOptional(),
+  /** How long a terminated instance stays visible; AWS: about an hour. */
   terminatedShownMs: ms.exactOptional(),
+  /** Number of instances, in launch order, that share one public address, as behind a NAT. */
   instancesPerAddress: z.int().min(1).max(1_000).exactOptional(),
+  /** Nodes of each load balancer; each has its own round robin, and a connection belongs to one. */
   balancerNodes: z.int().min(1).max(100).exactOptional(),
+  /** The default route in the route table. Display only: requests are not affected. */
   defaultRoute: z.enum(['internet-gateway', 'nat-gateway', 'none']).exactOptional(),
 });
 export type ConditionsChange = z.infer<typeof conditionsSchema>;
 
-export interface CapacityPool {
-  type: string;
-  zone: string;
-  left: number;
-  /** Null: it never recovers. */
-  recoversAtMs: number | null;
-}
-
-export interface Conditions {
-  /** Time from a launch or start until the machine runs; applies to later launches and starts. */
-  pendingMs: number;
-  /** Time to make an image; AWS: minutes. Applies to later images. */
-  imagePendingMs: number;
-  /** How long after its launch an instance is NotFound to every other call. */
-  unknownMs: number;
-  /** How long after its launch an instance shows no tags and matches no tag filter. */
-  untaggedMs: number;
-  pools: CapacityPool[];
-  /** Maximum vCPUs in use at once; null for no quota. */
-  vcpuQuota: number | null;
-  /** How long after its end an instance still counts against the quota. */
-  vcpuReleaseMs: number;
-  /** Factor on AWS's request token buckets; null for no limits. */
-  requestLimits: number | null;
-  /** How long a terminated instance stays visible; AWS: about an hour. */
-  terminatedShownMs: number;
-  /** Number of instances, in launch order, that share one public address, as behind a NAT. */
-  instancesPerAddress: number;
-  /** Nodes of each load balancer; each has its own round robin, and a connection belongs to one. */
-  balancerNodes: number;
-  /** The default route in the route table. Display only: requests are not affected. */
-  defaultRoute: 'internet-gateway' | 'nat-gateway' | 'none';
+export interface Conditions extends Required<Omit<ConditionsChange, 'pools'>> {
+  /** A pool with `recoversAtMs: null` never recovers. */
+  pools: { type: string; zone: string; left: number; recoversAtMs: number | null }[];
 }
 
 const usual = (): Conditions => ({

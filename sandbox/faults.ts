@@ -63,6 +63,7 @@ export const faultRuleSchema = z.discriminatedUnion('what', [
   }),
 ]);
 export type FaultRule = z.infer<typeof faultRuleSchema>;
+type RuleOf<W> = Extract<FaultRule, { what: W }>;
 
 /** The faults of one API call. */
 export interface CallFaults {
@@ -74,14 +75,7 @@ export interface CallFaults {
 }
 
 /** https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-free-tier-usage.html, for accounts made since July 2025 */
-const FREE_PLAN_TYPES: readonly string[] = [
-  't3.micro',
-  't3.small',
-  't4g.micro',
-  't4g.small',
-  'c7i-flex.large',
-  'm7i-flex.large',
-];
+const FREE_PLAN_TYPES = ['t3.micro', 't3.small', 't4g.micro', 't4g.small', 'c7i-flex.large', 'm7i-flex.large'];
 
 const REPLY_FAULTS = { 'lost-reply': 'lost', 'cut-reply': 'cut', 'wrong-byte': 'wrong' } as const;
 const NO_FAULTS: CallFaults = { error: null, lost: false, reply: 'whole', delayMs: 0 };
@@ -97,7 +91,6 @@ const STATUS_OF_CODE: Record<string, number> = {
   InsufficientInstanceCapacity: 500,
   UnauthorizedOperation: 403,
   AccessDenied: 403,
-  ExpiredToken: 400,
   PreconditionFailed: 412,
   ConditionalRequestConflict: 409,
 };
@@ -122,62 +115,41 @@ export class FaultBook {
   takeForCall(name: string, path = ''): CallFaults {
     const matches = (rule: { action?: string; path?: string }): boolean =>
       (rule.action === undefined || rule.action === '*' || rule.action === name) && path.includes(rule.path ?? '');
-    const error = this.#take((rule) => rule.what === 'error' && matches(rule));
-    if (error?.what === 'error') {
+    const error = this.take('error', matches);
+    if (error) {
       const { code, message = `Fault injected: ${code}`, status = STATUS_OF_CODE[code] ?? 400 } = error;
       return { ...NO_FAULTS, error: { code, message, status } };
     }
-    const expired = this.#take((rule) => rule.what === 'expired-credentials' && matches(rule));
-    // S3 uses another code.
-    if (expired && path !== '')
-      return { ...NO_FAULTS, error: { code: 'ExpiredToken', message: 'The provided token has expired.', status: 400 } };
-    if (expired)
-      return { ...NO_FAULTS, error: { code: 'RequestExpired', message: 'Request has expired.', status: 400 } };
-    if (this.#take((rule) => rule.what === 'lost-request' && matches(rule))) return { ...NO_FAULTS, lost: true };
-    const delay = this.#take((rule) => rule.what === 'delay' && matches(rule));
+    if (this.take('expired-credentials', matches)) {
+      // S3 uses another code.
+      const [code, message] =
+        path === '' ? ['RequestExpired', 'Request has expired.'] : ['ExpiredToken', 'The provided token has expired.'];
+      return { ...NO_FAULTS, error: { code, message, status: 400 } };
+    }
+    if (this.take('lost-request', matches)) return { ...NO_FAULTS, lost: true };
+    const delayMs = this.take('delay', matches)?.ms ?? 0;
     const spoilt = this.#take((rule) => rule.what in REPLY_FAULTS && 'action' in rule && matches(rule));
     return {
       ...NO_FAULTS,
       reply: spoilt === null ? 'whole' : REPLY_FAULTS[spoilt.what as keyof typeof REPLY_FAULTS],
-      delayMs: delay?.what === 'delay' ? delay.ms : 0,
+      delayMs,
     };
   }
 
-  /** True when the current TerminateInstances must have no effect. */
-  takeForTerminate(): boolean {
-    return this.#take(({ what }) => what === 'ignored-terminate') !== null;
-  }
-
-  /** True when the current health check must fail, even if the target is healthy. */
-  takeForCheck(instanceId: string): boolean {
-    return this.#take((r) => r.what === 'failed-check' && (r.instance ?? instanceId) === instanceId) !== null;
-  }
-
-  /** The load balancer's status in place of the target's answer to this request; null forwards the answer. */
-  takeForDelivery(requestPath: string): 502 | 504 | null {
-    const rule = this.#take((r) => r.what === 'lost-delivery' && requestPath.includes(r.path ?? ''));
-    return rule?.what === 'lost-delivery' ? (rule.status ?? 502) : null;
-  }
-
-  /** True when the new listener must accept no connection. */
-  takeForListener(): boolean {
-    return this.#take(({ what }) => what === 'unreachable-balancer') !== null;
-  }
-
-  /** True when the bucket of the current S3 call must disappear. */
-  takeForBucket(): boolean {
-    return this.#take(({ what }) => what === 'lost-bucket') !== null;
+  /** Uses up one of the oldest rule of this kind for which `fits` is true; null when there is none. */
+  take<W extends FaultRule['what']>(what: W, fits: (rule: RuleOf<W>) => boolean = () => true): RuleOf<W> | null {
+    return this.#take((rule) => rule.what === what && fits(rule as RuleOf<W>)) as RuleOf<W> | null;
   }
 
   /** True when the current launch is refused because of the free plan. */
   takeForType(instanceType: string): boolean {
-    return !FREE_PLAN_TYPES.includes(instanceType) && this.#take(({ what }) => what === 'free-plan') !== null;
+    return !FREE_PLAN_TYPES.includes(instanceType) && this.take('free-plan') !== null;
   }
 
   /** Why the new instance ends before it runs; null when it does not. */
   takeForLaunch(): { code: string; message: string } | null {
-    const rule = this.#take(({ what }) => what === 'dies-at-launch');
-    if (rule?.what !== 'dies-at-launch') return null;
+    const rule = this.take('dies-at-launch');
+    if (!rule) return null;
     const { code = 'Client.InvalidKMSKey.InvalidState', message } = rule;
     return { code, message: message ?? `${code}: The KMS key provided is in an incorrect state` };
   }
@@ -185,7 +157,7 @@ export class FaultBook {
   /** The fault of the instance that boots now; null for none. */
   takeForBoot(): 'silent-boot' | 'dead-boot' | null {
     const rule = this.#take(({ what }) => what === 'silent-boot' || what === 'dead-boot');
-    return rule?.what === 'silent-boot' || rule?.what === 'dead-boot' ? rule.what : null;
+    return rule && (rule.what as 'silent-boot' | 'dead-boot');
   }
 
   #take(wanted: (rule: FaultRule) => boolean): FaultRule | null {

@@ -3,8 +3,8 @@
  * setup, so every instance and every load balancer gets an address that it can listen on.
  */
 import { createServer } from 'node:net';
-import type { Server } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
+import { closeServer, listen } from './listening.ts';
 
 /** Listening on this port at 127.A.0.1 locks the network: the kernel releases it with the process, however it dies. */
 const LOCK_PORT = 3737;
@@ -21,17 +21,6 @@ export interface Network {
   release(): Promise<void>;
 }
 
-function holdLock(host: string): Promise<Server | null> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => socket.destroy());
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(null);
-      else reject(error);
-    });
-    server.listen({ host, port: LOCK_PORT, exclusive: true }, () => resolve(server));
-  });
-}
-
 /**
  * Takes the first free network, starting the search at `start` so that sandboxes started together rarely collide.
  * Throws AppError `platform` where 127.x addresses are not available.
@@ -45,17 +34,22 @@ export async function takeNetwork(start: number, platform: NodeJS.Platform = pro
   const count = LAST_NETWORK - FIRST_NETWORK + 1;
   for (let i = 0; i < count; i++) {
     const a = FIRST_NETWORK + ((start + i) % count);
-    const lock = await holdLock(`127.${a}.0.1`).catch((cause: unknown) => {
-      throw new AppError('platform', `Cannot listen on 127.${a}.0.1:${LOCK_PORT}`, {
-        hint: 'The sandbox needs the addresses 127.16.0.0 to 127.254.255.255 of the loopback interface.',
-        cause,
-      });
-    });
-    if (!lock) continue;
+    const lock = createServer((socket) => socket.destroy());
+    const isOurs = await listen(lock, { host: `127.${a}.0.1`, port: LOCK_PORT, exclusive: true }).then(
+      () => true,
+      (cause: NodeJS.ErrnoException) => {
+        if (cause.code === 'EADDRINUSE') return false;
+        throw new AppError('platform', `Cannot listen on 127.${a}.0.1:${LOCK_PORT}`, {
+          hint: 'The sandbox needs the addresses 127.16.0.0 to 127.254.255.255 of the loopback interface.',
+          cause,
+        });
+      },
+    );
+    if (!isOurs) continue;
     return {
       cidr: `127.${a}.0.0/16`,
       address: (offset) => `127.${a}.${offset >> 8}.${offset & 255}`,
-      release: () => new Promise((resolve) => lock.close(() => resolve())),
+      release: () => closeServer(lock),
     };
   }
   throw new AppError('platform', `All ${count} sandbox networks of this machine are taken`, {

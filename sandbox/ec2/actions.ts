@@ -3,11 +3,10 @@ import type { Params, QueryAction } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import * as catalogue from './catalogue-actions.ts';
 import type { Ec2Context } from './context.ts';
-import * as details from './detail-actions.ts';
+import { refuseDryRun } from './context.ts';
 import * as images from './image-actions.ts';
 import * as instances from './instance-actions.ts';
-import { describeRouteTables } from './route-tables.ts';
-import { refuseDryRun, runInstances } from './run-instances.ts';
+import { runInstances } from './run-instances.ts';
 import * as tags from './tag-actions.ts';
 
 export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> {
@@ -44,9 +43,9 @@ export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> 
     ['DeleteSnapshot', (params) => images.deleteSnapshot(params, context)],
     ['DescribeInstanceTypes', reads(catalogue.describeInstanceTypes)],
     ['DescribeAvailabilityZones', reads(catalogue.describeAvailabilityZones)],
-    ['DescribeRouteTables', reads(describeRouteTables)],
-    ['DescribeVpcAttribute', reads(details.describeVpcAttribute)],
-    ['DescribeVolumes', reads(details.describeVolumes)],
-    ['DescribeInstanceCreditSpecifications', reads(details.describeInstanceCreditSpecifications)],
+    ['DescribeRouteTables', reads(catalogue.describeRouteTables)],
+    ['DescribeVpcAttribute', reads(catalogue.describeVpcAttribute)],
+    ['DescribeVolumes', reads(instances.describeVolumes)],
+    ['DescribeInstanceCreditSpecifications', reads(instances.describeInstanceCreditSpecifications)],
   ]);
 }

@@ -3,11 +3,9 @@ import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import type { Image, InstanceType, Subnet } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
-import { applyFilters } from './filters.ts';
-import { paginate } from './paging.ts';
-import { imageState, renderImage, renderInstanceType, renderSubnet, renderTags } from './render.ts';
+import { applyFilters, field, fieldFilters, paginate } from './filters.ts';
+import { renderImage, renderInstanceType, renderSubnet, renderTags } from './render.ts';
 
 /** The named items, in listing order; throws `notFound` for the first that does not exist. */
 function pick<T>(all: readonly T[], wanted: readonly string[], nameOf: (item: T) => string, notFound: string): T[] {
@@ -17,60 +15,103 @@ function pick<T>(all: readonly T[], wanted: readonly string[], nameOf: (item: T)
   return wanted.length === 0 ? [...all] : all.filter((item) => wanted.includes(nameOf(item)));
 }
 
+const SUBNET_FILTERS = {
+  ...fieldFilters('subnet-id', 'vpc-id', 'cidr-block', 'owner-id', 'state', 'map-public-ip-on-launch'),
+  ...fieldFilters('availability-zone', 'availabilityZone', 'availability-zone-id', 'default-for-az', 'defaultForAz'),
+};
+
 export function describeSubnets(params: Params, { catalogue, tags, addresses }: Ec2Context): XmlNode {
   const chosen = pick(catalogue.subnets, params.texts('SubnetId'), (s) => s.id, 'InvalidSubnetID.NotFound');
-  const matching = applyFilters<Subnet>(
-    chosen,
-    params,
-    {
-      'subnet-id': (s) => s.id,
-      'vpc-id': () => catalogue.vpcId,
-      'availability-zone': (s) => s.zone,
-      availabilityZone: (s) => s.zone,
-      'availability-zone-id': (s) => s.zoneId,
-      'default-for-az': (s) => String(s.isDefault),
-      defaultForAz: (s) => String(s.isDefault),
-      'map-public-ip-on-launch': () => 'true',
-      'cidr-block': (s) => s.cidr,
-      'owner-id': () => ACCOUNT_ID,
-      state: () => 'available',
-    },
-    (s) => tags.of(s.id),
-  );
-  return {
-    subnetSet: { item: matching.map((s) => renderSubnet(s, catalogue, addresses.get(s.id)?.free ?? 0, tags)) },
-  };
+  const rendered = chosen.map((s) => renderSubnet(s, catalogue, addresses.get(s.id)?.free ?? 0, tags));
+  return { subnetSet: { item: applyFilters(rendered, params, SUBNET_FILTERS, (s) => tags.of(s.subnetId)) } };
 }
+
+const VPC_FILTERS = {
+  ...fieldFilters('vpc-id', 'is-default', 'isDefault', 'owner-id', 'state'),
+  cidr: field('cidrBlock'),
+};
 
 export function describeVpcs(params: Params, { catalogue, tags }: Ec2Context): XmlNode {
   const ids = pick([catalogue.vpcId], params.texts('VpcId'), (id) => id, 'InvalidVpcID.NotFound');
-  const matching = applyFilters(
-    ids,
-    params,
-    {
-      'vpc-id': (id) => id,
-      'is-default': () => 'true',
-      isDefault: () => 'true',
-      cidr: () => catalogue.vpcCidr,
-      'owner-id': () => ACCOUNT_ID,
-      state: () => 'available',
+  const rendered = ids.map((vpcId) => ({
+    vpcId,
+    ownerId: ACCOUNT_ID,
+    state: 'available',
+    cidrBlock: catalogue.vpcCidr,
+    dhcpOptionsId: 'default',
+    instanceTenancy: 'default',
+    isDefault: true,
+    tagSet: renderTags(tags.of(vpcId)),
+  }));
+  return { vpcSet: { item: applyFilters(rendered, params, VPC_FILTERS, (vpc) => tags.of(vpc.vpcId)) } };
+}
+
+/** As in an account's default VPC. */
+const VPC_ATTRIBUTES: Record<string, boolean> = {
+  enableDnsSupport: true,
+  enableDnsHostnames: true,
+  enableNetworkAddressUsageMetrics: false,
+};
+
+export function describeVpcAttribute(params: Params, { catalogue }: Ec2Context): XmlNode {
+  const vpcId = params.need('VpcId');
+  if (vpcId !== catalogue.vpcId) {
+    throw new AwsError('InvalidVpcID.NotFound', `The vpc ID '${vpcId}' does not exist`);
+  }
+  const attribute = params.need('Attribute');
+  const value = VPC_ATTRIBUTES[attribute];
+  if (value === undefined) throw unknownAttribute(attribute);
+  return { vpcId, [attribute]: { value } };
+}
+
+export function unknownAttribute(name: string): AwsError {
+  const message = `Value (${name}) for parameter attribute is invalid. Unknown attribute.`;
+  return new AwsError('InvalidParameterValue', message);
+}
+
+const ROUTE_TABLE_ID = 'rtb-0c0a0f1ee70000001';
+const WAYS_OUT = {
+  'internet-gateway': { gatewayId: 'igw-0c0a0f1ee70000001' },
+  'nat-gateway': { natGatewayId: 'nat-0c0a0f1ee70000001' },
+  none: null,
+} as const;
+
+const ROUTE_TABLE_FILTERS = {
+  ...fieldFilters('route-table-id', 'vpc-id', 'owner-id'),
+  'association.main': () => 'true',
+  'association.subnet-id': () => undefined,
+};
+
+/**
+ * One main table for the whole VPC, with the default route set in the conditions. Subnets have no associations, so they
+ * use the main table: filters by subnet find nothing, as on AWS.
+ */
+export function describeRouteTables(params: Params, { catalogue, conditions, tags }: Ec2Context): XmlNode {
+  const unknown = params.texts('RouteTableId').find((id) => id !== ROUTE_TABLE_ID);
+  if (unknown !== undefined)
+    throw new AwsError('InvalidRouteTableID.NotFound', `The routeTable ID '${unknown}' does not exist`);
+  const local = { destinationCidrBlock: catalogue.vpcCidr, gatewayId: 'local' };
+  const wayOut = WAYS_OUT[conditions.now.defaultRoute];
+  const toInternet = { destinationCidrBlock: '0.0.0.0/0', ...wayOut, state: 'active', origin: 'CreateRoute' };
+  const table = {
+    routeTableId: ROUTE_TABLE_ID,
+    vpcId: catalogue.vpcId,
+    ownerId: ACCOUNT_ID,
+    routeSet: {
+      item: [{ ...local, state: 'active', origin: 'CreateRouteTable' }, ...(wayOut ? [toInternet] : [])],
     },
-    (id) => tags.of(id),
-  );
-  return {
-    vpcSet: {
-      item: matching.map((vpcId) => ({
-        vpcId,
-        ownerId: ACCOUNT_ID,
-        state: 'available',
-        cidrBlock: catalogue.vpcCidr,
-        dhcpOptionsId: 'default',
-        instanceTenancy: 'default',
-        isDefault: true,
-        tagSet: renderTags(tags.of(vpcId)),
-      })),
+    associationSet: {
+      item: {
+        routeTableAssociationId: 'rtbassoc-0c0a0f1ee70000001',
+        routeTableId: ROUTE_TABLE_ID,
+        main: true,
+        associationState: { state: 'associated' },
+      },
     },
+    propagatingVgwSet: null,
+    tagSet: renderTags(tags.of(ROUTE_TABLE_ID)),
   };
+  return { routeTableSet: { item: applyFilters([table], params, ROUTE_TABLE_FILTERS, () => tags.of(ROUTE_TABLE_ID)) } };
 }
 
 /** Groups usable in the VPC: ELBv2 queries them with the permissions of the creator of a load balancer. */
@@ -83,97 +124,51 @@ export function getSecurityGroupsForVpc(params: Params, { catalogue }: Ec2Contex
   return { securityGroupForVpcSet: { item } };
 }
 
+const GROUP_FILTERS = {
+  ...fieldFilters('group-id', 'group-name', 'vpc-id', 'owner-id'),
+  description: field('groupDescription'),
+};
+
 export function describeSecurityGroups(params: Params, { catalogue, tags }: Ec2Context): XmlNode {
-  const named = params.texts('GroupName').map((name) => (name === 'default' ? catalogue.securityGroupId : name));
-  const ids = pick(
-    [catalogue.securityGroupId],
-    [...params.texts('GroupId'), ...named],
-    (id) => id,
-    'InvalidGroup.NotFound',
-  );
-  const matching = applyFilters(
-    ids,
-    params,
-    {
-      'group-id': (id) => id,
-      'group-name': () => 'default',
-      'vpc-id': () => catalogue.vpcId,
-      description: () => 'default VPC security group',
-      'owner-id': () => ACCOUNT_ID,
-    },
-    (id) => tags.of(id),
-  );
-  return {
-    securityGroupInfo: {
-      item: matching.map((groupId) => ({
-        ownerId: ACCOUNT_ID,
-        groupId,
-        groupName: 'default',
-        groupDescription: 'default VPC security group',
-        vpcId: catalogue.vpcId,
-        ipPermissions: {
-          item: [
-            {
-              ipProtocol: '-1',
-              groups: { item: [{ userId: ACCOUNT_ID, groupId }] },
-              ipRanges: null,
-              ipv6Ranges: null,
-              prefixListIds: null,
-            },
-          ],
-        },
-        ipPermissionsEgress: {
-          item: [
-            {
-              ipProtocol: '-1',
-              groups: null,
-              ipRanges: { item: [{ cidrIp: '0.0.0.0/0' }] },
-              ipv6Ranges: null,
-              prefixListIds: null,
-            },
-          ],
-        },
-        tagSet: renderTags(tags.of(groupId)),
-      })),
-    },
-  };
+  const { securityGroupId, vpcId } = catalogue;
+  const named = params.texts('GroupName').map((name) => (name === 'default' ? securityGroupId : name));
+  const wanted = [...params.texts('GroupId'), ...named];
+  const ids = pick([securityGroupId], wanted, (id) => id, 'InvalidGroup.NotFound');
+  const anything = { ipProtocol: '-1', groups: null, ipRanges: null, ipv6Ranges: null, prefixListIds: null };
+  const rendered = ids.map((groupId) => ({
+    ownerId: ACCOUNT_ID,
+    groupId,
+    groupName: 'default',
+    groupDescription: 'default VPC security group',
+    vpcId,
+    ipPermissions: { item: { ...anything, groups: { item: { userId: ACCOUNT_ID, groupId } } } },
+    ipPermissionsEgress: { item: { ...anything, ipRanges: { item: { cidrIp: '0.0.0.0/0' } } } },
+    tagSet: renderTags(tags.of(groupId)),
+  }));
+  return { securityGroupInfo: { item: applyFilters(rendered, params, GROUP_FILTERS, (g) => tags.of(g.groupId)) } };
 }
+
+const IMAGE_FILTERS = {
+  ...fieldFilters('image-id', 'name', 'description', 'architecture', 'virtualization-type', 'root-device-type'),
+  ...fieldFilters('image-type', 'is-public', 'ena-support', 'hypervisor'),
+  state: field('imageState'),
+  'owner-alias': field('imageOwnerAlias'),
+  'owner-id': field('imageOwnerId'),
+  'block-device-mapping.volume-type': () => 'gp3',
+};
 
 export function describeImages(params: Params, { catalogue, tags, clock }: Ec2Context): XmlNode {
   const ids = params.texts('ImageId');
   const malformed = ids.find((id) => !/^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id));
   if (malformed !== undefined) throw new AwsError('InvalidAMIID.Malformed', `Invalid id: "${malformed}"`);
-  const owners = params.texts('Owner');
-  const chosen = pick(catalogue.images, ids, (i) => i.id, 'InvalidAMIID.NotFound').filter(
-    (i) =>
-      owners.length === 0 ||
-      owners.includes(i.ownerId) ||
-      owners.includes(i.ownerAlias ?? '') ||
-      (owners.includes('self') && i.ownerId === ACCOUNT_ID),
-  );
-  const matching = applyFilters<Image>(
-    chosen,
-    params,
-    {
-      'image-id': (i) => i.id,
-      name: (i) => i.name,
-      description: (i) => i.description,
-      architecture: (i) => i.architecture,
-      state: (i) => imageState(i, clock.now()),
-      'owner-alias': (i) => i.ownerAlias ?? undefined,
-      'owner-id': (i) => i.ownerId,
-      'virtualization-type': () => 'hvm',
-      'root-device-type': () => 'ebs',
-      'image-type': () => 'machine',
-      'is-public': (i) => String(i.own === undefined),
-      'ena-support': () => 'true',
-      hypervisor: () => 'xen',
-      'block-device-mapping.volume-type': () => 'gp3',
-    },
-    (i) => tags.of(i.id),
-  );
-  const page = paginate(matching, params, (i) => catalogue.images.indexOf(i), { min: 1, max: 1_000 });
-  return { imagesSet: { item: page.items.map((i) => renderImage(i, tags, clock.now())) }, nextToken: page.nextToken };
+  const owners = params.texts('Owner').map((owner) => (owner === 'self' ? ACCOUNT_ID : owner));
+  const rendered = pick(catalogue.images, ids, (i) => i.id, 'InvalidAMIID.NotFound')
+    .filter((i) => owners.length === 0 || owners.includes(i.ownerId) || owners.includes(i.ownerAlias ?? ''))
+    .map((i) => renderImage(i, tags, clock.now()));
+  const matching = applyFilters(rendered, params, IMAGE_FILTERS, (i) => tags.of(i.imageId));
+  const order = new Map(catalogue.images.map(({ id }, index) => [id, index]));
+  const page = paginate(matching, params, (i) => order.get(i.imageId)!, { min: 1, max: 1_000 });
+  return { imagesSet: { item: page.items }, nextToken: page.nextToken };
 }
 
 export function describeInstanceTypes(params: Params, { catalogue }: Ec2Context): XmlNode {
@@ -186,7 +181,7 @@ export function describeInstanceTypes(params: Params, { catalogue }: Ec2Context)
     );
   }
   const chosen = catalogue.instanceTypes.filter((type) => wanted.length === 0 || wanted.includes(type.name));
-  const matching = applyFilters<InstanceType>(chosen, params, {
+  const matching = applyFilters(chosen, params, {
     'instance-type': (t) => t.name,
     'processor-info.supported-architecture': (t) => t.architecture,
     'vcpu-info.default-vcpus': (t) => String(t.vcpus),
@@ -201,29 +196,24 @@ export function describeInstanceTypes(params: Params, { catalogue }: Ec2Context)
   return { instanceTypeSet: { item: page.items.map(renderInstanceType) }, nextToken: page.nextToken };
 }
 
+const ZONE_FILTERS = {
+  ...fieldFilters('zone-name', 'zone-id', 'region-name', 'zone-type', 'opt-in-status'),
+  state: () => 'available',
+};
+
 export function describeAvailabilityZones(params: Params, { catalogue }: Ec2Context): XmlNode {
+  const { region } = catalogue;
   const chosen = pick(catalogue.subnets, params.texts('ZoneName'), (s) => s.zone, 'InvalidParameterValue');
-  const matching = applyFilters<Subnet>(chosen, params, {
-    'zone-name': (s) => s.zone,
-    'zone-id': (s) => s.zoneId,
-    'region-name': () => catalogue.region,
-    'zone-type': () => 'availability-zone',
-    'opt-in-status': () => 'opt-in-not-required',
-    state: () => 'available',
-  });
-  return {
-    availabilityZoneInfo: {
-      item: matching.map((s) => ({
-        optInStatus: 'opt-in-not-required',
-        messageSet: null,
-        zoneName: s.zone,
-        zoneId: s.zoneId,
-        zoneState: 'available',
-        zoneType: 'availability-zone',
-        regionName: catalogue.region,
-        groupName: catalogue.region,
-        networkBorderGroup: catalogue.region,
-      })),
-    },
-  };
+  const rendered = chosen.map((s) => ({
+    optInStatus: 'opt-in-not-required',
+    messageSet: null,
+    zoneName: s.zone,
+    zoneId: s.zoneId,
+    zoneState: 'available',
+    zoneType: 'availability-zone',
+    regionName: region,
+    groupName: region,
+    networkBorderGroup: region,
+  }));
+  return { availabilityZoneInfo: { item: applyFilters(rendered, params, ZONE_FILTERS) } };
 }

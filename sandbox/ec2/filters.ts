@@ -1,6 +1,9 @@
-/** EC2's filters: all filters must match, by any of their values; `*` and `?` match any text and any character. */
+/**
+ * EC2's filters and pages. All filters must match, by any of their values; `*` and `?` match any text and any character.
+ */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
+import type { XmlNode } from '../xml.ts';
 
 /** The values of an item that a filter is compared with. */
 type ValuesOf<T> = (item: T) => string | readonly string[] | undefined;
@@ -50,4 +53,48 @@ function findFilter<T>(
   }
   if (Object.hasOwn(table, name)) return table[name]!;
   throw new AwsError('InvalidParameterValue', `The filter '${name}' is invalid`);
+}
+
+/** Compares a field of a rendered resource. */
+export const field = (name: string) => (node: XmlNode) => {
+  const value = node[name];
+  return value === undefined || typeof value === 'object' ? undefined : String(value);
+};
+
+/** Filters of rendered resources that compare the field of their name: `vpc-id` the field vpcId. */
+export function fieldFilters(...names: string[]): FilterTable<XmlNode> {
+  const fieldOf = (name: string): string => name.replaceAll(/-./g, (found) => found[1]!.toUpperCase());
+  return Object.fromEntries(names.map((name) => [name, field(fieldOf(name))]));
+}
+
+/**
+ * One page of the items, by MaxResults and NextToken. A token names the last item shown, so pages stay correct while
+ * items are added and removed.
+ * @param orderOf a number that increases along `items`; @param limits AWS's limits for MaxResults
+ */
+export function paginate<T>(
+  items: readonly T[],
+  params: Params,
+  orderOf: (item: T) => number,
+  limits: { min: number; max: number },
+): { items: T[]; nextToken: string | undefined } {
+  const maxResults = params.int('MaxResults');
+  if (maxResults !== undefined && (maxResults < limits.min || maxResults > limits.max)) {
+    throw new AwsError(
+      'InvalidParameterValue',
+      `Value ( ${maxResults} ) for parameter maxResults is invalid. Expecting a value between ${limits.min} and ${limits.max}.`,
+    );
+  }
+  const after = readToken(params.text('NextToken'));
+  const rest = items.filter((item) => orderOf(item) > after);
+  const shown = rest.slice(0, maxResults ?? limits.max);
+  const nextToken = () => Buffer.from(`after:${orderOf(shown.at(-1)!)}`).toString('base64url');
+  return { items: shown, nextToken: rest.length > shown.length ? nextToken() : undefined };
+}
+
+function readToken(token = ''): number {
+  if (token === '') return -1;
+  const match = /^after:(\d{1,15})$/.exec(Buffer.from(token, 'base64url').toString('utf8'));
+  if (!match) throw new AwsError('InvalidNextToken', `The token '${token}' is invalid`);
+  return Number(match[1]);
 }

@@ -58,8 +58,7 @@ export class Fleet {
     count: { min: number; max: number },
     tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>,
   ): Instance[] {
-    const pool = this.#options.addresses.get(spec.subnetId);
-    const free = pool?.free ?? 0;
+    const free = this.#options.addresses.get(spec.subnetId)?.free ?? 0;
     if (free < count.min) {
       throw new AwsError(
         'InsufficientFreeAddressesInSubnet',
@@ -67,13 +66,10 @@ export class Fleet {
       );
     }
     const reservationId = newResourceId('r');
-    const launched: Instance[] = [];
-    for (let i = 0; i < Math.min(count.max, free); i++) {
-      const id = newResourceId('i');
-      const born = { id, reservationId, launchedAtMs: this.#options.clock.now(), address: pool!.take()! };
-      launched.push(this.#create(spec, born, tagsByType));
-    }
-    return launched;
+    const launchedAtMs = this.#options.clock.now();
+    return Array.from({ length: Math.min(count.max, free) }, () =>
+      this.#create(spec, { id: newResourceId('i'), reservationId, launchedAtMs }, tagsByType),
+    );
   }
 
   /**
@@ -82,13 +78,11 @@ export class Fleet {
    */
   adopt(
     spec: LaunchSpec,
-    known: { id: string; launchedAtMs: number },
+    { id, launchedAtMs }: { id: string; launchedAtMs: number },
     tags: ReadonlyMap<string, string>,
   ): Instance | null {
-    const address = this.#options.addresses.get(spec.subnetId)?.take() ?? null;
-    if (address === null) return null;
-    const { id, launchedAtMs } = known;
-    const born = { id, launchedAtMs, reservationId: newResourceId('r'), address };
+    if (!this.#options.addresses.get(spec.subnetId)?.free) return null;
+    const born = { id, launchedAtMs, reservationId: newResourceId('r') };
     return this.#create(spec, born, new Map([['instance', tags]]));
   }
 
@@ -145,16 +139,18 @@ export class Fleet {
 
   #create(
     spec: LaunchSpec,
-    born: Pick<Instance, 'id' | 'reservationId' | 'launchedAtMs' | 'address'>,
+    born: Pick<Instance, 'id' | 'reservationId' | 'launchedAtMs'>,
     tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>,
   ): Instance {
+    const address = this.#options.addresses.get(spec.subnetId)!.take()!;
     const instance: Instance = {
       ...spec,
       ...born,
+      address,
       volumeId: newResourceId('vol'),
       interfaceId: newResourceId('eni'),
       sequence: this.#sequence++,
-      outsideAddress: this.#outsideAddress(born.address),
+      outsideAddress: this.#outsideAddress(address),
       state: 'pending',
       reason: '',
       reasonCode: '',
@@ -163,7 +159,8 @@ export class Fleet {
       isProtected: spec.terminationProtection,
       endedAtMs: null,
     };
-    this.#putTags(instance, tagsByType);
+    const tagged = { instance: instance.id, volume: instance.volumeId, 'network-interface': instance.interfaceId };
+    for (const [type, id] of Object.entries(tagged)) this.#options.tags.put(id, tagsByType.get(type) ?? new Map());
     this.#instances.set(instance.id, instance);
     void this.#becomeRunning(instance);
     return instance;
@@ -178,18 +175,19 @@ export class Fleet {
       return;
     }
     this.#move(instance, 'running', '');
+    const { id, address, zone, instanceType, imageId, architecture, launchedAtMs } = instance;
     this.#options.host.powerOn({
-      id: instance.id,
-      address: instance.address,
+      id,
+      address,
+      zone,
+      instanceType,
+      imageId,
+      architecture,
+      launchedAtMs,
       publicAddress: instance.publicAddress ? instance.outsideAddress : null,
       userData: Buffer.from(instance.userData, 'base64').toString('utf8'),
-      zone: instance.zone,
       region: this.#options.region,
-      instanceType: instance.instanceType,
-      imageId: instance.imageId,
-      architecture: instance.architecture,
       role: instance.instanceProfile,
-      launchedAtMs: instance.launchedAtMs,
     });
   }
 
@@ -218,34 +216,18 @@ export class Fleet {
     return this.#shared.address;
   }
 
-  #putTags(instance: Instance, tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>): void {
-    const ids: [string, string][] = [
-      ['instance', instance.id],
-      ['volume', instance.volumeId],
-      ['network-interface', instance.interfaceId],
-    ];
-    for (const [type, id] of ids) {
-      const tags = tagsByType.get(type);
-      if (tags && tags.size > 0) this.#options.tags.put(id, tags);
-    }
-  }
-
   #move(instance: Instance, state: Instance['state'], reasonCode: string): void {
     instance.state = state;
     instance.reasonCode = reasonCode;
-    this.#account(instance);
-    const at = new Date(this.#options.clock.now()).toISOString().replace('T', ' ').slice(0, 19);
+    const nowMs = this.#options.clock.now();
+    // Billing runs while the instance runs; the quota counts it from its launch.
+    if (state === 'pending' || state === 'running') instance.endedAtMs = null;
+    else instance.endedAtMs ??= nowMs;
+    if (state === 'running') this.billing.started(instance, nowMs);
+    else this.billing.ended(instance.id, nowMs);
+    const at = new Date(nowMs).toISOString().replace('T', ' ').slice(0, 19);
     instance.reason = reasonCode === '' ? '' : `${INITIATORS[reasonCode] ?? 'Instance'} initiated (${at} GMT)`;
     this.#options.log?.('instance', { id: instance.id, address: instance.address, state, reasonCode });
-  }
-
-  /** Billing runs while the instance runs; the quota counts it from its launch. */
-  #account(instance: Instance): void {
-    const nowMs = this.#options.clock.now();
-    if (instance.state === 'pending' || instance.state === 'running') instance.endedAtMs = null;
-    else instance.endedAtMs ??= nowMs;
-    if (instance.state === 'running') this.billing.started(instance, nowMs);
-    else this.billing.ended(instance.id, nowMs);
   }
 }
 

@@ -5,9 +5,8 @@ import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Image } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
-import { findInstances } from './instance-actions.ts';
-import { refuseDryRun } from './run-instances.ts';
-import { readTagSpecifications } from './tag-specifications.ts';
+import { findInstances, refuseDryRun } from './context.ts';
+import { readTagSpecifications } from './tag-actions.ts';
 
 const NAME = /^[\w ()./'@-]{3,128}$/;
 

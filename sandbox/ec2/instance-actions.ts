@@ -1,24 +1,27 @@
-/** The calls that describe instances and change their state. */
+/** The calls that describe instances and their volumes, and change the state of instances. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
+import { unknownAttribute } from './catalogue-actions.ts';
 import type { Ec2Context } from './context.ts';
+import { chooseInstances, findInstances, findKnown, refuseDryRun, seenTags } from './context.ts';
 import type { FilterTable } from './filters.ts';
-import { applyFilters } from './filters.ts';
+import { applyFilters, paginate } from './filters.ts';
 import type { Instance, StateChange } from './instance.ts';
 import { STATE_CODES } from './instance.ts';
-import { paginate } from './paging.ts';
 import {
+  ROOT_DEVICE,
   isoTime,
   privateAddressOf,
   profileArnOf,
   publicAddressOf,
-  renderChanges,
   renderReservation,
   renderState,
+  renderVolume,
 } from './render.ts';
-import { refuseDryRun } from './run-instances.ts';
-import { findKnown, knownInstances, seenTags } from './visibility.ts';
+
+/** AWS's limits for MaxResults. */
+const PAGE = { min: 5, max: 1_000 };
 
 const FILTERS: FilterTable<Instance> = {
   'instance-id': (i) => i.id,
@@ -40,23 +43,6 @@ const FILTERS: FilterTable<Instance> = {
   'launch-time': (i) => isoTime(i.launchedAtMs),
 };
 
-/** The instances with these ids; throws for malformed and unknown ones before any of them is changed. */
-export function findInstances(ids: readonly string[], context: Ec2Context): Instance[] {
-  for (const id of ids) {
-    if (!/^i-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
-      throw new AwsError('InvalidInstanceID.Malformed', `Invalid id: "${id}"`);
-    }
-  }
-  const unknown = ids.filter((id) => !findKnown(id, context));
-  if (unknown.length === 1) {
-    throw new AwsError('InvalidInstanceID.NotFound', `The instance ID '${unknown[0]}' does not exist`);
-  }
-  if (unknown.length > 1) {
-    throw new AwsError('InvalidInstanceID.NotFound', `The instance IDs '${unknown.join(', ')}' do not exist`);
-  }
-  return [...new Set(ids)].map((id) => context.fleet.find(id)!);
-}
-
 export function describeInstances(params: Params, context: Ec2Context): XmlNode {
   const ids = params.texts('InstanceId');
   if (ids.length > 0 && params.text('MaxResults') !== undefined) {
@@ -65,15 +51,10 @@ export function describeInstances(params: Params, context: Ec2Context): XmlNode 
       'The parameter instancesSet cannot be used with the parameter maxResults',
     );
   }
-  const chosen = ids.length > 0 ? findInstances(ids, context) : knownInstances(context);
   const tags = seenTags(context);
-  const matching = applyFilters(chosen, params, FILTERS, (i) => tags.of(i.id));
-  const page = paginate(
-    matching.sort((a, b) => a.sequence - b.sequence),
-    params,
-    (i) => i.sequence,
-    { min: 5, max: 1_000 },
-  );
+  const matching = applyFilters(chooseInstances(ids, context), params, FILTERS, (i) => tags.of(i.id));
+  matching.sort((a, b) => a.sequence - b.sequence);
+  const page = paginate(matching, params, (i) => i.sequence, PAGE);
   const reservations = Map.groupBy(page.items, (i) => i.reservationId);
   return {
     reservationSet: { item: [...reservations.values()].map((group) => renderReservation(group, tags)) },
@@ -82,27 +63,51 @@ export function describeInstances(params: Params, context: Ec2Context): XmlNode 
 }
 
 export function describeInstanceStatus(params: Params, context: Ec2Context): XmlNode {
-  const ids = params.texts('InstanceId');
-  const chosen = ids.length > 0 ? findInstances(ids, context) : knownInstances(context);
-  const shown = applyFilters(chosen, params, FILTERS).filter(
+  const shown = applyFilters(chooseInstances(params.texts('InstanceId'), context), params, FILTERS).filter(
     (i) => i.state === 'running' || params.flag('IncludeAllInstances') === true,
   );
-  const page = paginate(shown, params, (i) => i.sequence, { min: 5, max: 1_000 });
-  return {
-    instanceStatusSet: {
-      item: page.items.map((i) => {
-        const status = i.state === 'running' ? 'ok' : 'not-applicable';
-        return {
-          instanceId: i.id,
-          availabilityZone: i.zone,
-          instanceState: renderState(i.state),
-          systemStatus: { status },
-          instanceStatus: { status },
-        };
-      }),
-    },
-    nextToken: page.nextToken,
-  };
+  const page = paginate(shown, params, (i) => i.sequence, PAGE);
+  const item = page.items.map((i) => {
+    const status = i.state === 'running' ? 'ok' : 'not-applicable';
+    return {
+      instanceId: i.id,
+      availabilityZone: i.zone,
+      instanceState: renderState(i.state),
+      systemStatus: { status },
+      instanceStatus: { status },
+    };
+  });
+  return { instanceStatusSet: { item }, nextToken: page.nextToken };
+}
+
+/** Every type here is burstable. T3 and T4g are unlimited unless the launch overrides that, which ours does not. */
+export function describeInstanceCreditSpecifications(params: Params, context: Ec2Context): XmlNode {
+  const chosen = chooseInstances(params.texts('InstanceId'), context);
+  const item = chosen.map(({ id }) => ({ instanceId: id, cpuCredits: 'unlimited' }));
+  return { instanceCreditSpecificationSet: { item } };
+}
+
+const VOLUME_FILTERS: FilterTable<Instance> = {
+  'volume-id': (i) => i.volumeId,
+  'attachment.instance-id': (i) => i.id,
+  'attachment.device': () => ROOT_DEVICE,
+  'availability-zone': (i) => i.zone,
+  status: () => 'in-use',
+};
+
+/** The root volume of each instance; there are no others, and they are deleted with their instances. */
+export function describeVolumes(params: Params, context: Ec2Context): XmlNode {
+  const { tags } = context;
+  const attached = chooseInstances([], context).filter((instance) => instance.state !== 'terminated');
+  const ids = params.texts('VolumeId');
+  const unknown = ids.find((id) => !attached.some((instance) => instance.volumeId === id));
+  if (unknown !== undefined) {
+    throw new AwsError('InvalidVolume.NotFound', `The volume '${unknown}' does not exist.`);
+  }
+  const chosen = attached.filter((instance) => ids.length === 0 || ids.includes(instance.volumeId));
+  const matching = applyFilters(chosen, params, VOLUME_FILTERS, (i) => tags.of(i.volumeId));
+  const page = paginate(matching, params, (i) => i.sequence, PAGE);
+  return { volumeSet: { item: page.items.map((i) => renderVolume(i, tags)) }, nextToken: page.nextToken };
 }
 
 /** One of the three calls that change the state: all ids must be known, and `move` changes each. */
@@ -110,7 +115,12 @@ function changeState(params: Params, context: Ec2Context, move: (instance: Insta
   params.need('InstanceId.1');
   const instances = findInstances(params.texts('InstanceId'), context);
   refuseDryRun(params);
-  return renderChanges(instances.map((instance) => move(instance)));
+  const item = instances.map(move).map(({ instance, previous }) => ({
+    instanceId: instance.id,
+    currentState: renderState(instance.state),
+    previousState: renderState(previous),
+  }));
+  return { instancesSet: { item } };
 }
 
 /**
@@ -121,7 +131,7 @@ export function terminateInstances(params: Params, context: Ec2Context): XmlNode
   const named = params.texts('InstanceId').flatMap((id) => findKnown(id, context) ?? []);
   const guarded = named.filter((instance) => instance.isProtected);
   const zones = new Set(guarded.map(({ zone }) => zone));
-  const ignored = params.flag('DryRun') !== true && context.faults.takeForTerminate();
+  const ignored = params.flag('DryRun') !== true && context.faults.take('ignored-terminate') !== null;
   const reply = changeState(params, context, (instance) =>
     ignored || zones.has(instance.zone) ? { instance, previous: instance.state } : context.fleet.terminate(instance),
   );
@@ -141,30 +151,16 @@ export const startInstances = (params: Params, context: Ec2Context): XmlNode =>
 export function describeInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
   const attribute = params.need('Attribute');
-  const value = attributeOf(instance, attribute);
-  return { instanceId: instance.id, [attribute]: value };
-}
-
-function attributeOf(instance: Instance, attribute: string): XmlNode {
-  switch (attribute) {
-    case 'userData':
-      return instance.userData === '' ? {} : { value: instance.userData };
-    case 'instanceInitiatedShutdownBehavior':
-      return { value: instance.shutdownBehavior };
-    case 'instanceType':
-      return { value: instance.instanceType };
-    case 'disableApiTermination':
-      return { value: String(instance.isProtected) };
-    case 'disableApiStop':
-      return { value: 'false' };
-    case 'rootDeviceName':
-      return { value: '/dev/xvda' };
-    default:
-      throw new AwsError(
-        'InvalidParameterValue',
-        `Value (${attribute}) for parameter attribute is invalid. Unknown attribute.`,
-      );
-  }
+  const values: Record<string, string | undefined> = {
+    userData: instance.userData || undefined,
+    instanceInitiatedShutdownBehavior: instance.shutdownBehavior,
+    instanceType: instance.instanceType,
+    disableApiTermination: String(instance.isProtected),
+    disableApiStop: 'false',
+    rootDeviceName: ROOT_DEVICE,
+  };
+  if (!Object.hasOwn(values, attribute)) throw unknownAttribute(attribute);
+  return { instanceId: instance.id, [attribute]: { value: values[attribute] } };
 }
 
 /** Supports only the protection against termination. */
@@ -185,6 +181,6 @@ export function getConsoleOutput(params: Params, context: Ec2Context): XmlNode {
   return {
     instanceId: instance.id,
     timestamp: isoTime(instance.launchedAtMs),
-    output: output === null || output.length === 0 ? undefined : output.toString('base64'),
+    output: output?.toString('base64') || undefined,
   };
 }

@@ -2,11 +2,13 @@
 import { ACCOUNT_ID } from '../ids.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Catalogue, Image, InstanceType, Subnet } from './catalogue.ts';
-import type { Instance, InstanceState, StateChange } from './instance.ts';
+import type { Instance, InstanceState } from './instance.ts';
 import { STATE_CODES } from './instance.ts';
 import type { TagStore } from './tag-store.ts';
 
 type Tags = Pick<TagStore, 'of'>;
+
+export const ROOT_DEVICE = '/dev/xvda';
 
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
@@ -34,9 +36,31 @@ export function profileArnOf(instance: Instance): string | undefined {
 }
 
 function renderInstance(instance: Instance, tags: Tags): XmlNode {
+  const { subnetId, vpcId, interfaceId, reasonCode } = instance;
   const publicAddress = publicAddressOf(instance);
   const privateAddress = privateAddressOf(instance);
   const groups = { item: instance.securityGroupIds.map((groupId) => ({ groupId, groupName: 'default' })) };
+  const attached = { status: 'attached', attachTime: isoTime(instance.launchedAtMs), deleteOnTermination: true };
+  const volume = { deviceName: ROOT_DEVICE, ebs: { volumeId: instance.volumeId, ...attached } };
+  const networkInterface = {
+    networkInterfaceId: interfaceId,
+    subnetId,
+    vpcId,
+    ownerId: ACCOUNT_ID,
+    status: 'in-use',
+    interfaceType: 'interface',
+    sourceDestCheck: true,
+    privateIpAddress: privateAddress,
+    attachment: {
+      attachmentId: interfaceId.replace('eni-', 'eni-attach-'),
+      deviceIndex: 0,
+      networkCardIndex: 0,
+      ...attached,
+    },
+    groupSet: groups,
+    association: publicAddress ? { publicIp: publicAddress, ipOwnerId: 'amazon' } : undefined,
+    privateIpAddressesSet: { item: { privateIpAddress: privateAddress, primary: true } },
+  };
   return {
     instanceId: instance.id,
     imageId: instance.imageId,
@@ -50,68 +74,25 @@ function renderInstance(instance: Instance, tags: Tags): XmlNode {
     launchTime: isoTime(instance.launchedAtMs),
     placement: { availabilityZone: instance.zone, groupName: null, tenancy: 'default' },
     monitoring: { state: 'disabled' },
-    subnetId: privateAddress ? instance.subnetId : undefined,
-    vpcId: privateAddress ? instance.vpcId : undefined,
+    subnetId: privateAddress ? subnetId : undefined,
+    vpcId: privateAddress ? vpcId : undefined,
     privateIpAddress: privateAddress,
     ipAddress: publicAddress,
     sourceDestCheck: true,
     groupSet: groups,
     stateReason:
-      instance.reasonCode === ''
+      reasonCode === ''
         ? undefined
-        : {
-            code: instance.reasonCode,
-            message: instance.reasonMessage ?? `${instance.reasonCode}: ${instance.reason}`,
-          },
+        : { code: reasonCode, message: instance.reasonMessage ?? `${reasonCode}: ${instance.reason}` },
     architecture: instance.architecture,
     rootDeviceType: 'ebs',
-    rootDeviceName: '/dev/xvda',
-    blockDeviceMapping: {
-      item: privateAddress
-        ? [
-            {
-              deviceName: '/dev/xvda',
-              ebs: {
-                volumeId: instance.volumeId,
-                status: 'attached',
-                attachTime: isoTime(instance.launchedAtMs),
-                deleteOnTermination: true,
-              },
-            },
-          ]
-        : [],
-    },
+    rootDeviceName: ROOT_DEVICE,
+    blockDeviceMapping: { item: privateAddress ? volume : [] },
     virtualizationType: 'hvm',
-    clientToken: instance.clientToken ?? null,
+    clientToken: instance.clientToken,
     tagSet: renderTags(tags.of(instance.id)),
     hypervisor: 'xen',
-    networkInterfaceSet: {
-      item: privateAddress
-        ? [
-            {
-              networkInterfaceId: instance.interfaceId,
-              subnetId: instance.subnetId,
-              vpcId: instance.vpcId,
-              ownerId: ACCOUNT_ID,
-              status: 'in-use',
-              interfaceType: 'interface',
-              sourceDestCheck: true,
-              privateIpAddress: privateAddress,
-              attachment: {
-                attachmentId: instance.interfaceId.replace('eni-', 'eni-attach-'),
-                deviceIndex: 0,
-                networkCardIndex: 0,
-                status: 'attached',
-                attachTime: isoTime(instance.launchedAtMs),
-                deleteOnTermination: true,
-              },
-              groupSet: groups,
-              association: publicAddress ? { publicIp: publicAddress, ipOwnerId: 'amazon' } : undefined,
-              privateIpAddressesSet: { item: [{ privateIpAddress: privateAddress, primary: true }] },
-            },
-          ]
-        : [],
-    },
+    networkInterfaceSet: { item: privateAddress ? networkInterface : [] },
     iamInstanceProfile:
       instance.instanceProfile === null ? undefined : { arn: profileArnOf(instance), id: 'AIPA00000000000000000' },
     ebsOptimized: false,
@@ -137,19 +118,35 @@ export function renderReservation(instances: readonly Instance[], tags: Tags): X
   };
 }
 
-export function renderChanges(changes: readonly StateChange[]): XmlNode {
+/** The root volume of an instance that is not terminated. */
+export function renderVolume({ id, volumeId, zone, launchedAtMs }: Instance, tags: Tags): XmlNode {
   return {
-    instancesSet: {
-      item: changes.map(({ instance, previous }) => ({
-        instanceId: instance.id,
-        currentState: renderState(instance.state),
-        previousState: renderState(previous),
-      })),
+    volumeId,
+    size: 8,
+    snapshotId: null,
+    availabilityZone: zone,
+    status: 'in-use',
+    createTime: isoTime(launchedAtMs),
+    attachmentSet: {
+      item: {
+        volumeId,
+        instanceId: id,
+        device: ROOT_DEVICE,
+        status: 'attached',
+        attachTime: isoTime(launchedAtMs),
+        deleteOnTermination: true,
+      },
     },
+    tagSet: renderTags(tags.of(volumeId)),
+    volumeType: 'gp3',
+    iops: 3_000,
+    throughput: 125,
+    encrypted: false,
+    multiAttachEnabled: false,
   };
 }
 
-export function renderSubnet(subnet: Subnet, catalogue: Catalogue, free: number, tags: TagStore): XmlNode {
+export function renderSubnet(subnet: Subnet, catalogue: Catalogue, free: number, tags: TagStore) {
   return {
     subnetId: subnet.id,
     subnetArn: subnet.arn,
@@ -171,7 +168,7 @@ export function renderSubnet(subnet: Subnet, catalogue: Catalogue, free: number,
 export const imageState = (image: Image, nowMs: number): 'pending' | 'available' =>
   image.own !== undefined && nowMs < image.own.availableAtMs ? 'pending' : 'available';
 
-export function renderImage(image: Image, tags: TagStore, nowMs: number): XmlNode {
+export function renderImage(image: Image, tags: TagStore, nowMs: number) {
   return {
     imageId: image.id,
     imageLocation: `${image.ownerAlias ?? image.ownerId}/${image.name}`,
@@ -185,20 +182,18 @@ export function renderImage(image: Image, tags: TagStore, nowMs: number): XmlNod
     name: image.name,
     description: image.description,
     rootDeviceType: 'ebs',
-    rootDeviceName: '/dev/xvda',
+    rootDeviceName: ROOT_DEVICE,
     blockDeviceMapping: {
-      item: [
-        {
-          deviceName: '/dev/xvda',
-          ebs: {
-            snapshotId: image.own?.snapshotId,
-            volumeSize: 8,
-            deleteOnTermination: true,
-            volumeType: 'gp3',
-            encrypted: false,
-          },
+      item: {
+        deviceName: ROOT_DEVICE,
+        ebs: {
+          snapshotId: image.own?.snapshotId,
+          volumeSize: 8,
+          deleteOnTermination: true,
+          volumeType: 'gp3',
+          encrypted: false,
         },
-      ],
+      },
     },
     virtualizationType: 'hvm',
     hypervisor: 'xen',

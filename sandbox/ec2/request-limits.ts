@@ -44,7 +44,7 @@ export class RequestLimits {
     const calls = this.#bucket(name, rate, scale);
     const instanceRate = INSTANCES[action];
     const instances = instanceRate ? this.#bucket(`${action} instances`, instanceRate, scale) : null;
-    const wanted = instancesIn(action, params);
+    const wanted = action === 'RunInstances' ? (params.int('MinCount') ?? 1) : params.texts('InstanceId').length;
     if (calls.tokens < 1 || (instances && instances.tokens < wanted)) {
       throw new AwsError('RequestLimitExceeded', 'Request limit exceeded.', 503);
     }
@@ -74,8 +74,4 @@ function callRate(action: string, params: Params): [string, Rate] {
   }
   const own = CALLS[action];
   return own ? [action, own] : ['mutating', MUTATING];
-}
-
-function instancesIn(action: string, params: Params): number {
-  return action === 'RunInstances' ? (params.int('MinCount') ?? 1) : params.texts('InstanceId').length;
 }

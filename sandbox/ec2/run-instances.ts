@@ -2,12 +2,12 @@
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import type { Catalogue, Subnet } from './catalogue.ts';
+import type { Image, Subnet } from './catalogue.ts';
 import type { Ec2Context } from './context.ts';
-import type { LaunchSpec, Instance } from './instance.ts';
+import { refuseDryRun } from './context.ts';
+import type { Instance, LaunchSpec } from './instance.ts';
 import { imageState, renderReservation } from './render.ts';
-import { readTagSpecifications } from './tag-specifications.ts';
-import type { CapacityPool } from '../conditions.ts';
+import { readTagSpecifications } from './tag-actions.ts';
 
 const MAX_USER_DATA_BYTES = 16_384;
 const MAX_TOKEN_CHARS = 64;
@@ -16,11 +16,9 @@ const NOT_COMPARED = ['Action', 'Version', 'ClientToken', 'DryRun'];
 
 export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const count = readCount(params);
-  const spec = readSpec(params, context.catalogue);
-  refuseUnfinishedImage(spec.imageId, context);
+  const spec = readSpec(params, context);
   const tags = readTagSpecifications(params, ['instance', 'volume', 'network-interface', 'spot-instances-request']);
-  const isDryRun = params.flag('DryRun') === true;
-  if (!isDryRun && context.faults.takeForType(spec.instanceType))
+  if (params.flag('DryRun') !== true && context.faults.takeForType(spec.instanceType))
     throw new AwsError(
       'InvalidParameterCombination',
       "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run 'describe-instance-types' with the filter 'free-tier-eligible=true'.",
@@ -41,11 +39,8 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   return renderReservation(launched, context.tags);
 }
 
-/** Every mutating EC2 call stops here for a dry run. */
-export function refuseDryRun(params: Params): void {
-  if (params.flag('DryRun')) {
-    throw new AwsError('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
-  }
+function invalid(message: string): never {
+  throw new AwsError('InvalidParameterValue', message);
 }
 
 function readCount(params: Params): { min: number; max: number } {
@@ -64,8 +59,9 @@ function namesZone(params: Params): boolean {
   return subnet !== undefined || params.group('Placement').text('AvailabilityZone') !== undefined;
 }
 
-function readSpec(params: Params, catalogue: Catalogue): LaunchSpec {
-  const image = findImage(params.need('ImageId'), catalogue);
+function readSpec(params: Params, context: Ec2Context): LaunchSpec {
+  const { catalogue } = context;
+  const image = findImage(params.need('ImageId'), context);
   const typeName = params.text('InstanceType') ?? 't3.micro';
   const type = catalogue.instanceTypes.find(({ name }) => name === typeName);
   if (!type) invalid(`Invalid value '${typeName}' for InstanceType.`);
@@ -74,53 +70,50 @@ function readSpec(params: Params, catalogue: Catalogue): LaunchSpec {
       `The architecture '${type.architecture}' of the specified instance type does not match the architecture '${image.architecture}' of the specified AMI.`,
     );
   }
-  const { subnet, groupIds, publicAddress } = readNetwork(params, catalogue);
-  const clientToken = params.text('ClientToken') ?? null;
-  if (clientToken !== null && clientToken.length > MAX_TOKEN_CHARS) {
+  const network = readNetwork(params, context);
+  const clientToken = params.text('ClientToken') ?? '';
+  if (clientToken.length > MAX_TOKEN_CHARS) {
     invalid(`Invalid value for ClientToken: at most ${MAX_TOKEN_CHARS} ASCII characters.`);
   }
+  const shutdownBehavior = params.text('InstanceInitiatedShutdownBehavior') ?? 'stop';
+  if (shutdownBehavior !== 'stop' && shutdownBehavior !== 'terminate')
+    invalid(`Invalid value '${shutdownBehavior}' for InstanceInitiatedShutdownBehavior.`);
+  const metadata = params.group('MetadataOptions');
   return {
+    ...network,
     imageId: image.id,
     instanceType: type.name,
     architecture: type.architecture,
-    subnetId: subnet.id,
     vpcId: catalogue.vpcId,
-    zone: subnet.zone,
-    securityGroupIds: groupIds,
     instanceProfile: readProfile(params.group('IamInstanceProfile')),
     userData: readUserData(params.text('UserData')),
-    shutdownBehavior: readShutdownBehavior(params.text('InstanceInitiatedShutdownBehavior')),
-    publicAddress,
+    shutdownBehavior,
     metadata: {
-      httpTokens: params.group('MetadataOptions').text('HttpTokens') === 'required' ? 'required' : 'optional',
-      hopLimit: params.group('MetadataOptions').int('HttpPutResponseHopLimit') ?? 1,
+      httpTokens: metadata.text('HttpTokens') === 'required' ? 'required' : 'optional',
+      hopLimit: metadata.int('HttpPutResponseHopLimit') ?? 1,
     },
     keyName: params.text('KeyName') ?? null,
-    clientToken: clientToken === '' ? null : clientToken,
+    clientToken: clientToken || null,
     terminationProtection: params.flag('DisableApiTermination') ?? false,
   };
 }
 
-function findImage(id: string, catalogue: Catalogue): Catalogue['images'][number] {
+function findImage(id: string, { catalogue, clock }: Ec2Context): Image {
   if (!/^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
     throw new AwsError('InvalidAMIID.Malformed', `Invalid id: "${id}" (expecting "ami-...")`);
   }
   const image = catalogue.images.find((candidate) => candidate.id === id);
   if (!image) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
+  if (imageState(image, clock.now()) !== 'available')
+    throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
   return image;
-}
-
-function refuseUnfinishedImage(id: string, { catalogue, clock }: Ec2Context): void {
-  const image = catalogue.images.find((candidate) => candidate.id === id)!;
-  if (imageState(image, clock.now()) === 'available') return;
-  throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
 }
 
 /** Subnet and groups are either at the top level or in the first network interface, never in both. */
 function readNetwork(
   params: Params,
-  catalogue: Catalogue,
-): { subnet: Subnet; groupIds: string[]; publicAddress: boolean } {
+  { catalogue }: Ec2Context,
+): Pick<LaunchSpec, 'subnetId' | 'zone' | 'securityGroupIds' | 'publicAddress'> {
   const card = params.groups('NetworkInterface')[0];
   if (card && (params.text('SubnetId') !== undefined || params.texts('SecurityGroupId').length > 0)) {
     throw new AwsError(
@@ -128,13 +121,10 @@ function readNetwork(
       'Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request',
     );
   }
-  const subnet = findSubnet(
-    card ? card.text('SubnetId') : params.text('SubnetId'),
-    // Some clients send unset values as an empty text.
-    params.group('Placement').text('AvailabilityZone') || undefined,
-    catalogue,
-  );
-  const groupIds = card ? card.texts('SecurityGroupId') : params.texts('SecurityGroupId');
+  // Some clients send unset values as an empty text.
+  const zone = params.group('Placement').text('AvailabilityZone') || undefined;
+  const subnet = findSubnet((card ?? params).text('SubnetId'), zone, catalogue.subnets);
+  const groupIds = (card ?? params).texts('SecurityGroupId');
   for (const id of groupIds) {
     if (!/^sg-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
       throw new AwsError('InvalidGroupId.Malformed', `Invalid id: "${id}" (expecting "sg-...")`);
@@ -144,24 +134,24 @@ function readNetwork(
     }
   }
   return {
-    subnet,
-    groupIds: groupIds.length > 0 ? groupIds : [catalogue.securityGroupId],
+    subnetId: subnet.id,
+    zone: subnet.zone,
+    securityGroupIds: groupIds.length > 0 ? groupIds : [catalogue.securityGroupId],
     // The default VPC's subnets assign public addresses unless the launch declines.
     publicAddress: card?.flag('AssociatePublicIpAddress') ?? true,
   };
 }
 
-function findSubnet(id: string | undefined, zone: string | undefined, catalogue: Catalogue): Subnet {
-  if (id !== undefined) {
-    const subnet = catalogue.subnets.find((candidate) => candidate.id === id);
-    if (!subnet) throw new AwsError('InvalidSubnetID.NotFound', `The subnet ID '${id}' does not exist`);
-    if (zone !== undefined && subnet.zone !== zone) {
-      invalid(`The availability zone '${zone}' does not match the zone '${subnet.zone}' of subnet '${id}'`);
-    }
-    return subnet;
+function findSubnet(id: string | undefined, zone: string | undefined, subnets: readonly Subnet[]): Subnet {
+  if (id === undefined) {
+    const subnet = zone === undefined ? subnets[0] : subnets.find((s) => s.zone === zone);
+    return subnet ?? invalid(`Invalid availability zone: [${zone}]`);
   }
-  const subnet = zone === undefined ? catalogue.subnets[0] : catalogue.subnets.find((s) => s.zone === zone);
-  if (!subnet) invalid(`Invalid availability zone: [${zone}]`);
+  const subnet = subnets.find((candidate) => candidate.id === id);
+  if (!subnet) throw new AwsError('InvalidSubnetID.NotFound', `The subnet ID '${id}' does not exist`);
+  if (zone !== undefined && subnet.zone !== zone) {
+    invalid(`The availability zone '${zone}' does not match the zone '${subnet.zone}' of subnet '${id}'`);
+  }
   return subnet;
 }
 
@@ -174,8 +164,7 @@ function readProfile(profile: Params): string | null {
   return name ?? arn?.split('/').at(-1) ?? null;
 }
 
-function readUserData(userData: string | undefined): string {
-  if (userData === undefined || userData === '') return '';
+function readUserData(userData = ''): string {
   if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(userData)) {
     throw new AwsError('InvalidUserData.Malformed', 'Invalid BASE64 encoding of user data.');
   }
@@ -186,16 +175,6 @@ function readUserData(userData: string | undefined): string {
   return userData;
 }
 
-function readShutdownBehavior(value: string | undefined): 'stop' | 'terminate' {
-  if (value === undefined || value === 'stop' || value === 'terminate') return value ?? 'stop';
-  invalid(`Invalid value '${value}' for InstanceInitiatedShutdownBehavior.`);
-}
-
-/** Tags for the resources that the launch creates, by resource type. */
-function invalid(message: string): never {
-  throw new AwsError('InvalidParameterValue', message);
-}
-
 /** vCPUs of burstable types that are not in the catalogue. */
 const USUAL_VCPUS = 2;
 
@@ -204,7 +183,10 @@ const USUAL_VCPUS = 2;
  * InsufficientInstanceCapacity or VcpuLimitExceeded and takes nothing.
  */
 function takeCapacity(spec: LaunchSpec, { min, max }: { min: number; max: number }, context: Ec2Context): number {
-  const pool = poolOf(spec, context);
+  const { pools, vcpuQuota } = context.conditions.now;
+  const fits = (pattern: string, value: string): boolean => pattern === '*' || pattern === value;
+  const entry = pools.find((p) => fits(p.type, spec.instanceType) && fits(p.zone, spec.zone));
+  const pool = context.clock.now() < (entry?.recoversAtMs ?? Infinity) ? entry : undefined;
   const inPool = Math.min(max, pool?.left ?? Infinity);
   if (inPool < min) {
     throw new AwsError(
@@ -213,38 +195,24 @@ function takeCapacity(spec: LaunchSpec, { min, max }: { min: number; max: number
       500,
     );
   }
-  const allowed = Math.min(inPool, withinQuota(spec, context));
+  const allowed = vcpuQuota === null ? inPool : Math.min(inPool, withinQuota(spec, vcpuQuota, context));
   if (allowed < min) {
     throw new AwsError(
       'VcpuLimitExceeded',
-      `You have requested more vCPU capacity than your current vCPU limit of ${context.conditions.now.vcpuQuota} allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.`,
+      `You have requested more vCPU capacity than your current vCPU limit of ${vcpuQuota} allows for the instance bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.`,
     );
   }
   if (pool) pool.left -= allowed;
   return allowed;
 }
 
-function poolOf(spec: LaunchSpec, { conditions, clock }: Ec2Context): CapacityPool | undefined {
-  const fits = (pattern: string, value: string): boolean => pattern === '*' || pattern === value;
-  const pool = conditions.now.pools.find((p) => fits(p.type, spec.instanceType) && fits(p.zone, spec.zone));
-  return pool && (pool.recoversAtMs === null || clock.now() < pool.recoversAtMs) ? pool : undefined;
+function withinQuota(spec: LaunchSpec, vcpuQuota: number, { catalogue, clock, conditions, fleet }: Ec2Context): number {
+  const vcpusOf = (type: string): number =>
+    catalogue.instanceTypes.find(({ name }) => name === type)?.vcpus ?? USUAL_VCPUS;
+  // Ended instances free their quota late, as on AWS.
+  const isCounted = ({ endedAtMs }: Instance): boolean =>
+    endedAtMs === null || clock.now() < endedAtMs + conditions.now.vcpuReleaseMs;
+  const counted = fleet.all().filter(isCounted);
+  const used = counted.reduce((sum, i) => sum + vcpusOf(i.instanceType), 0);
+  return Math.max(0, Math.floor((vcpuQuota - used) / vcpusOf(spec.instanceType)));
 }
-
-function withinQuota(spec: LaunchSpec, context: Ec2Context): number {
-  const { vcpuQuota } = context.conditions.now;
-  if (vcpuQuota === null) return Infinity;
-  const used = context.fleet
-    .all()
-    .filter((i) => countsAgainstQuota(i, context))
-    .reduce((sum, i) => sum + vcpusOf(i.instanceType, context), 0);
-  return Math.max(0, Math.floor((vcpuQuota - used) / vcpusOf(spec.instanceType, context)));
-}
-
-/** Ended instances free their quota late, as on AWS. */
-function countsAgainstQuota(instance: Instance, { conditions, clock }: Ec2Context): boolean {
-  if (instance.state === 'pending' || instance.state === 'running') return true;
-  return instance.endedAtMs !== null && clock.now() < instance.endedAtMs + conditions.now.vcpuReleaseMs;
-}
-
-const vcpusOf = (type: string, { catalogue }: Ec2Context): number =>
-  catalogue.instanceTypes.find(({ name }) => name === type)?.vcpus ?? USUAL_VCPUS;

@@ -1,37 +1,50 @@
-/** CreateTags, DeleteTags, DescribeTags. */
+/** CreateTags, DeleteTags, DescribeTags, and the tags that other calls set on the resources they create. */
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Ec2Context } from './context.ts';
-import type { FilterTable } from './filters.ts';
-import { applyFilters } from './filters.ts';
-import { findInstances } from './instance-actions.ts';
-import { paginate } from './paging.ts';
-import { refuseDryRun } from './run-instances.ts';
-import type { TagEntry } from './tag-store.ts';
+import { findInstances, refuseDryRun, seenTags } from './context.ts';
+import { applyFilters, fieldFilters, paginate } from './filters.ts';
 import { checkTags, resourceTypeOf } from './tag-store.ts';
-import { seenTags } from './visibility.ts';
+
+/** Tags by resource type. @param taggable resource types that the call can create */
+export function readTagSpecifications(params: Params, taggable: readonly string[]): Map<string, Map<string, string>> {
+  const byType = new Map<string, Map<string, string>>();
+  for (const specification of params.groups('TagSpecification')) {
+    const type = specification.need('ResourceType');
+    if (!taggable.includes(type)) {
+      throw new AwsError(
+        'InvalidParameterValue',
+        `'${type}' is not a valid taggable resource type for this operation.`,
+      );
+    }
+    const tags = byType.get(type) ?? new Map<string, string>();
+    for (const tag of specification.groups('Tag')) {
+      const key = tag.text('Key') ?? '';
+      if (tags.has(key)) throw new AwsError('InvalidParameterValue', `Duplicate tag key '${key}' specified.`);
+      tags.set(key, tag.text('Value') ?? '');
+    }
+    checkTags(tags);
+    byType.set(type, tags);
+  }
+  return byType;
+}
 
 /** The resources of the call; each must exist, if the sandbox implements its kind. */
 function readResources(params: Params, context: Ec2Context): string[] {
   params.need('ResourceId.1');
   const ids = params.texts('ResourceId');
-  const strange = ids.find((id) => resourceTypeOf(id) === undefined);
-  if (strange !== undefined) throw new AwsError('InvalidID', `The ID '${strange}' is not valid`);
-  findInstances(
-    ids.filter((id) => id.startsWith('i-')),
-    context,
-  );
+  const refuse = (id: string | undefined): void => {
+    if (id !== undefined) throw new AwsError('InvalidID', `The ID '${id}' is not valid`);
+  };
+  refuse(ids.find((id) => resourceTypeOf(id) === undefined));
+  const instanceIds = ids.filter((id) => id.startsWith('i-'));
+  findInstances(instanceIds, context);
   const { subnets, images, vpcId, securityGroupId } = context.catalogue;
-  const known = new Set([
-    ...context.fleet.all().flatMap((i) => [i.id, i.volumeId, i.interfaceId]),
-    ...subnets.map((s) => s.id),
-    ...images.map((i) => i.id),
-    vpcId,
-    securityGroupId,
-  ]);
-  const unknown = ids.find((id) => !known.has(id));
-  if (unknown !== undefined) throw new AwsError('InvalidID', `The ID '${unknown}' is not valid`);
+  const instances = context.fleet.all().flatMap((i) => [i.id, i.volumeId, i.interfaceId]);
+  const others = [...subnets, ...images].map(({ id }) => id);
+  const known = new Set([...instances, ...others, vpcId, securityGroupId]);
+  refuse(ids.find((id) => !known.has(id)));
   return ids;
 }
 
@@ -51,23 +64,19 @@ export function deleteTags(params: Params, context: Ec2Context): XmlNode {
   refuseDryRun(params);
   for (const id of ids) {
     // Without a list, every tag of the resource is deleted.
-    const doomed = tags.length > 0 ? tags : [...context.tags.of(id).keys()].map((key) => ({ key, value: undefined }));
-    for (const { key, value } of doomed) context.tags.remove(id, key, value);
+    if (tags.length === 0) context.tags.forget(id);
+    for (const { key, value } of tags) context.tags.remove(id, key, value);
   }
   return { return: true };
 }
 
-const FILTERS: FilterTable<TagEntry> = {
-  key: (tag) => tag.key,
-  value: (tag) => tag.value,
-  'resource-id': (tag) => tag.resourceId,
-  'resource-type': (tag) => tag.resourceType,
-};
+const FILTERS = fieldFilters('key', 'value', 'resource-id', 'resource-type');
 
 export function describeTags(params: Params, context: Ec2Context): XmlNode {
-  const entries = seenTags(context).entries();
-  const order = new Map(entries.map((entry, index) => [entry, index]));
-  const matching = applyFilters(entries, params, FILTERS);
-  const page = paginate(matching, params, (entry) => order.get(entry)!, { min: 5, max: 1_000 });
-  return { tagSet: { item: page.items.map((entry) => ({ ...entry })) }, nextToken: page.nextToken };
+  const entries = seenTags(context)
+    .entries()
+    .map((entry, order) => ({ ...entry, order }));
+  const page = paginate(applyFilters(entries, params, FILTERS), params, (e) => e.order, { min: 5, max: 1_000 });
+  const item = page.items.map(({ order: _order, ...entry }) => entry);
+  return { tagSet: { item }, nextToken: page.nextToken };
 }

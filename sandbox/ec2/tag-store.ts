@@ -2,7 +2,6 @@
 import { AwsError } from '../aws-error.ts';
 
 const MAX_TAGS = 50;
-const NONE: ReadonlyMap<string, string> = new Map();
 
 const TYPE_OF_PREFIX: Record<string, string> = {
   i: 'instance',
@@ -32,7 +31,7 @@ export class TagStore {
   readonly #tags = new Map<string, Map<string, string>>();
 
   of(id: string): ReadonlyMap<string, string> {
-    return this.#tags.get(id) ?? NONE;
+    return this.#tags.get(id) ?? new Map<string, string>();
   }
 
   /** Adds or replaces; validates before changing anything. */
@@ -69,19 +68,16 @@ export class TagStore {
 
 /** Throws AWS's error when a key or a value breaks the rules. */
 export function checkTags(tags: ReadonlyMap<string, string>): void {
+  const check = (isFine: boolean, message: string): void => {
+    if (!isFine) throw new AwsError('InvalidParameterValue', message);
+  };
   for (const [key, value] of tags) {
-    if (key === '' || key.length > 128) {
-      throw new AwsError('InvalidParameterValue', `Tag keys must be 1 to 128 characters: '${key.slice(0, 140)}'`);
-    }
-    if (key.toLowerCase().startsWith('aws:')) {
-      throw new AwsError(
-        'InvalidParameterValue',
-        `Tag keys starting with 'aws:' are reserved for internal use: '${key}'`,
-      );
-    }
-    if (value.length > 256) {
-      throw new AwsError('InvalidParameterValue', `Tag values must be at most 256 characters (tag '${key}')`);
-    }
+    check(key !== '' && key.length <= 128, `Tag keys must be 1 to 128 characters: '${key.slice(0, 140)}'`);
+    check(
+      !key.toLowerCase().startsWith('aws:'),
+      `Tag keys starting with 'aws:' are reserved for internal use: '${key}'`,
+    );
+    check(value.length <= 256, `Tag values must be at most 256 characters (tag '${key}')`);
   }
   if (tags.size > MAX_TAGS) throw new AwsError('TagLimitExceeded', `At most ${MAX_TAGS} tags are allowed`);
 }

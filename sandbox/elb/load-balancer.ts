@@ -58,14 +58,17 @@ export class LoadBalancer {
   /** Binds the port and starts forwarding; rejects when the port cannot be bound. */
   async listen(arn: string, port: number, targetGroup: TargetGroup): Promise<Listener> {
     const { address, subnets } = this.about;
-    const proxy = this.#faults.takeForListener()
+    const proxy = this.#faults.take('unreachable-balancer')
       ? DEAF
       : await startProxy({
           address,
           port,
           group: () => targetGroup,
           nodes: this.#nodes,
-          lostDelivery: (path) => this.#faults.takeForDelivery(path),
+          lostDelivery: (path) => {
+            const rule = this.#faults.take('lost-delivery', (r) => path.includes(r.path ?? ''));
+            return rule && (rule.status ?? 502);
+          },
           idleMs: () => Number(this.attributes.get('idle_timeout.timeout_seconds')) * 1_000,
         });
     const listener: Listener = { arn, port, targetGroup, proxy };

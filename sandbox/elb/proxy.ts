@@ -3,8 +3,9 @@
  * connections to targets are kept alive. Answers with AWS's statuses where no target can answer.
  */
 import { Agent, createServer, request as httpRequest } from 'node:http';
-import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { closeServer, listen } from '../listening.ts';
 import type { Target, TargetGroup } from './target-group.ts';
 
 /** Connect timeout of an application load balancer. */
@@ -38,25 +39,14 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
     forward(request, response, options, { agent, node: (nodeOf.get(request.socket) ?? 0) % options.nodes() }),
   );
   server.on('connection', (socket: Socket) => nodeOf.set(socket, connections++));
-  await listen(server, options.address, options.port);
+  await listen(server, { host: options.address, port: options.port, backlog: 4_096 });
   return {
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-        agent.destroy();
-      }),
+    close: () => {
+      const closed = closeServer(server);
+      agent.destroy();
+      return closed;
+    },
   };
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, 4_096, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }
 
 function forward(

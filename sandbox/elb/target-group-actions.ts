@@ -32,7 +32,7 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
   }
   const arn = elbArn(catalogue.region, `targetgroup/${name}/${newArnId()}`);
   const probe: Probe = async (request) =>
-    faults.takeForCheck(request.instanceId)
+    faults.take('failed-check', (rule) => (rule.instance ?? request.instanceId) === request.instanceId)
       ? { code: 'Target.FailedHealthChecks', text: 'Health checks failed' }
       : context.probe(request);
   const group = new TargetGroup({ arn, name, ...wanted }, { clock, probe, findInstance });

@@ -4,10 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine-host.ts';
+import { closeServer, listen } from '../listening.ts';
 import { MetadataTree } from './metadata.ts';
 
 /** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
@@ -33,14 +34,10 @@ export async function startMetadataServer(spec: MachineSpec, clock: Clock): Prom
     else answer(request, response, { tree, tokens, clock });
   });
   // Any free port when another program on this machine listens on this port at all addresses.
-  await listen(server, spec.address, PORT).catch(() => listen(server, spec.address, 0));
+  await listen(server, { host: spec.address, port: PORT }).catch(() => listen(server, { host: spec.address, port: 0 }));
   return {
     url: `http://${spec.address}:${(server.address() as AddressInfo).port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 
@@ -87,14 +84,4 @@ function giveToken(
 function end(response: ServerResponse, status: number, body = '', type = 'text/plain'): void {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), server: 'EC2ws' });
   response.end(body);
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
 }

@@ -2,9 +2,8 @@
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import { childText, parseXml } from '../xml.ts';
-import type { S3Context } from './context.ts';
 import { malformedXml, readSmallBody } from './object-actions.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
+import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
 /** The region that S3 represents by an empty name. */
@@ -15,16 +14,10 @@ export async function createBucket(call: S3Call, context: S3Context): Promise<S3
   const body = await readSmallBody(call, 65_536);
   const region = scopeRegion(call);
   const wanted = readLocation(body);
-  if (wanted !== null && region !== null && wanted !== region && region !== FIRST_REGION) {
+  if (region !== null && region !== FIRST_REGION && wanted !== region) {
     throw new AwsError(
       'IllegalLocationConstraintException',
-      `The ${wanted} location constraint is incompatible for the region specific endpoint this request was sent to.`,
-    );
-  }
-  if (wanted === null && region !== null && region !== FIRST_REGION) {
-    throw new AwsError(
-      'IllegalLocationConstraintException',
-      'The unspecified location constraint is incompatible for the region specific endpoint this request was sent to.',
+      `The ${wanted ?? 'unspecified'} location constraint is incompatible for the region specific endpoint this request was sent to.`,
     );
   }
   const existing = context.buckets.find(call.bucket);
@@ -52,8 +45,7 @@ function readLocation(body: string): string | null {
   if (body.trim() === '') return null;
   const root = parseXml(body);
   if (root?.name !== 'CreateBucketConfiguration') throw malformedXml();
-  const location = childText(root, 'LocationConstraint')?.trim();
-  return location === undefined || location === '' ? null : location;
+  return childText(root, 'LocationConstraint')?.trim() || null;
 }
 
 /** The region the caller signed for: the endpoint serves S3 for every region. */

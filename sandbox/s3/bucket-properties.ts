@@ -1,69 +1,62 @@
 /**
- * A bucket's settings: encryption, public access block, lifecycle. Stored and returned as the XML that was put; they do
- * not change how the sandbox handles objects. A new bucket has AWS's defaults since 2023: SSE-S3, no public access.
+ * A bucket's settings. Encryption, public access block and lifecycle are stored and returned as the XML that was put;
+ * they do not change how the sandbox handles objects. A new bucket has AWS's defaults since 2023: SSE-S3, no public
+ * access. The others cannot be set here; clients that read all of them, such as Terraform, see a new bucket as on AWS.
  */
 import { AwsError } from '../aws-error.ts';
+import { ACCOUNT_ID } from '../ids.ts';
 import { parseXml } from '../xml.ts';
-import type { S3Context } from './context.ts';
 import { malformedXml, readSmallBody } from './object-actions.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
-import { emptyReply } from './s3-call.ts';
+import type { S3Handler } from './s3-call.ts';
+import { NAMESPACE, emptyReply, xmlReply } from './s3-call.ts';
 
 const MAX_BODY_BYTES = 65_536;
-const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
-export interface BucketProperty {
-  /** Query key, and file name in the bucket's folder. */
+interface BucketProperty {
+  /** File name in the bucket's folder. */
   name: 'encryption' | 'publicAccessBlock' | 'lifecycle';
   /** Root element of the document. */
   root: string;
-  /** Default of a new bucket; null for none. */
+  /** Content of a new bucket's document; null for none. */
   usual: string | null;
-  /** The value after a delete: encryption returns to SSE-S3, the others are gone. */
-  afterDelete: 'usual' | 'none';
-  absent: { code: string; message: string };
+  absent: [code: string, message: string];
 }
 
 const ENCRYPTION: BucketProperty = {
   name: 'encryption',
   root: 'ServerSideEncryptionConfiguration',
-  usual: `<ServerSideEncryptionConfiguration xmlns="${NAMESPACE}"><Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault><BucketKeyEnabled>false</BucketKeyEnabled></Rule></ServerSideEncryptionConfiguration>`,
-  afterDelete: 'usual',
-  absent: {
-    code: 'ServerSideEncryptionConfigurationNotFoundError',
-    message: 'The server side encryption configuration was not found',
-  },
+  usual:
+    '<Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault><BucketKeyEnabled>false</BucketKeyEnabled></Rule>',
+  absent: ['ServerSideEncryptionConfigurationNotFoundError', 'The server side encryption configuration was not found'],
 };
 
 const PUBLIC_ACCESS: BucketProperty = {
   name: 'publicAccessBlock',
   root: 'PublicAccessBlockConfiguration',
-  usual: `<PublicAccessBlockConfiguration xmlns="${NAMESPACE}"><BlockPublicAcls>true</BlockPublicAcls><IgnorePublicAcls>true</IgnorePublicAcls><BlockPublicPolicy>true</BlockPublicPolicy><RestrictPublicBuckets>true</RestrictPublicBuckets></PublicAccessBlockConfiguration>`,
-  afterDelete: 'none',
-  absent: {
-    code: 'NoSuchPublicAccessBlockConfiguration',
-    message: 'The public access block configuration was not found',
-  },
+  usual:
+    '<BlockPublicAcls>true</BlockPublicAcls><IgnorePublicAcls>true</IgnorePublicAcls><BlockPublicPolicy>true</BlockPublicPolicy><RestrictPublicBuckets>true</RestrictPublicBuckets>',
+  absent: ['NoSuchPublicAccessBlockConfiguration', 'The public access block configuration was not found'],
 };
 
 const LIFECYCLE: BucketProperty = {
   name: 'lifecycle',
   root: 'LifecycleConfiguration',
   usual: null,
-  afterDelete: 'none',
-  absent: { code: 'NoSuchLifecycleConfiguration', message: 'The lifecycle configuration does not exist' },
+  absent: ['NoSuchLifecycleConfiguration', 'The lifecycle configuration does not exist'],
 };
 
-function get(property: BucketProperty) {
-  return (call: S3Call, context: S3Context): S3Reply => {
-    const xml = context.buckets.need(call.bucket).property(property.name) ?? property.usual;
-    if (xml === null || xml === '') throw new AwsError(property.absent.code, property.absent.message, 404);
+const get =
+  ({ name, root, usual, absent }: BucketProperty): S3Handler =>
+  (call, context) => {
+    const unset = usual === null ? '' : `<${root} xmlns="${NAMESPACE}">${usual}</${root}>`;
+    const xml = context.buckets.need(call.bucket).property(name) ?? unset;
+    if (xml === '') throw new AwsError(...absent, 404);
     return { status: 200, headers: { 'content-type': 'application/xml' }, body: xml };
   };
-}
 
-function put(property: BucketProperty) {
-  return async (call: S3Call, context: S3Context): Promise<S3Reply> => {
+const put =
+  (property: BucketProperty): S3Handler =>
+  async (call, context) => {
     const bucket = context.buckets.need(call.bucket);
     const body = await readSmallBody(call, MAX_BODY_BYTES);
     const root = parseXml(body);
@@ -71,44 +64,73 @@ function put(property: BucketProperty) {
     bucket.setProperty(property.name, body);
     return emptyReply(200);
   };
-}
 
-function remove(property: BucketProperty) {
-  return (call: S3Call, context: S3Context): S3Reply => {
-    context.buckets.need(call.bucket).setProperty(property.name, property.afterDelete === 'usual' ? null : '');
+/** After a delete encryption returns to SSE-S3; the others are gone. */
+const remove =
+  (property: BucketProperty): S3Handler =>
+  (call, context) => {
+    context.buckets.need(call.bucket).setProperty(property.name, property === ENCRYPTION ? null : '');
     return emptyReply(204);
   };
-}
 
-/** By AWS's names for the calls. */
-export const PROPERTY_HANDLERS = {
-  GetBucketEncryption: get(ENCRYPTION),
-  PutBucketEncryption: put(ENCRYPTION),
-  DeleteBucketEncryption: remove(ENCRYPTION),
-  GetPublicAccessBlock: get(PUBLIC_ACCESS),
-  PutPublicAccessBlock: put(PUBLIC_ACCESS),
-  DeletePublicAccessBlock: remove(PUBLIC_ACCESS),
-  GetBucketLifecycleConfiguration: get(LIFECYCLE),
-  PutBucketLifecycleConfiguration: put(LIFECYCLE),
-  DeleteBucketLifecycle: remove(LIFECYCLE),
+/** Of a bucket that exists: this error. */
+const missing =
+  (code: string, message: string): S3Handler =>
+  (call, context) => {
+    context.buckets.need(call.bucket);
+    throw new AwsError(code, message, 404);
+  };
+
+/** Of a bucket that exists: this document. */
+export const fixed =
+  (root: string, content: Parameters<typeof xmlReply>[1]): S3Handler =>
+  (call, context) => {
+    context.buckets.need(call.bucket);
+    return xmlReply(root, content);
+  };
+
+const OWNER = { ID: ACCOUNT_ID };
+
+/** The calls by method and query key. */
+export const PROPERTY_CALLS: Record<string, [action: string, handler: S3Handler]> = {
+  'GET encryption': ['GetBucketEncryption', get(ENCRYPTION)],
+  'PUT encryption': ['PutBucketEncryption', put(ENCRYPTION)],
+  'DELETE encryption': ['DeleteBucketEncryption', remove(ENCRYPTION)],
+  'GET publicAccessBlock': ['GetPublicAccessBlock', get(PUBLIC_ACCESS)],
+  'PUT publicAccessBlock': ['PutPublicAccessBlock', put(PUBLIC_ACCESS)],
+  'DELETE publicAccessBlock': ['DeletePublicAccessBlock', remove(PUBLIC_ACCESS)],
+  'GET lifecycle': ['GetBucketLifecycleConfiguration', get(LIFECYCLE)],
+  'PUT lifecycle': ['PutBucketLifecycleConfiguration', put(LIFECYCLE)],
+  'DELETE lifecycle': ['DeleteBucketLifecycle', remove(LIFECYCLE)],
+  'GET accelerate': ['GetBucketAccelerateConfiguration', fixed('AccelerateConfiguration', '')],
+  'GET acl': [
+    'GetBucketAcl',
+    fixed('AccessControlPolicy', {
+      Owner: OWNER,
+      AccessControlList: { Grant: { Grantee: OWNER, Permission: 'FULL_CONTROL' } },
+    }),
+  ],
+  'GET cors': ['GetBucketCors', missing('NoSuchCORSConfiguration', 'The CORS configuration does not exist')],
+  'GET logging': ['GetBucketLogging', fixed('BucketLoggingStatus', '')],
+  'GET notification': ['GetBucketNotificationConfiguration', fixed('NotificationConfiguration', '')],
+  'GET ownershipControls': [
+    'GetBucketOwnershipControls',
+    fixed('OwnershipControls', { Rule: { ObjectOwnership: 'BucketOwnerEnforced' } }),
+  ],
+  'GET policy': ['GetBucketPolicy', missing('NoSuchBucketPolicy', 'The bucket policy does not exist')],
+  'GET replication': [
+    'GetBucketReplication',
+    missing('ReplicationConfigurationNotFoundError', 'The replication configuration was not found'),
+  ],
+  'GET requestPayment': ['GetBucketRequestPayment', fixed('RequestPaymentConfiguration', { Payer: 'BucketOwner' })],
+  'GET tagging': ['GetBucketTagging', missing('NoSuchTagSet', 'The TagSet does not exist')],
+  'GET versioning': ['GetBucketVersioning', fixed('VersioningConfiguration', '')],
+  'GET website': [
+    'GetBucketWebsite',
+    missing('NoSuchWebsiteConfiguration', 'The specified bucket does not have a website configuration'),
+  ],
+  'GET object-lock': [
+    'GetObjectLockConfiguration',
+    missing('ObjectLockConfigurationNotFoundError', 'Object Lock configuration does not exist for this bucket'),
+  ],
 };
-
-const ACTIONS: Record<BucketProperty['name'], Partial<Record<string, keyof typeof PROPERTY_HANDLERS>>> = {
-  encryption: { GET: 'GetBucketEncryption', PUT: 'PutBucketEncryption', DELETE: 'DeleteBucketEncryption' },
-  publicAccessBlock: {
-    GET: 'GetPublicAccessBlock',
-    PUT: 'PutPublicAccessBlock',
-    DELETE: 'DeletePublicAccessBlock',
-  },
-  lifecycle: {
-    GET: 'GetBucketLifecycleConfiguration',
-    PUT: 'PutBucketLifecycleConfiguration',
-    DELETE: 'DeleteBucketLifecycle',
-  },
-};
-
-/** Which of these calls a bucket request is; null for none. */
-export function propertyActionOf(method: string, query: URLSearchParams): keyof typeof PROPERTY_HANDLERS | null {
-  const name = (Object.keys(ACTIONS) as BucketProperty['name'][]).find((key) => query.has(key));
-  return name === undefined ? null : (ACTIONS[name][method] ?? null);
-}

@@ -61,6 +61,13 @@ export class Bucket {
     return this.#records.get(key) ?? null;
   }
 
+  /** Throws S3's NoSuchKey. */
+  need(key: string): ObjectRecord {
+    const record = this.find(key);
+    if (!record) throw new AwsError('NoSuchKey', 'The specified key does not exist.', 404);
+    return record;
+  }
+
   /** Keys in S3's order. */
   keys(): readonly string[] {
     this.#sorted ??= [...this.#records.keys()].sort(compareKeys);
@@ -89,9 +96,8 @@ export class Bucket {
   }
 
   /** A file descriptor of the object, which stays readable whatever happens to the key; the caller closes it. */
-  open(key: string): { record: ObjectRecord; fd: number } | null {
-    const record = this.#records.get(key);
-    return record ? { record, fd: openSync(this.#pathOf(key), 'r') } : null;
+  open(key: string): number {
+    return openSync(this.#pathOf(key), 'r');
   }
 
   /** A missing key counts as removed. */
@@ -102,11 +108,8 @@ export class Bucket {
   }
 
   #check(key: string, condition: Condition): void {
-    const present = this.#records.get(key);
-    if (condition.kind === 'if-absent' && present) throw preconditionFailed();
-    if (condition.kind !== 'if-match') return;
-    if (!present) throw new AwsError('NoSuchKey', 'The specified key does not exist.', 404);
-    if (present.etag !== condition.etag) throw preconditionFailed();
+    if (condition.kind === 'if-absent' && this.find(key)) throw preconditionFailed();
+    if (condition.kind === 'if-match' && this.need(key).etag !== condition.etag) throw preconditionFailed();
   }
 
   #objectFolder(): string {
@@ -181,11 +184,8 @@ export class BucketStore {
   #load(name: string): void {
     const folder = join(this.#folder, name);
     try {
-      const about = JSON.parse(readFileSync(join(folder, 'bucket.json'), 'utf8')) as {
-        region: string;
-        createdMs: number;
-      };
-      const bucket = new Bucket(name, folder, about);
+      const about: unknown = JSON.parse(readFileSync(join(folder, 'bucket.json'), 'utf8'));
+      const bucket = new Bucket(name, folder, about as { region: string; createdMs: number });
       bucket.load();
       this.#buckets.set(name, bucket);
     } catch {

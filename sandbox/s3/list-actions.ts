@@ -1,77 +1,59 @@
 /** ListObjectsV2 and its older form. */
 import { AwsError } from '../aws-error.ts';
 import type { XmlNode } from '../xml.ts';
-import type { Bucket } from './bucket-store.ts';
-import type { S3Context } from './context.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
+import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
 import { xmlReply } from './s3-call.ts';
 import { compareKeys } from './key-path.ts';
 
 const MAX_KEYS = 1_000;
 
 export function listObjectsV2(call: S3Call, context: S3Context): S3Reply {
-  const bucket = context.buckets.need(call.bucket);
   const token = call.query.get('continuation-token');
   const startAfter = call.query.get('start-after') ?? '';
-  const page = readPage(call, bucket, token === null ? startAfter : readToken(token));
-  const encode = encoder(call);
+  const { listing, encode, content } = readPage(call, context, token === null ? startAfter : readToken(token));
   return xmlReply('ListBucketResult', {
-    ...page.common,
+    ...content,
     StartAfter: startAfter === '' ? undefined : encode(startAfter),
     ContinuationToken: token ?? undefined,
-    NextContinuationToken: page.listing.next === null ? undefined : writeToken(page.listing.next),
-    KeyCount: page.listing.keys.length + page.listing.commonPrefixes.length,
-    ...page.entries,
+    NextContinuationToken: listing.next === null ? undefined : writeToken(listing.next),
+    KeyCount: listing.keys.length + listing.commonPrefixes.length,
   });
 }
 
 export function listObjectsV1(call: S3Call, context: S3Context): S3Reply {
-  const bucket = context.buckets.need(call.bucket);
   const marker = call.query.get('marker') ?? '';
-  const page = readPage(call, bucket, marker);
-  const encode = encoder(call);
-  return xmlReply('ListBucketResult', {
-    ...page.common,
-    Marker: encode(marker),
-    NextMarker: page.listing.next === null ? undefined : encode(page.listing.next),
-    ...page.entries,
-  });
+  const { listing, encode, content } = readPage(call, context, marker);
+  const NextMarker = listing.next === null ? undefined : encode(listing.next);
+  return xmlReply('ListBucketResult', { ...content, Marker: encode(marker), NextMarker });
 }
 
-function readPage(
-  call: S3Call,
-  bucket: Bucket,
-  after: string,
-): { listing: Listing; common: XmlNode; entries: XmlNode } {
+function readPage(call: S3Call, context: S3Context, after: string) {
+  const bucket = context.buckets.need(call.bucket);
   const prefix = call.query.get('prefix') ?? '';
   const delimiter = call.query.get('delimiter') ?? '';
   const maxKeys = readMaxKeys(call.query.get('max-keys'));
   const listing = listKeys(bucket.keys(), { prefix, delimiter, after, maxKeys });
   const encode = encoder(call);
-  return {
-    listing,
-    common: {
-      Name: bucket.name,
-      Prefix: encode(prefix),
-      Delimiter: delimiter === '' ? undefined : encode(delimiter),
-      MaxKeys: maxKeys,
-      EncodingType: call.query.get('encoding-type') ?? undefined,
-      IsTruncated: listing.next !== null,
-    },
-    entries: {
-      Contents: listing.keys.map((key) => {
-        const record = bucket.find(key)!;
-        return {
-          Key: encode(key),
-          LastModified: new Date(record.modifiedMs).toISOString(),
-          ETag: `"${record.etag}"`,
-          Size: record.sizeBytes,
-          StorageClass: 'STANDARD',
-        };
-      }),
-      CommonPrefixes: listing.commonPrefixes.map((p) => ({ Prefix: encode(p) })),
-    },
+  const content: XmlNode = {
+    Name: bucket.name,
+    Prefix: encode(prefix),
+    Delimiter: delimiter === '' ? undefined : encode(delimiter),
+    MaxKeys: maxKeys,
+    EncodingType: call.query.get('encoding-type') ?? undefined,
+    IsTruncated: listing.next !== null,
+    Contents: listing.keys.map((key) => {
+      const record = bucket.find(key)!;
+      return {
+        Key: encode(key),
+        LastModified: new Date(record.modifiedMs).toISOString(),
+        ETag: `"${record.etag}"`,
+        Size: record.sizeBytes,
+        StorageClass: 'STANDARD',
+      };
+    }),
+    CommonPrefixes: listing.commonPrefixes.map((p) => ({ Prefix: encode(p) })),
   };
+  return { listing, encode, content };
 }
 
 function readMaxKeys(text: string | null): number {

@@ -5,12 +5,11 @@ import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { AwsError } from '../aws-error.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
-import type { S3Context } from './context.ts';
 import type { Upload, UploadedPart } from './multipart-uploads.ts';
 import { readParts } from './multipart-uploads.ts';
 import { checkKey, keptHeaders, malformedXml, readCondition, readSmallBody, refuseCopy } from './object-actions.ts';
 import { receiveBody } from './receive-body.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
+import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
 const MAX_PARTS = 10_000;
@@ -51,8 +50,7 @@ export async function uploadPart(call: S3Call, context: S3Context): Promise<S3Re
     throw error;
   }
   context.uploads.addPart(upload, { ...body, number, modifiedMs: context.clock.now() });
-  const checksums = Object.entries(body.checksums).map(([name, value]) => [`x-amz-checksum-${name}`, value]);
-  return emptyReply(200, { etag: `"${body.md5.toString('hex')}"`, ...Object.fromEntries(checksums) });
+  return emptyReply(200, { etag: `"${body.md5.toString('hex')}"`, ...body.checksums });
 }
 
 export async function completeMultipartUpload(call: S3Call, context: S3Context): Promise<S3Reply> {

@@ -2,7 +2,15 @@
 import { createReadStream, rmSync } from 'node:fs';
 import { randomBytes } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
-import type { ReceivedBody } from './receive-body.ts';
+
+/** The body of a PUT, in a file. */
+export interface ReceivedBody {
+  path: string;
+  sizeBytes: number;
+  md5: Buffer;
+  /** The verified checksums from the request, by the name of their header. */
+  checksums: Record<string, string>;
+}
 
 export interface UploadedPart extends ReceivedBody {
   number: number;

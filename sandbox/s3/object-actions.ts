@@ -5,10 +5,9 @@ import { AwsError } from '../aws-error.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
 import type { Condition } from './bucket-store.ts';
 import { preconditionFailed } from './bucket-store.ts';
-import type { S3Context } from './context.ts';
 import type { ObjectRecord } from './object-file.ts';
 import { checkMd5, receiveBody } from './receive-body.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
+import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
 import { emptyReply, header, xmlReply } from './s3-call.ts';
 
 const MAX_KEY_BYTES = 1_024;
@@ -28,9 +27,7 @@ export async function putObject(call: S3Call, context: S3Context): Promise<S3Rep
     etag: body.md5.toString('hex'),
     modifiedMs: context.clock.now(),
     headers: keptHeaders(call),
-    checksums: Object.fromEntries(
-      Object.entries(body.checksums).map(([name, value]) => [`x-amz-checksum-${name}`, value]),
-    ),
+    checksums: body.checksums,
   };
   // The bucket may have been deleted while the body was received.
   if (context.buckets.find(call.bucket) !== bucket) context.buckets.need(call.bucket);
@@ -75,9 +72,8 @@ export function keptHeaders(call: S3Call): Record<string, string> {
 
 export function getObject(call: S3Call, context: S3Context): S3Reply {
   const bucket = context.buckets.need(call.bucket);
-  const opened = bucket.open(call.key);
-  if (!opened) throw new AwsError('NoSuchKey', 'The specified key does not exist.', 404);
-  const { record, fd } = opened;
+  const record = bucket.need(call.key);
+  const fd = bucket.open(call.key);
   try {
     const reply = describeObject(call, record);
     const range = reply.status === 200 ? readRange(header(call, 'range'), record.sizeBytes) : null;
@@ -97,9 +93,7 @@ export function getObject(call: S3Call, context: S3Context): S3Reply {
 }
 
 export function headObject(call: S3Call, context: S3Context): S3Reply {
-  const record = context.buckets.need(call.bucket).find(call.key);
-  if (!record) throw new AwsError('NoSuchKey', 'The specified key does not exist.', 404);
-  return describeObject(call, record);
+  return describeObject(call, context.buckets.need(call.bucket).need(call.key));
 }
 
 /** The object's headers, or 304, or 412. */
@@ -123,11 +117,8 @@ function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
     Object.assign(reply.headers, record.checksums);
   }
   for (const [parameter, value] of call.query) {
-    const name =
-      /^response-(content-type|content-language|expires|cache-control|content-disposition|content-encoding)$/.exec(
-        parameter.toLowerCase(),
-      )?.[1];
-    if (name !== undefined) reply.headers[name] = value;
+    const name = /^response-(.+)$/.exec(parameter.toLowerCase())?.[1] ?? '';
+    if (KEPT_HEADERS.includes(name) || name === 'content-encoding') reply.headers[name] = value;
   }
   return reply;
 }

@@ -6,19 +6,12 @@ import { pipeline } from 'node:stream/promises';
 import { AwsError } from '../aws-error.ts';
 import type { ChecksumName, RunningChecksum } from './checksums.ts';
 import { CHECKSUMS, startChecksum } from './checksums.ts';
+import type { ReceivedBody } from './multipart-uploads.ts';
 import type { S3Call } from './s3-call.ts';
 import { header } from './s3-call.ts';
 
 /** Maximum size of a single PUT. */
 const MAX_BYTES = 5 * 1024 ** 3;
-
-export interface ReceivedBody {
-  path: string;
-  sizeBytes: number;
-  md5: Buffer;
-  /** The verified checksums from the request. */
-  checksums: Partial<Record<ChecksumName, string>>;
-}
 
 /** Writes the body to `path`; on a mismatch with the request, removes the file and throws S3's error. */
 export async function receiveBody(call: S3Call, path: string): Promise<ReceivedBody> {
@@ -111,19 +104,20 @@ function checkChecksums(
   call: S3Call,
   trailers: ReadonlyMap<string, string>,
   running: ReadonlyMap<ChecksumName, RunningChecksum>,
-): Partial<Record<ChecksumName, string>> {
-  const checked: Partial<Record<ChecksumName, string>> = {};
+): Record<string, string> {
+  const checked: Record<string, string> = {};
   for (const [name, checksum] of running) {
-    const given = header(call, `x-amz-checksum-${name}`) ?? trailers.get(`x-amz-checksum-${name}`);
-    if (given === undefined) throw new AwsError('InvalidRequest', `The trailer x-amz-checksum-${name} did not come.`);
+    const field = `x-amz-checksum-${name}`;
+    const given = header(call, field) ?? trailers.get(field);
+    if (given === undefined) throw new AwsError('InvalidRequest', `The trailer ${field} did not come.`);
     const computed = checksum.digest();
     if (Buffer.from(given, 'base64').length !== Buffer.from(computed, 'base64').length) {
-      throw new AwsError('InvalidRequest', `Value for x-amz-checksum-${name} header is invalid.`);
+      throw new AwsError('InvalidRequest', `Value for ${field} header is invalid.`);
     }
     if (given !== computed) {
       throw new AwsError('BadDigest', `The ${name.toUpperCase()} you specified did not match the calculated checksum.`);
     }
-    checked[name] = computed;
+    checked[field] = computed;
   }
   return checked;
 }

@@ -3,44 +3,45 @@ import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import * as buckets from './bucket-actions.ts';
-import { PROPERTY_HANDLERS, propertyActionOf } from './bucket-properties.ts';
-import type { S3Context } from './context.ts';
+import { PROPERTY_CALLS, fixed } from './bucket-properties.ts';
 import * as lists from './list-actions.ts';
 import * as multipart from './multipart-actions.ts';
 import * as objects from './object-actions.ts';
-import type { S3Call, S3Reply } from './s3-call.ts';
+import type { S3Call, S3Handler } from './s3-call.ts';
 import { header } from './s3-call.ts';
-import { UNSET_HANDLERS, unsetActionOf } from './unset-properties.ts';
 
-type Handler = (call: S3Call, context: S3Context) => S3Reply | Promise<S3Reply>;
+/** AWS's names for the calls, which fault rules also use, by method and the query key that distinguishes them. */
+type Calls = Record<string, [action: string, handler: S3Handler]>;
 
-/** By AWS's names, which fault rules also use. */
-const HANDLERS = {
-  ListBuckets: buckets.listBuckets,
-  CreateBucket: buckets.createBucket,
-  HeadBucket: buckets.headBucket,
-  DeleteBucket: buckets.deleteBucket,
-  GetBucketLocation: buckets.getBucketLocation,
-  ...PROPERTY_HANDLERS,
-  ...UNSET_HANDLERS,
-  ListObjects: lists.listObjectsV1,
-  ListObjectsV2: lists.listObjectsV2,
-  ListMultipartUploads: multipart.listMultipartUploads,
-  DeleteObjects: objects.deleteObjects,
-  PutObject: objects.putObject,
-  GetObject: objects.getObject,
-  HeadObject: objects.headObject,
-  DeleteObject: objects.deleteObject,
-  CreateMultipartUpload: multipart.createMultipartUpload,
-  UploadPart: multipart.uploadPart,
-  CompleteMultipartUpload: multipart.completeMultipartUpload,
-  AbortMultipartUpload: multipart.abortMultipartUpload,
-  ListParts: multipart.listParts,
-} satisfies Record<string, Handler>;
-export type S3Action = keyof typeof HANDLERS;
+const SERVICE_CALLS: Calls = { GET: ['ListBuckets', buckets.listBuckets] };
 
-/** Query keys of S3 calls that the sandbox does not implement. */
-const OTHER_SUBRESOURCES = [
+const BUCKET_CALLS: Calls = {
+  ...PROPERTY_CALLS,
+  'GET location': ['GetBucketLocation', buckets.getBucketLocation],
+  'GET uploads': ['ListMultipartUploads', multipart.listMultipartUploads],
+  'GET list-type=2': ['ListObjectsV2', lists.listObjectsV2],
+  'POST delete': ['DeleteObjects', objects.deleteObjects],
+  GET: ['ListObjects', lists.listObjectsV1],
+  HEAD: ['HeadBucket', buckets.headBucket],
+  PUT: ['CreateBucket', buckets.createBucket],
+  DELETE: ['DeleteBucket', buckets.deleteBucket],
+};
+
+const OBJECT_CALLS: Calls = {
+  'GET tagging': ['GetObjectTagging', fixed('Tagging', { TagSet: null })],
+  'GET uploadId': ['ListParts', multipart.listParts],
+  'PUT uploadId': ['UploadPart', multipart.uploadPart],
+  'POST uploads': ['CreateMultipartUpload', multipart.createMultipartUpload],
+  'POST uploadId': ['CompleteMultipartUpload', multipart.completeMultipartUpload],
+  'DELETE uploadId': ['AbortMultipartUpload', multipart.abortMultipartUpload],
+  GET: ['GetObject', objects.getObject],
+  HEAD: ['HeadObject', objects.headObject],
+  PUT: ['PutObject', objects.putObject],
+  DELETE: ['DeleteObject', objects.deleteObject],
+};
+
+/** Query keys of S3 calls that the sandbox does not implement, or not for every method. */
+const SUBRESOURCES = [
   'accelerate acl analytics attributes cors encryption intelligent-tiering inventory legal-hold lifecycle logging',
   'metrics notification object-lock ownershipControls policy policyStatus publicAccessBlock renameObject replication',
   'requestPayment restore retention select session tagging torrent versionId versioning versions website',
@@ -64,65 +65,26 @@ export function readS3Call(request: IncomingMessage): S3Call {
   }
 }
 
-/** Throws NotImplemented for S3 features that the sandbox lacks. */
-export function s3ActionOf(call: S3Call): S3Action {
-  const { query } = call;
-  const property = call.key === '' ? propertyActionOf(call.request.method ?? 'GET', query) : null;
-  if (property !== null) return property;
-  const unset = unsetActionOf(call.request.method ?? 'GET', call);
-  if (unset !== null) return unset;
-  const other = OTHER_SUBRESOURCES.find((name) => query.has(name));
-  const method = call.request.method ?? 'GET';
-  const action = other === undefined ? actionOf(method, call) : null;
-  if (action !== null) return action;
-  throw new AwsError(
-    'NotImplemented',
-    `The sandbox does not have this S3 call (${method}${other === undefined ? '' : ` ?${other}`})`,
-    501,
-  );
-}
-
-function actionOf(method: string, { bucket, key, query }: S3Call): S3Action | null {
-  if (bucket === '') return method === 'GET' ? 'ListBuckets' : null;
-  if (key === '') return bucketAction(method, query);
-  switch (method) {
-    case 'GET':
-      return query.has('uploadId') ? 'ListParts' : 'GetObject';
-    case 'HEAD':
-      return 'HeadObject';
-    case 'PUT':
-      return query.has('uploadId') ? 'UploadPart' : 'PutObject';
-    case 'POST':
-      return query.has('uploads') ? 'CreateMultipartUpload' : query.has('uploadId') ? 'CompleteMultipartUpload' : null;
-    case 'DELETE':
-      return query.has('uploadId') ? 'AbortMultipartUpload' : 'DeleteObject';
-    default:
-      return null;
+/** The call's name and handler. Throws NotImplemented for S3 features that the sandbox lacks. */
+export function routeS3Call({ request, bucket, key, query }: S3Call): { action: string; handler: S3Handler } {
+  const method = request.method ?? 'GET';
+  const calls = bucket === '' ? SERVICE_CALLS : key === '' ? BUCKET_CALLS : OBJECT_CALLS;
+  const special = [...query].flatMap(([name, value]) => [`${method} ${name}`, `${method} ${name}=${value}`]);
+  const route = special.find((name) => name in calls) ?? method;
+  const lacking = SUBRESOURCES.find((name) => query.has(name) && route !== `${method} ${name}`);
+  const call = calls[route];
+  if (lacking !== undefined || !call) {
+    const what = lacking === undefined ? method : `${method} ?${lacking}`;
+    throw new AwsError('NotImplemented', `The sandbox does not have this S3 call (${what})`, 501);
   }
-}
-
-function bucketAction(method: string, query: URLSearchParams): S3Action | null {
-  switch (method) {
-    case 'GET':
-      if (query.has('location')) return 'GetBucketLocation';
-      if (query.has('uploads')) return 'ListMultipartUploads';
-      return query.get('list-type') === '2' ? 'ListObjectsV2' : 'ListObjects';
-    case 'HEAD':
-      return 'HeadBucket';
-    case 'PUT':
-      return 'CreateBucket';
-    case 'POST':
-      return query.has('delete') ? 'DeleteObjects' : null;
-    case 'DELETE':
-      return 'DeleteBucket';
-    default:
-      return null;
-  }
-}
-
-export async function runS3Action(action: S3Action, call: S3Call, context: S3Context): Promise<S3Reply> {
-  const owner = header(call, 'x-amz-expected-bucket-owner');
-  if (owner !== undefined && owner !== ACCOUNT_ID && context.buckets.find(call.bucket) !== null)
-    throw new AwsError('AccessDenied', 'Access Denied', 403);
-  return HANDLERS[action](call, context);
+  const [action, handler] = call;
+  return {
+    action,
+    handler: (s3Call, context) => {
+      const owner = header(s3Call, 'x-amz-expected-bucket-owner');
+      if (owner !== undefined && owner !== ACCOUNT_ID && context.buckets.find(bucket) !== null)
+        throw new AwsError('AccessDenied', 'Access Denied', 403);
+      return handler(s3Call, context);
+    },
+  };
 }

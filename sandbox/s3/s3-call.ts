@@ -1,9 +1,19 @@
 /** One request to S3 and its answer, between HTTP and the handlers. */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Clock } from '../../shared/ports/clock.ts';
 import type { AwsError } from '../aws-error.ts';
 import { xmlDocument } from '../xml.ts';
 import type { XmlNode } from '../xml.ts';
+import type { BucketStore } from './bucket-store.ts';
+import type { MultipartUploads } from './multipart-uploads.ts';
+
+/** The state that S3's calls work on. */
+export interface S3Context {
+  clock: Clock;
+  buckets: BucketStore;
+  uploads: MultipartUploads;
+}
 
 export interface S3Call {
   request: IncomingMessage;
@@ -20,7 +30,10 @@ export interface S3Reply {
   body: string | Readable | null;
 }
 
-const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
+/** One call of S3. Throws AwsError. */
+export type S3Handler = (call: S3Call, context: S3Context) => S3Reply | Promise<S3Reply>;
+
+export const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/';
 
 export function emptyReply(status: number, headers: Record<string, string> = {}): S3Reply {
   return { status, headers, body: null };

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { newRequestId } from '../ids.ts';
+import { closeServer, listen } from '../listening.ts';
 import type { Answer } from './answer.ts';
 import { sendAnswer, toAwsError } from './answer.ts';
 import type { Control } from './control.ts';
@@ -37,11 +38,8 @@ export async function startEndpoint(port: number, parts: EndpointParts): Promise
   const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 0 }, (request, response) => {
     void handle(request, response, parts);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    // A fleet of a hundred instances connects at once: the default backlog of 511 is too small.
-    server.listen(port, '127.0.0.1', 4_096, resolve);
-  }).catch((cause: unknown) => {
+  // A fleet of a hundred instances connects at once: the default backlog of 511 is too small.
+  await listen(server, { port, host: '127.0.0.1', backlog: 4_096 }).catch((cause: unknown) => {
     throw new AppError('port-taken', `The sandbox cannot listen on 127.0.0.1:${port}`, {
       hint: 'Choose another --port, or 0 for any free one.',
       cause,
@@ -49,11 +47,7 @@ export async function startEndpoint(port: number, parts: EndpointParts): Promise
   });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closeServer(server),
   };
 }
 

@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import type { FaultBook } from '../faults.ts';
 import type { Log } from '../log.ts';
-import type { S3Context } from '../s3/context.ts';
-import { readS3Call, runS3Action, s3ActionOf } from '../s3/router.ts';
+import { readS3Call, routeS3Call } from '../s3/router.ts';
+import type { S3Context } from '../s3/s3-call.ts';
 import { errorReply } from '../s3/s3-call.ts';
 import type { Answer } from './answer.ts';
 import { toAwsError } from './answer.ts';
@@ -21,14 +21,14 @@ export async function answerS3(request: IncomingMessage, requestId: string, endp
   let action = request.method ?? '';
   try {
     const call = readS3Call(request);
-    const known = s3ActionOf(call);
-    action = known;
+    const route = routeS3Call(call);
+    action = route.action;
     checkCaller(call.query, request.headers.authorization, s3.clock.now());
-    if (call.bucket !== '' && endpoint.faults.takeForBucket()) s3.buckets.lose(call.bucket);
+    if (call.bucket !== '' && endpoint.faults.take('lost-bucket')) s3.buckets.lose(call.bucket);
     const faults = endpoint.faults.takeForCall(action, resource);
     if (faults.lost) return { status: 503, headers: {}, body: null, faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
-    const reply = await runS3Action(known, call, s3);
+    const reply = await route.handler(call, s3);
     log.write('call', { service: 's3', action, resource, requestId, status: reply.status });
     return { ...reply, headers: withIds(reply.headers, requestId), faults };
   } catch (thrown) {
