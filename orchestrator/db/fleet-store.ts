@@ -6,7 +6,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
 import { INSTANCE_PHASES, canMoveInstance, isServing } from '../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
-import type { CloudState, LaunchRequest, LaunchFailure, StateReason } from '../cloud/compute.ts';
+import type { LaunchFailure } from '../cloud/compute.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -17,69 +17,47 @@ import type {
   RunEvent,
   IncidentRecord,
   IncidentReport,
-  AddressIncident,
 } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { LaunchRequests } from './launch-requests.ts';
-import type { SqlNumber } from './rows.ts';
 import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
-import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
+import { Columns, rowOf, rowsOf } from './rows.ts';
 import { REFUSAL_CAUSES } from '../cloud/compute.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 const INSTANCES = 'crawlfleet_instances';
 
-interface InstanceRow {
-  slot: SqlNumber;
-  epoch: SqlNumber;
-  phase: InstancePhase;
-  phase_at: SqlNumber;
-  reason: string | null;
-  instance_id: string | null;
-  address: string | null;
-  zone: string | null;
-  attempts: SqlNumber;
-  answer: string | null;
-  last_error: string | null;
-  launched_at: SqlNumber | null;
-  terminated_at: SqlNumber | null;
-  cloud_state: CloudState | null;
-  state_reason: string | null;
-  registered: SqlNumber;
-  public_key: string | null;
-  counter: SqlNumber;
-  last_heartbeat_at: SqlNumber | null;
-  progress: string | null;
-  problem: string | null;
-  sealed: SqlNumber;
-  rotate_at: SqlNumber | null;
-  manifest_key: string | null;
-  manifest_sha256: string | null;
-  console_output: string | null;
-  token: string;
-  claimed_at: SqlNumber;
-}
-
-const PATCH_COLUMNS: Record<keyof InstancePatch, string> = {
-  instanceId: 'instance_id',
-  address: 'address',
-  zone: 'zone',
-  attempts: 'attempts',
-  answer: 'answer',
-  lastError: 'last_error',
-  stateReason: 'state_reason',
-  launchedAtMs: 'launched_at',
-  terminatedAtMs: 'terminated_at',
-  cloudState: 'cloud_state',
-  registered: 'registered',
-  sealed: 'sealed',
-  rotateAtMs: 'rotate_at',
-  manifestKey: 'manifest_key',
-  manifestSha256: 'manifest_sha256',
-  consoleOutput: 'console_output',
-  problem: 'problem',
-};
+const INSTANCE = new Columns<Omit<InstanceRecord, 'request' | 'incident'>>({
+  slot: 'number',
+  epoch: 'number',
+  phase: 'text',
+  phaseAtMs: 'number',
+  reason: 'text',
+  instanceId: 'text',
+  address: 'text',
+  zone: 'text',
+  token: 'text',
+  attempts: 'number',
+  answer: 'json',
+  lastError: 'text',
+  claimedAtMs: 'number',
+  launchedAtMs: 'number',
+  terminatedAtMs: 'number',
+  cloudState: 'text',
+  stateReason: 'json',
+  registered: 'boolean',
+  publicKey: 'text',
+  counter: 'number',
+  lastHeartbeatAtMs: 'number',
+  progress: 'json',
+  problem: 'text',
+  sealed: 'boolean',
+  rotateAtMs: 'number',
+  manifestKey: 'text',
+  manifestSha256: 'text',
+  consoleOutput: 'text',
+});
 
 export class KnexFleetStore implements FleetStore {
   readonly #run: BoundRun;
@@ -127,10 +105,7 @@ export class KnexFleetStore implements FleetStore {
 
   async patch(at: EpochId, patch: InstancePatch): Promise<void> {
     const key = this.#run.key(at);
-    const values: Record<string, unknown> = {};
-    for (const [name, value] of Object.entries(patch))
-      values[PATCH_COLUMNS[name as keyof InstancePatch]] =
-        typeof value === 'object' && value !== null ? JSON.stringify(value) : value;
+    const values = INSTANCE.write(patch);
     if (Object.keys(values).length === 0) return;
     await this.#run.query(async (knex) => {
       if ((await this.#run.update(knex, knex(INSTANCES).where(key), values)) === 0)
@@ -176,7 +151,7 @@ export class KnexFleetStore implements FleetStore {
     const key = this.#run.key(at);
     const nowMs = this.#run.now();
     return this.#run.write(async (trx) => {
-      const row = await rowOf<Pick<InstanceRow, 'phase' | 'instance_id' | 'public_key'>>(
+      const row = await rowOf<{ phase: InstancePhase; instance_id: string | null; public_key: string | null }>(
         trx(INSTANCES).where(key).forUpdate().first('phase', 'instance_id', 'public_key'),
       );
       // Without an id EC2's answer has not been stored yet, so it is unknown whether this is the right instance.
@@ -225,10 +200,10 @@ export class KnexFleetStore implements FleetStore {
   incidents(): Promise<IncidentRecord[]> {
     const run_id = this.#run.id;
     return this.#run.query(async (knex) => {
-      const instances = await rowsOf<Pick<InstanceRow, 'slot' | 'epoch' | 'address'>>(
+      const instances = await rowsOf<EpochId & { address: string | null }>(
         knex(INSTANCES).where({ run_id }).select('slot', 'epoch', 'address'),
       );
-      const addresses = new Map(instances.map((i) => [`${toNumber(i.slot)}.${toNumber(i.epoch)}`, i.address]));
+      const addresses = new Map(instances.map((i) => [epochKey(i), i.address]));
       const incidents = await selectIncidents(knex, run_id);
       return incidents.map((t) => ({ ...t, address: addresses.get(epochKey(t)) ?? null }));
     });
@@ -237,11 +212,12 @@ export class KnexFleetStore implements FleetStore {
   async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
     const rows = await selectInstances(knex, where);
     const incidents = await lastIncidents(knex, where);
-    const requests = await this.#requests.read(knex, where.run_id, rows);
-    return rows.flatMap((row) => {
-      const key = epochKey({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
+    const records = rows.map((row) => ({ ...INSTANCE.read(row), ...readAnswer(row) }));
+    const requests = await this.#requests.read(knex, where.run_id, records);
+    return records.flatMap((record) => {
+      const key = epochKey(record);
       const request = requests.get(key);
-      return request ? [toRecord(row, request, incidents.get(key) ?? null)] : [];
+      return request ? [{ ...record, request, incident: incidents.get(key) ?? null }] : [];
     });
   }
 
@@ -258,9 +234,12 @@ export class KnexFleetStore implements FleetStore {
   }
 }
 
-function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<InstanceRow[]> {
+function selectInstances(
+  knex: Knex,
+  where: Record<string, string | number>,
+): Promise<(Record<string, unknown> & AnswerColumns)[]> {
   const prefixed = Object.fromEntries(Object.entries(where).map(([k, v]) => [`i.${k}`, v]));
-  return rowsOf<InstanceRow>(
+  return rowsOf(
     knex(`${INSTANCES} as i`)
       .join(`${LAUNCHES} as l`, (join) =>
         join.on('l.run_id', 'i.run_id').andOn('l.slot', 'i.slot').andOn('l.epoch', 'i.epoch'),
@@ -279,40 +258,6 @@ function moveEvent(
   return { atMs, kind: 'instance', slot, epoch, ...move };
 }
 
-function toRecord(row: InstanceRow, request: LaunchRequest, incident: AddressIncident | null): InstanceRecord {
-  return {
-    slot: toNumber(row.slot),
-    epoch: toNumber(row.epoch),
-    phase: row.phase,
-    phaseAtMs: toNumber(row.phase_at),
-    reason: row.reason,
-    instanceId: row.instance_id,
-    address: row.address,
-    zone: row.zone,
-    request,
-    token: row.token,
-    attempts: toNumber(row.attempts),
-    ...readAnswer(row),
-    claimedAtMs: toNumber(row.claimed_at),
-    launchedAtMs: toNumberOrNull(row.launched_at),
-    terminatedAtMs: toNumberOrNull(row.terminated_at),
-    cloudState: row.cloud_state,
-    stateReason: readStateReason(row.state_reason),
-    registered: toBoolean(row.registered),
-    publicKey: row.public_key,
-    counter: toNumber(row.counter),
-    lastHeartbeatAtMs: toNumberOrNull(row.last_heartbeat_at),
-    progress: parseJson(row.progress) as Progress | null,
-    problem: row.problem,
-    sealed: toBoolean(row.sealed),
-    rotateAtMs: toNumberOrNull(row.rotate_at),
-    manifestKey: row.manifest_key,
-    manifestSha256: row.manifest_sha256,
-    consoleOutput: row.console_output,
-    incident,
-  };
-}
-
 /** A row's columns for the last call of its claim. */
 export interface AnswerColumns {
   instance_id: string | null;
@@ -322,7 +267,7 @@ export interface AnswerColumns {
 
 /** The answer, and the rest of `last_error` when an earlier version stored the answer there. */
 export function readAnswer(row: AnswerColumns): { answer: LaunchFailure | null; lastError: string | null } {
-  if (row.answer !== null) return { answer: parseJson(row.answer) as LaunchFailure, lastError: row.last_error };
+  if (row.answer !== null) return { answer: JSON.parse(row.answer) as LaunchFailure, lastError: row.last_error };
   const old = row.instance_id === null && row.last_error !== null ? parseOld(row.last_error) : null;
   return { answer: old, lastError: old === null ? row.last_error : null };
 }
@@ -336,5 +281,3 @@ function parseOld(text: string): LaunchFailure | null {
   if (word === undefined) return null;
   return { kind: 'unknown', message: said, ...(word === 'used' ? { tokenUsed: true as const } : {}) };
 }
-
-const readStateReason = (text: string | null): StateReason | null => parseJson(text) as StateReason | null;

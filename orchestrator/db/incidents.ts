@@ -1,32 +1,27 @@
 /** Rows of crawlfleet_incidents: when an address stopped on its own, why, and how it ended. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { IncidentRecord, IncidentReport, AddressIncident } from '../control/model/stores.ts';
 import type { SqlNumber } from './rows.ts';
-import { rowOf, rowsOf, toNumber, toNumberOrNull } from './rows.ts';
+import { Columns, rowOf, rowsOf } from './rows.ts';
 
 const TABLE = 'crawlfleet_incidents';
 
-interface Place {
-  slot: number;
-  epoch: number;
-}
+const INCIDENT = new Columns<AddressIncident>({
+  verdict: 'text',
+  rule: 'text',
+  atMs: 'number',
+  untilMs: 'number',
+  returnedAtMs: 'number',
+  overAtMs: 'number',
+});
 
-interface IncidentRow {
-  slot: SqlNumber;
-  epoch: SqlNumber;
-  seq: SqlNumber;
-  verdict: AddressIncident['verdict'];
-  rule: string;
-  at: SqlNumber;
-  until: SqlNumber | null;
-  returned_at: SqlNumber | null;
-  over_at: SqlNumber | null;
-  evidence: string;
-}
-
+/** Without the evidence, which may be long. */
 const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
+
+type IncidentRow = Record<string, unknown> & EpochId & { seq: number; over_at: SqlNumber | null; evidence: string };
 
 /** The last incident of each (slot, epoch), under `<slot>.<epoch>`. */
 export async function lastIncidents(
@@ -39,7 +34,7 @@ export async function lastIncidents(
       .orderBy('seq')
       .select(...STATE),
   );
-  return new Map(rows.map((row) => [epochKey(toPlace(row)), toState(row)]));
+  return new Map(rows.map((row) => [epochKey(row), INCIDENT.read(row)]));
 }
 
 /**
@@ -58,7 +53,7 @@ export async function writeIncident(
       .orderBy('seq', 'desc')
       .first(...STATE),
   );
-  const open = last !== undefined && last.over_at === null ? { ...key, seq: toNumber(last.seq) } : null;
+  const open = last !== undefined && last.over_at === null ? { ...key, seq: last.seq } : null;
   if (incident === null) {
     if (open) await trx(TABLE).where(open).update({ over_at: nowMs });
     return;
@@ -70,7 +65,7 @@ export async function writeIncident(
     await trx(TABLE).insert({
       ...key,
       ...values,
-      seq: last === undefined ? 1 : toNumber(last.seq) + 1,
+      seq: (last?.seq ?? 0) + 1,
       at: incident.atMs,
     });
 }
@@ -84,7 +79,7 @@ export async function writeReleased(
   const last = await rowOf<IncidentRow>(trx(TABLE).where(key).orderBy('seq', 'desc').first('seq'));
   if (last === undefined) return;
   await trx(TABLE)
-    .where({ ...key, seq: toNumber(last.seq) })
+    .where({ ...key, seq: last.seq })
     .whereNull('returned_at')
     .update({ returned_at: nowMs });
 }
@@ -98,21 +93,9 @@ export async function selectIncidents(knex: Knex, runId: string): Promise<Omit<I
       .select(...STATE, 'evidence'),
   );
   return rows.map((row) => ({
-    ...toPlace(row),
-    ...toState(row),
+    ...INCIDENT.read(row),
+    slot: row.slot,
+    epoch: row.epoch,
     evidence: JSON.parse(row.evidence) as Evidence,
   }));
-}
-
-const toPlace = (row: IncidentRow): Place => ({ slot: toNumber(row.slot), epoch: toNumber(row.epoch) });
-
-function toState(row: IncidentRow): AddressIncident {
-  return {
-    verdict: row.verdict,
-    rule: row.rule,
-    atMs: toNumber(row.at),
-    untilMs: toNumberOrNull(row.until),
-    returnedAtMs: toNumberOrNull(row.returned_at),
-    overAtMs: toNumberOrNull(row.over_at),
-  };
 }

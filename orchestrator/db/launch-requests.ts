@@ -4,8 +4,8 @@
  */
 import type { Knex } from 'knex';
 import type { LaunchRequest } from '../cloud/compute.ts';
-import type { SqlNumber } from './rows.ts';
-import { inPieces, rowsOf, toNumber } from './rows.ts';
+import { inPieces, rowsOf } from './rows.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
@@ -27,13 +27,12 @@ export class LaunchRequests {
   async read(
     knex: Knex,
     runId: string,
-    claims: readonly { slot: SqlNumber; epoch: SqlNumber; token: string }[],
+    claims: readonly (EpochId & { token: string })[],
   ): Promise<ReadonlyMap<string, LaunchRequest>> {
     const known = this.#known;
-    const places = claims.map(({ slot, epoch, token }) => ({ slot: toNumber(slot), epoch: toNumber(epoch), token }));
-    const missing = places.filter((place) => known.get(epochKey(place))?.token !== place.token);
+    const missing = claims.filter((claim) => known.get(epochKey(claim))?.token !== claim.token);
     for (const piece of inPieces(missing, LIST)) {
-      const rows = await rowsOf<{ slot: SqlNumber; epoch: SqlNumber; request: string; token: string }>(
+      const rows = await rowsOf<EpochId & { request: string; token: string }>(
         knex(LAUNCHES)
           .where({ run_id: runId })
           .whereIn(
@@ -42,16 +41,13 @@ export class LaunchRequests {
           )
           .select('slot', 'epoch', 'request', 'token'),
       );
-      for (const { slot, epoch, request, token } of rows)
-        known.set(epochKey({ slot: toNumber(slot), epoch: toNumber(epoch) }), {
-          token,
-          request: JSON.parse(request) as LaunchRequest,
-        });
+      for (const row of rows)
+        known.set(epochKey(row), { token: row.token, request: JSON.parse(row.request) as LaunchRequest });
     }
     return new Map(
-      places.flatMap((place) => {
-        const found = known.get(epochKey(place));
-        return found ? [[epochKey(place), found.request] as const] : [];
+      claims.flatMap((claim) => {
+        const found = known.get(epochKey(claim));
+        return found ? [[epochKey(claim), found.request] as const] : [];
       }),
     );
   }

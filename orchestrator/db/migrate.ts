@@ -6,39 +6,13 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { RUN_PHASES, isRunEnd } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
-import { firstTables } from './migrations/001-first-tables.ts';
-import { resultRows } from './migrations/002-result-rows.ts';
-import { troubles } from './migrations/003-troubles.ts';
-import { fillRates } from './migrations/004-fill-rates.ts';
-import { sightings } from './migrations/005-sightings.ts';
-import { renewals } from './migrations/006-renewals.ts';
-import { schedule } from './migrations/007-schedule.ts';
-import { launchAnswers } from './migrations/008-launch-answers.ts';
-import { productLists } from './migrations/009-product-lists.ts';
-import { numberMarks } from './migrations/010-number-marks.ts';
-import { fieldTerms } from './migrations/011-field-terms.ts';
-import { dueTimes } from './migrations/012-due-times.ts';
 import { toAppError } from './database-errors.ts';
+import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber } from './rows.ts';
-import type { Migration } from './migrations/migration.ts';
 
-const MIGRATIONS: readonly Migration[] = [
-  firstTables,
-  resultRows,
-  troubles,
-  fillRates,
-  sightings,
-  renewals,
-  schedule,
-  launchAnswers,
-  productLists,
-  numberMarks,
-  fieldTerms,
-  dueTimes,
-];
-const LATEST = MIGRATIONS.at(-1)!.version;
+const LATEST = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
@@ -113,7 +87,7 @@ async function migrateMysql(db: Database): Promise<void> {
 
 async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   const version = await currentVersion(trx);
-  const pending = MIGRATIONS.filter((m) => m.version > version);
+  const pending = MIGRATIONS.map((m, i) => ({ ...m, version: i + 1 })).slice(version);
   if (version > 0 && pending.some((m) => m.refusesOpenRuns)) await refuseOpenRuns(trx, db);
   for (const migration of pending) {
     for (const [from, to] of Object.entries(migration.renamedTables ?? {}))
@@ -122,7 +96,7 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
       for (const [from, to] of Object.entries(columns))
         if ((await trx.schema.hasColumn(table, from)) && !(await trx.schema.hasColumn(table, to)))
           await trx.schema.alterTable(table, (t) => t.renameColumn(from, to));
-    for (const [name, build] of Object.entries(migration.tables)) {
+    for (const [name, build] of Object.entries(migration.tables ?? {})) {
       if (await trx.schema.hasTable(name)) continue;
       await trx.schema.createTable(name, (table) => {
         if (db.byteCollation !== null) {

@@ -16,7 +16,7 @@ import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
 import type { RunEndMove } from './publish.ts';
 import { countRows, publishRun } from './publish.ts';
 import type { SqlNumber } from './rows.ts';
-import { toBoolean, toNumber, rowOf, rowsOf, parseJson } from './rows.ts';
+import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { readRunShape, readSettings } from './run-shape.ts';
 import { dropStaging } from './staging.ts';
@@ -26,19 +26,24 @@ import { inQuery } from './retry.ts';
 
 const PARTS = 'crawlfleet_parts';
 
-interface PartRow {
-  slot: SqlNumber;
-  epoch: SqlNumber;
-  seq: SqlNumber;
-  object_key: string;
-  sha256: string;
-  size_bytes: SqlNumber;
-  products: SqlNumber;
-  state: PartRecord['state'];
-  stored: SqlNumber;
-  gone: SqlNumber;
-  failed: SqlNumber;
-}
+const PART = new Columns<PartRecord>(
+  {
+    slot: 'number',
+    epoch: 'number',
+    seq: 'number',
+    key: 'text',
+    sha256: 'text',
+    sizeBytes: 'number',
+    products: 'number',
+    state: 'text',
+    stored: 'number',
+    gone: 'number',
+    failed: 'number',
+  },
+  { key: 'object_key' },
+);
+
+type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'>;
 
 export class KnexResultStore implements ResultStore {
   readonly #run: BoundRun;
@@ -52,18 +57,8 @@ export class KnexResultStore implements ResultStore {
     if (parts.length === 0) return;
     const key = this.#run.key(at);
     await this.#run.write(async (trx) => {
-      const rows = parts.map((part) => ({
-        ...key,
-        seq: part.seq,
-        object_key: part.key,
-        sha256: part.sha256,
-        size_bytes: part.sizeBytes,
-        products: part.products,
-        state: 'seen',
-        stored: 0,
-        gone: 0,
-        failed: 0,
-      }));
+      const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0 } as const;
+      const rows = parts.map((part) => ({ ...PART.write({ ...part, ...nothing }), ...key }));
       // `merge` of a key column changes nothing; `ignore` would become INSERT IGNORE and hide other faults.
       await trx(PARTS).insert(rows).onConflict(['run_id', 'slot', 'epoch', 'seq']).merge(['run_id']);
     });
@@ -71,12 +66,12 @@ export class KnexResultStore implements ResultStore {
 
   parts(only: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
     return this.#run.query(async (knex) => {
-      const rows = await rowsOf<PartRow>(
+      const rows = await rowsOf<Record<string, unknown>>(
         knex(PARTS)
           .where({ run_id: this.#run.id, ...only })
           .orderBy(['slot', 'epoch', 'seq']),
       );
-      return rows.map(toRecord);
+      return rows.map((row) => PART.read(row));
     });
   }
 
@@ -114,7 +109,7 @@ export class KnexResultStore implements ResultStore {
 
   totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
     return this.#run.query(async (knex) => {
-      const rows = await rowsOf<Pick<PartRow, 'state' | 'stored' | 'gone' | 'failed'> & { parts: SqlNumber }>(
+      const rows = await rowsOf<Record<'parts' | keyof OutcomeCounts, SqlNumber> & { state: PartRecord['state'] }>(
         knex(PARTS)
           .where({ run_id: this.#run.id })
           .groupBy('state')
@@ -193,22 +188,8 @@ export class KnexResultStore implements ResultStore {
 
 const jsonOrNull = (value: object): string | null => (Object.keys(value).length === 0 ? null : JSON.stringify(value));
 
-function countsOf(row: Pick<PartRow, 'stored' | 'gone' | 'failed'>): OutcomeCounts {
+function countsOf(row: Record<keyof OutcomeCounts, SqlNumber>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };
-}
-
-function toRecord(row: PartRow): PartRecord {
-  return {
-    slot: toNumber(row.slot),
-    epoch: toNumber(row.epoch),
-    seq: toNumber(row.seq),
-    key: row.object_key,
-    sha256: row.sha256,
-    sizeBytes: toNumber(row.size_bytes),
-    products: toNumber(row.products),
-    state: row.state,
-    ...countsOf(row),
-  };
 }
 
 /** The same document on both engines: times as ISO text, dates and times of fields as on the page. */
@@ -273,7 +254,7 @@ function readEarlier(db: Database, runId: string, limit: number): Promise<FillRa
     return rows.flatMap(({ fill, report }) => {
       if (fill !== null) return [JSON.parse(fill) as FillRates];
       // From before runs were measured: its report at least has the number of stored products.
-      const products = (parseJson(report) as RunReport | null)?.products;
+      const products = report === null ? null : (JSON.parse(report) as RunReport).products;
       return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
     });
   });

@@ -1,16 +1,54 @@
 /** Small helpers for reading rows, so that both engines return the same values. */
 
+import type { SqlValue } from './bulk-insert.ts';
+
 /** BIGINT and sums: MySQL returns text, so that nothing is rounded; SQLite returns a number. */
 export type SqlNumber = number | string;
 
 export const toNumber = (value: SqlNumber | null | undefined): number => Number(value ?? 0);
-export const toNumberOrNull = (value: SqlNumber | null): number | null => (value === null ? null : Number(value));
 /** MySQL and SQLite keep booleans as 0 and 1. */
 export const toBoolean = (value: SqlNumber | boolean): boolean => Number(value) !== 0;
 
-/** JSON that we wrote, or null. The caller knows its shape. */
-export function parseJson(text: string | null): unknown {
-  return text === null ? null : JSON.parse(text);
+/** How a property is kept; null stays null. */
+type Kind = 'text' | 'number' | 'boolean' | 'json';
+
+const READERS: Record<Kind, (value: unknown) => unknown> = {
+  text: (value) => value,
+  number: Number,
+  boolean: (value) => Number(value) !== 0,
+  json: (value) => JSON.parse(value as string),
+};
+
+const toSql = (value: unknown): SqlValue => {
+  if (typeof value === 'boolean') return Number(value);
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : (value as SqlValue);
+};
+
+/** The columns of a record's properties: `launchedAtMs` is kept in `launched_at`, unless `names` has another name. */
+export class Columns<T extends object> {
+  readonly #fields: (readonly [key: keyof T, column: string, read: (value: unknown) => unknown])[];
+
+  constructor(kinds: Record<keyof T, Kind>, names: Partial<Record<keyof T, string>> = {}) {
+    const snake = (key: string): string =>
+      key.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    this.#fields = (Object.entries(kinds) as [keyof T & string, Kind][]).map(([key, kind]) => {
+      return [key, names[key] ?? snake(key), READERS[kind]];
+    });
+  }
+
+  /** The record in a row that has all of these columns; the row may have more. */
+  read(row: Readonly<Record<string, unknown>>): T {
+    const record: Partial<Record<keyof T, unknown>> = {};
+    for (const [key, column, read] of this.#fields) record[key] = row[column] === null ? null : read(row[column]);
+    return record as T;
+  }
+
+  /** The columns of those properties that are given; whatever else the object holds is left out. */
+  write(values: Partial<T>): Record<string, SqlValue> {
+    const row: Record<string, SqlValue> = {};
+    for (const [key, column] of this.#fields) if (values[key] !== undefined) row[column] = toSql(values[key]);
+    return row;
+  }
 }
 
 /** Slices of at most `size`, in order. */

@@ -7,7 +7,6 @@ import type { RunPhase } from '../../shared/domain/states.ts';
 import { RUN_PHASES, canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
-import type { RunSettings } from '../control/model/run-settings.ts';
 import type {
   LockGuard,
   LockHolder,
@@ -18,7 +17,6 @@ import type {
   RunStore,
   StopRequest,
 } from '../control/model/stores.ts';
-import type { Plan } from '../plan/plan.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { BoundRun } from './bound-run.ts';
@@ -27,33 +25,34 @@ import { insertEvent, isLastEvent, selectEvents } from './events.ts';
 import { acquireLock, assertFence, createLockGuard, releaseLock, renewLock, throwIfFenced } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
-import { parseJson, toBoolean, toNumber, toNumberOrNull, rowOf, rowsOf } from './rows.ts';
+import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import { createStaging } from './staging.ts';
 import { PUBLISHED } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-interface RunColumns {
-  id: string;
-  parent_id: string | null;
-  phase: RunPhase;
-  reason: string | null;
-  exit_code: SqlNumber | null;
-  started_at: SqlNumber;
-  deadline_at: SqlNumber;
-  finished_at: SqlNumber | null;
-  dry_run: SqlNumber;
-  settings: string;
-  plan: string;
-  planned: SqlNumber;
-  duplicates: SqlNumber;
-  private_key: string;
-  public_key: string;
-  balancer: string | null;
-  request: StopRequest | null;
-  report: string | null;
-  numbers: string | null;
-}
+const RUN = new Columns<Omit<RunRecord, 'numbers' | 'measuredTailMs'>>({
+  id: 'text',
+  parentId: 'text',
+  phase: 'text',
+  reason: 'text',
+  exitCode: 'number',
+  startedAtMs: 'number',
+  deadlineAtMs: 'number',
+  finishedAtMs: 'number',
+  dryRun: 'boolean',
+  settings: 'json',
+  plan: 'json',
+  planned: 'number',
+  duplicates: 'number',
+  privateKey: 'text',
+  publicKey: 'text',
+  balancer: 'json',
+  request: 'text',
+  report: 'json',
+});
+
+type RunColumns = Record<string, unknown> & { numbers: string | null };
 
 export class KnexRunStore implements RunStore {
   readonly guard: LockGuard;
@@ -252,44 +251,17 @@ function* itemRows(runId: string, productIds: readonly string[]): Generator<SqlV
 
 function newRow(run: NewRun): Record<string, SqlValue> {
   return {
-    id: run.id,
-    parent_id: run.parentId,
+    ...RUN.write(run),
     phase: 'planned',
-    started_at: run.startedAtMs,
-    deadline_at: run.deadlineAtMs,
-    dry_run: run.dryRun ? 1 : 0,
-    settings: JSON.stringify(run.settings),
     results_table: run.settings.results.table,
     list_key: run.settings.list?.key ?? null,
     list_accepted: run.settings.list?.accepted === true ? 1 : 0,
-    plan: JSON.stringify(run.plan),
-    planned: run.planned,
-    duplicates: run.duplicates,
-    private_key: run.privateKey,
-    public_key: run.publicKey,
   };
 }
 
 function toRecord(row: RunColumns): RunRecord {
   return {
-    id: row.id,
-    parentId: row.parent_id,
-    phase: row.phase,
-    reason: row.reason,
-    exitCode: toNumberOrNull(row.exit_code) as ExitCode | null,
-    startedAtMs: toNumber(row.started_at),
-    deadlineAtMs: toNumber(row.deadline_at),
-    finishedAtMs: toNumberOrNull(row.finished_at),
-    dryRun: toBoolean(row.dry_run),
-    settings: JSON.parse(row.settings) as RunSettings,
-    plan: JSON.parse(row.plan) as Plan,
-    planned: toNumber(row.planned),
-    duplicates: toNumber(row.duplicates),
-    privateKey: row.private_key,
-    publicKey: row.public_key,
-    balancer: parseJson(row.balancer) as Balancer | null,
-    request: row.request,
-    report: parseJson(row.report) as RunReport | null,
+    ...RUN.read(row),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
   };
 }

@@ -1,15 +1,30 @@
 /** The record of a schedule, on knex: orchestrator/schedule/due-times.ts says what its rows mean. */
 import type { DueState, DueTime, StoredDueTime } from '../schedule/due-times.ts';
+import type { SqlValue } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import { createLockGuard } from './locks.ts';
 import { inQuery } from './retry.ts';
-import { parseJson, rowOf, rowsOf, toNumber } from './rows.ts';
+import { Columns, rowOf, rowsOf, toNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_schedule';
 /** How many due times are read at least, newest first. */
 const READ_ROWS = 200;
 
-type Row = Record<string, string | number | null>;
+type Row = Record<string, SqlValue>;
+
+const DUE_TIME = new Columns<DueTime>({
+  dueAtMs: 'number',
+  state: 'text',
+  reason: 'text',
+  owner: 'text',
+  runner: 'text',
+  runId: 'text',
+  deadlineAtMs: 'number',
+  startedAtMs: 'number',
+  endedAtMs: 'number',
+  result: 'json',
+  told: 'boolean',
+});
 
 /** What a daemon does with the record; the class says more. */
 export type DueTimeStore = Pick<ScheduleStore, 'read' | 'write' | 'forget'>;
@@ -31,7 +46,9 @@ export class ScheduleStore {
       const open = own().whereIn('state', ['next', 'queued', 'started']);
       return [...(await rowsOf<Row>(own().limit(READ_ROWS))), ...(await rowsOf<Row>(open))];
     });
-    const unique = new Map(rows.map((row) => [toNumber(row.due_at), fromRow(row, nowMs)]));
+    const unique = new Map(
+      rows.map((row) => [toNumber(row.due_at), { ...DUE_TIME.read(row), idleMs: nowMs - toNumber(row.written_at) }]),
+    );
     return [...unique.values()].sort((a, b) => a.dueAtMs - b.dueAtMs);
   }
 
@@ -71,34 +88,8 @@ export class ScheduleStore {
   }
 }
 
-/** `dueAtMs` → `due_at`. The result is JSON; its run and exit code have columns for those who read with SQL. */
-function toRow(change: Partial<DueTime>): Row {
-  const entries = Object.entries(change).map(([key, value]) => {
-    const column = key.replace(/Ms$/, '').replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return [
-      column,
-      typeof value === 'boolean' ? Number(value) : key === 'result' && value ? JSON.stringify(value) : value,
-    ];
-  });
-  const { result } = change;
-  return { ...Object.fromEntries(entries), ...(result && { run_id: result.run, exit_code: result.exitCode }) };
-}
-
-function fromRow(row: Row, nowMs: number): StoredDueTime {
-  const { state, owner, reason, runner } = row as unknown as DueTime;
-  const msOrNull = (value: Row[string] = null): number | null => (value === null ? null : Number(value));
-  return {
-    dueAtMs: toNumber(row.due_at),
-    state,
-    owner,
-    reason,
-    runner,
-    runId: row.run_id as string | null,
-    deadlineAtMs: msOrNull(row.deadline_at),
-    startedAtMs: msOrNull(row.started_at),
-    endedAtMs: msOrNull(row.ended_at),
-    result: parseJson(row.result as string | null) as DueTime['result'],
-    told: Number(row.told) !== 0,
-    idleMs: nowMs - toNumber(row.written_at),
-  };
-}
+/** The result's run and exit code have columns of their own, for those who read with SQL. */
+const toRow = (change: Partial<DueTime>): Row => ({
+  ...DUE_TIME.write(change),
+  ...(change.result && { run_id: change.result.run, exit_code: change.result.exitCode }),
+});

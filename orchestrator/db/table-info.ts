@@ -2,7 +2,7 @@
 import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
 import type { SqlNumber } from './rows.ts';
-import { toNumber, toNumberOrNull, rowsOf } from './rows.ts';
+import { toNumber, rowsOf } from './rows.ts';
 
 export interface ColumnInfo {
   name: string;
@@ -111,7 +111,7 @@ function fromMysql(column: MysqlColumn): ColumnInfo {
     nullable: column.nullable === 'YES',
     hasDefault: column.fallback !== null || generated || /auto_increment/i.test(column.extra),
     generated,
-    maxLength: toNumberOrNull(column.maxLength),
+    maxLength: column.maxLength === null ? null : Number(column.maxLength),
     charset: column.charset,
     collation: column.collation,
   };

@@ -6,7 +6,7 @@ import Sqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
+import { readHistory } from '../support/invariants/read-history.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { RunRecord } from '../../orchestrator/control/model/stores.ts';
 import { openDatabase } from '../../orchestrator/db/connect.ts';

@@ -1,6 +1,6 @@
 /** What a canary has proved. Pure: judges what the run, its database, the pages and the cloud report. */
-import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
-import type { History, SeenRequest } from '../../orchestrator/control/verify/invariants/history.ts';
+import { checkInvariants } from '../support/invariants/check-all.ts';
+import type { History, SeenRequest } from '../support/invariants/history.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { Arrival } from './page-server.ts';
 import { rowOf } from './page-server.ts';

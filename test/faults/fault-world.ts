@@ -21,15 +21,15 @@ import type {
   SeenProduct,
   SeenRequest,
   SeenWrite,
-} from '../../orchestrator/control/verify/invariants/history.ts';
-import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
+} from '../support/invariants/history.ts';
+import { readHistory } from '../support/invariants/read-history.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
 import type { Stores } from '../../orchestrator/control/model/stores.ts';
 import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
-import { readMemoryFacts } from '../../orchestrator/simulation/stores/memory-facts.ts';
+import { readMemoryFacts } from '../support/memory-facts.ts';
 import type { ServerProcess } from '../../orchestrator/simulation/world.ts';
 import { START_MS, SimulatedWorld } from '../../orchestrator/simulation/world.ts';
 import type { RunShape } from '../contract/control/run-stage.ts';

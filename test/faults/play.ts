@@ -1,8 +1,8 @@
 /** Plays one plan and returns the invariants it broke. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { Violation } from '../../orchestrator/control/verify/invariants/history.ts';
-import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
+import type { Violation } from '../support/invariants/history.ts';
+import { checkInvariants } from '../support/invariants/check-all.ts';
 import { BUGS } from './bugs.ts';
 import { Dice, FAULTS } from './catalogue.ts';
 import { FaultWorld } from './fault-world.ts';

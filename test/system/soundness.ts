@@ -1,9 +1,9 @@
 /** What must hold at the end of every run, whatever failed in it. */
 import { expect } from 'vitest';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { checkInvariants } from '../../orchestrator/control/verify/invariants/check-all.ts';
-import type { Violation } from '../../orchestrator/control/verify/invariants/history.ts';
-import { readHistory } from '../../orchestrator/control/verify/invariants/read-history.ts';
+import { checkInvariants } from '../support/invariants/check-all.ts';
+import type { Violation } from '../support/invariants/history.ts';
+import { readHistory } from '../support/invariants/read-history.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';

@@ -64,7 +64,6 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/db/chunk-rows.ts',
       'orchestrator/db/newer-runs.ts',
       'orchestrator/db/settled-values.ts',
-      'orchestrator/db/verify-rows.ts',
       'node:crypto',
       'node:zlib',
     ],

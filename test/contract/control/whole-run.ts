@@ -7,7 +7,7 @@ import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-com
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import type { SimulatedInstance, Treatment } from '../../../orchestrator/simulation/instance.ts';
-import { readMemoryFacts } from '../../../orchestrator/simulation/stores/memory-facts.ts';
+import { readMemoryFacts } from '../../support/memory-facts.ts';
 import type { ServerProcess } from '../../../orchestrator/simulation/world.ts';
 import { SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

@@ -14,7 +14,7 @@ import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createMemoryStores } from '../../../orchestrator/simulation/stores/create-memory-stores.ts';
 import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-database.ts';
-import { readMemoryFacts } from '../../../orchestrator/simulation/stores/memory-facts.ts';
+import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';

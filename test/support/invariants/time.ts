@@ -1,5 +1,5 @@
 /** I4, I6: the deadline is met or its miss is reported, and no address sends requests more often than it may. */
-import { isRunEnd } from '../../../../shared/domain/states.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { History, SeenRequest, Violation } from './history.ts';
 import { violationsOf } from './history.ts';
 

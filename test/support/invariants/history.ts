@@ -2,8 +2,8 @@
  * What a run did, as far as it was observed: the same structure for simulated runs, runs in the sandbox and runs on
  * AWS. The invariants are checkers over it. A list that was not recorded is null, and what needs it is not checked.
  */
-import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../model/stores.ts';
-import type { VerifyFacts } from '../verify-facts.ts';
+import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 
 /** A machine, as the cloud shows it. */
 export interface SeenMachine {

@@ -2,8 +2,8 @@
  * I1, I3, I8, I10: every product ends exactly once, its rows are those of one part, and the order of messages has no
  * effect.
  */
-import { isRunEnd } from '../../../../shared/domain/states.ts';
-import { FAILURE_REASONS } from '../../../../shared/domain/outcome.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import type { History, Violation } from './history.ts';
 import { placeOf, violationsOf } from './history.ts';
 
