@@ -60,6 +60,7 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
   'banned 18': { 'the circuit open': BANNED, 'banned before the site down': { ...DOWN, ...BANNED } },
   'failed 4': {
     'AWS allows no launch': { ...NOTHING, noInstances: { cause: 'rights', reason: 'AWS refuses to launch' } },
+    'no load balancer': { ...NOTHING, request: 'no-balancer', uncrawledReason: 'lost-instance' },
     'the bucket lost': { request: 'lost-bucket', uncrawledReason: 'upload', reasons: { upload: 50 }, failed: 52 },
     'the balancer unreachable, and no product crawled': {
       ...NOTHING,
@@ -93,6 +94,11 @@ const CASES = Object.entries(ENDS).flatMap(([end, runs]) =>
 );
 
 describe('endOf', () => {
+  it('names the load balancer that could not be made', () => {
+    const end = endOf({ ...fine, ...NOTHING, request: 'no-balancer', uncrawledReason: 'lost-instance' });
+    expect(end.reason).toContain('load balancer');
+  });
+
   it.each(CASES)('$what: $end', ({ change, end }) => {
     const { state, exitCode } = endOf({ ...fine, ...change });
     expect(`${state} ${exitCode}`).toBe(end);

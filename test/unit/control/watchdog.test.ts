@@ -9,7 +9,7 @@ import type { ActiveStallCauses } from '../../../orchestrator/control/model/stal
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { ALLOW_ALL, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
+import { ALLOW_ALL, ALL_GRANTED, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE_MS = 60_000;
@@ -132,7 +132,7 @@ describe('the watchdog', () => {
         const resting = { ...first!, progress: { ...first!.progress!, pending: 20, restMs: 600_000 } };
         return {
           instances: [resting, ...others],
-          change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
+          change: { work: ALL_GRANTED },
         };
       },
     ],
@@ -141,7 +141,7 @@ describe('the watchdog', () => {
       runOf(),
       () => ({
         instances: fleetOf({ pending: 0 }, { phase: 'uploading', sealed: true }),
-        change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
+        change: { work: ALL_GRANTED },
       }),
     ],
     [
@@ -164,7 +164,7 @@ describe('the watchdog', () => {
       ...fleetOf({ pending: 9 }, { problem: SILENT }).slice(0, 1),
       ...fleetOf({ pending: 0 }).slice(1),
     ];
-    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    const work = ALL_GRANTED;
     expect(watch(runOf(), 20, () => ({ instances, change: { work } })).told).toEqual([]);
   });
 
@@ -224,7 +224,7 @@ describe('the watchdog', () => {
 
   it('ends a run whose last products are stuck in a lost epoch that cannot be closed', () => {
     const gone = fleetOf({ pending: 0 }, { phase: 'terminated', reason: 'heartbeat-lost' });
-    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    const work = ALL_GRANTED;
     expect(watch(runOf(), 30, () => ({ instances: gone, change: { stallCauses: lost, work } })).ended?.reason).toBe(
       'lost-bucket',
     );
