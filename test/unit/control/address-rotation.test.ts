@@ -13,7 +13,7 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
-import { aClaim, aRefusal, anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
+import { aClaim, aHeartbeat, aRefusal, anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE = 60_000;
@@ -201,17 +201,7 @@ describe('an instance whose address is rotated', () => {
   it('is ordered to stop and upload, and the other instances are not', () => {
     const now = world(leaving);
     const orders = (record: InstanceRecord) => {
-      const heartbeat = {
-        phase: 'crawling' as const,
-        clock: '',
-        offered: [],
-        progress: record.progress!,
-        parts: [],
-        transferred: [],
-        problem: null,
-        incident: null,
-        robots: null,
-      };
+      const heartbeat = aHeartbeat({ progress: record.progress! });
       const none = {
         granted: [],
         transfer: [],

@@ -1,5 +1,6 @@
 /** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
@@ -237,6 +238,22 @@ export const movesOf = (actions: readonly Action[]): string[] =>
   actions.flatMap((a) =>
     a.kind === 'move-instance' ? [`${a.slot}.${a.epoch} ${a.from}>${a.to} ${a.reason ?? ''}`.trim()] : [],
   );
+
+/** Of a crawling instance with nothing to report. */
+export function aHeartbeat(change: Partial<Heartbeat> = {}): Heartbeat {
+  return {
+    phase: 'crawling',
+    clock: new Date(START_MS).toISOString(),
+    offered: [],
+    transferred: [],
+    progress: { ...NO_PROGRESS },
+    parts: [],
+    problem: null,
+    incident: null,
+    robots: null,
+    ...change,
+  };
+}
 
 export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInstance> = {}): CloudInstance {
   return {
