@@ -6,19 +6,13 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HEARTBEAT_PATH } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
-import { waitFor } from '../support/processes.ts';
 import { highWaterMark } from '../system/memory-watch.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import { checkRound } from './checks.ts';
-import type { DatabaseServer } from '../support/mariadb/server.ts';
-import { startDatabaseServer } from '../support/mariadb/server.ts';
+import { expectFlawlessEnd, untilCrawling, useGround } from './ground.ts';
 import { MainServers } from './main-servers.ts';
 import type { Stage } from './stage.ts';
-import { openStage } from './stage.ts';
 
 const SEED = 47;
 const PRODUCTS = 60;
@@ -36,47 +30,27 @@ function forgedHeaders(run: string): string[] {
 }
 
 describe('the callback listener under attack', () => {
-  let database: DatabaseServer;
-  let shop: Shop;
+  const ground = useGround(SEED, PRODUCTS_IN_A_STORM);
   let stage: Stage;
   let sockets: Socket[];
   let url: string;
 
-  beforeAll(async () => {
-    [database, shop] = await Promise.all([
-      startDatabaseServer(),
-      startShop({ seed: SEED, products: PRODUCTS_IN_A_STORM }),
-    ]);
-  });
-  afterAll(async () => {
-    await shop.stop();
-    await database.stop();
-  });
-  beforeEach(async () => {
+  beforeEach(() => {
     sockets = [];
   });
-  afterEach(async () => {
+  afterEach(() => {
     for (const socket of sockets) socket.destroy();
-    await stage.close(false);
   });
 
   async function startRun(products = PRODUCTS): Promise<MainServers> {
-    stage = await openStage({ name: 'attacked', shop, database, products, instances: 3 });
+    stage = await ground.open({ name: 'attacked', products });
     url = `http://127.0.0.1:${stage.links.callbacks.port}${HEARTBEAT_PATH}`;
     const servers = new MainServers(stage);
-    await waitFor(async () => (await stage.run()) !== null && (await shop.stats()).requests >= 3, {
-      what: 'the crawl to begin',
-      timeoutMs: 60_000,
-    });
+    await untilCrawling(stage, 3);
     return servers;
   }
 
-  /** The run ends in time, on its first instances, with every row. */
-  async function expectServed(servers: MainServers): Promise<void> {
-    await servers.untilEnded();
-    const nothing = { repeats: 0, replacements: 0, exits: [] };
-    expect(await checkRound(stage, servers.ends, nothing, SEED), servers.output()).toEqual([]);
-  }
+  const expectServed = (servers: MainServers): Promise<void> => expectFlawlessEnd(stage, servers, SEED);
 
   it('F40: connections that send a byte now and then delay no other request', async () => {
     const servers = await startRun();

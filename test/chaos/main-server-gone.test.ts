@@ -5,34 +5,20 @@
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import type { Progress } from '../../shared/wire/callbacks.ts';
 import { waitFor } from '../support/processes.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
 import { checkProof, checkRows, readReport } from './checks.ts';
-import type { DatabaseServer } from '../support/mariadb/server.ts';
-import { startDatabaseServer } from '../support/mariadb/server.ts';
+import { useGround } from './ground.ts';
 import type { Stage } from './stage.ts';
-import { openStage } from './stage.ts';
 
 const SEED = 43;
 const PRODUCTS = 45;
 
 describe('a main server that is gone permanently', () => {
-  let database: DatabaseServer;
-  let shop: Shop;
+  const ground = useGround(SEED, PRODUCTS);
   let stage: Stage;
-
-  beforeAll(async () => {
-    [database, shop] = await Promise.all([startDatabaseServer(), startShop({ seed: SEED, products: PRODUCTS })]);
-  });
-  afterAll(async () => {
-    await shop.stop();
-    await database.stop();
-  });
-  afterEach(() => stage.close(false));
 
   const objects = (ending: string): string[] =>
     readdirSync(join(stage.dir, 'sandbox', 's3'), { recursive: true, encoding: 'utf8' }).filter((path) =>
@@ -41,12 +27,9 @@ describe('a main server that is gone permanently', () => {
 
   /** A run whose main server dies when every product has an owner, and whose instances have all ended on their own. */
   async function abandonedRun(grace: string): Promise<void> {
-    stage = await openStage({
+    stage = await ground.open({
       name: 'gone',
-      shop,
-      database,
       products: PRODUCTS,
-      instances: 3,
       config: { run: { deadline: '30s', grace, min_instances: 3, max_instances: 3 } },
     });
     const main = stage.start('run', '--dry-run', '--json');

@@ -4,7 +4,7 @@
  */
 import { TAG } from '../../orchestrator/cloud/compute.ts';
 import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
-import type { RunStores, Stores } from '../../orchestrator/control/model/stores.ts';
+import type { RunStores } from '../../orchestrator/control/model/stores.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 
 export interface Bug {
@@ -29,22 +29,34 @@ function overlay<T extends object>(inner: T, own: Partial<T>): T {
   });
 }
 
-const inStores =
-  <K extends keyof RunStores>(name: K, own: (store: RunStores[K], world: FaultWorld) => Partial<RunStores[K]>) =>
-  (stores: Stores, world: FaultWorld): Stores => ({
-    ...stores,
-    bind: (binding) => {
-      const rows = stores.bind(binding);
-      return { ...rows, [name]: overlay(rows[name], own(rows[name], world)) };
-    },
-  });
+/** One of the stores, with some methods replaced. */
+function inStores<K extends keyof RunStores>(
+  name: K,
+  own: (store: RunStores[K], world: FaultWorld) => Partial<RunStores[K]>,
+): Wrongs {
+  return {
+    stores: (stores, world) => ({
+      ...stores,
+      bind: (binding) => {
+        const rows = stores.bind(binding);
+        return { ...rows, [name]: overlay(rows[name], own(rows[name], world)) };
+      },
+    }),
+  };
+}
 
-const inCloud =
-  <K extends keyof FaultyCloud>(name: K, own: (part: FaultyCloud[K], world: FaultWorld) => Partial<FaultyCloud[K]>) =>
-  (cloud: FaultyCloud, world: FaultWorld): FaultyCloud => ({
-    ...cloud,
-    [name]: overlay(cloud[name], own(cloud[name], world)),
-  });
+/** One part of the cloud, with some methods replaced. */
+function inCloud<K extends keyof FaultyCloud>(
+  name: K,
+  own: (part: FaultyCloud[K], world: FaultWorld) => Partial<FaultyCloud[K]>,
+): Wrongs {
+  return { cloud: (cloud, world) => ({ ...cloud, [name]: overlay(cloud[name], own(cloud[name], world)) }) };
+}
+
+/** A machine whose launch got no answer is not found by its tags. */
+const answeredOnly = (compute: FaultyCloud['compute']): Partial<FaultyCloud['compute']> => ({
+  list: async (tag) => (await compute.list(tag)).filter((i) => compute.launchedAnswered.has(i.id)),
+});
 
 let tokens = 0;
 
@@ -53,23 +65,17 @@ export const BUGS: Record<string, Bug> = {
     what: 'every RunInstances call has a token of its own',
     breaks: ['I7'],
     faults: ['F1', 'F8'],
-    wrongs: {
-      cloud: inCloud('compute', (compute) => ({
-        launch: (request) => compute.launch({ ...request, clientToken: `${request.clientToken}-${tokens++}` }),
-        // Its tags are not looked up either, or that would save it.
-        list: async (tag) => (await compute.list(tag)).filter((i) => compute.launchedAnswered.has(i.id)),
-      })),
-    },
+    wrongs: inCloud('compute', (compute) => ({
+      launch: (request) => compute.launch({ ...request, clientToken: `${request.clientToken}-${tokens++}` }),
+      // Its tags are not looked up either, or that would save it.
+      ...answeredOnly(compute),
+    })),
   },
   'no-tag-look-up': {
     what: 'a machine whose launch got no answer is never found by its tags',
     breaks: ['I2'],
     faults: ['F1', 'F2'],
-    wrongs: {
-      cloud: inCloud('compute', (compute) => ({
-        list: async (tag) => (await compute.list(tag)).filter((i) => compute.launchedAnswered.has(i.id)),
-      })),
-    },
+    wrongs: inCloud('compute', answeredOnly),
   },
   'no-fencing': {
     what: 'a main server that has lost the lock continues to write',
@@ -94,146 +100,126 @@ export const BUGS: Record<string, Bug> = {
     what: 'a part that is loaded already is loaded again',
     breaks: ['I3'],
     faults: ['F3', 'F19', 'F46'],
-    wrongs: {
-      stores: inStores('results', (results, world) => ({
-        parts: async () => (await results.parts()).map((p) => ({ ...p, state: 'seen' as const })),
-        load: async (part, loaded) => {
-          const known = world.db.run(world.run.id).parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
-          if (known) known.state = 'seen';
-          return results.load(part, loaded);
-        },
-      })),
-    },
+    wrongs: inStores('results', (results, world) => ({
+      parts: async () => (await results.parts()).map((p) => ({ ...p, state: 'seen' as const })),
+      load: async (part, loaded) => {
+        const known = world.db.run(world.run.id).parts.get(`${part.slot}/${part.epoch}/${part.seq}`);
+        if (known) known.state = 'seen';
+        return results.load(part, loaded);
+      },
+    })),
   },
   'commit-after-1205': {
     what: 'a lock wait timeout rolls back one statement, and the rest is committed: outcomes without rows',
     breaks: ['I3'],
     faults: ['F47'],
-    wrongs: {
-      stores: inStores('results', (results, world) => {
-        let loads = 0;
-        return {
-          load: async (part, loaded) => {
-            const counts = await results.load(part, loaded);
-            if (loads++ % 2 === 0) for (const { id } of loaded) world.db.run(world.run.id).staging?.delete(id);
-            return counts;
-          },
-        };
-      }),
-    },
+    wrongs: inStores('results', (results, world) => {
+      let loads = 0;
+      return {
+        load: async (part, loaded) => {
+          const counts = await results.load(part, loaded);
+          if (loads++ % 2 === 0) for (const { id } of loaded) world.db.run(world.run.id).staging?.delete(id);
+          return counts;
+        },
+      };
+    }),
   },
   'grant-to-two': {
     what: 'a chunk is granted to every instance that requests it',
     breaks: ['I10'],
     faults: ['F16'],
-    wrongs: {
-      stores: inStores('work', (work, world) => ({
-        grant: async (at, ids, limit) => {
-          await work.grant(at, ids, limit);
-          world.noteGrants(at, ids);
-          return [...ids];
-        },
-      })),
-    },
+    wrongs: inStores('work', (work, world) => ({
+      grant: async (at, ids, limit) => {
+        await work.grant(at, ids, limit);
+        world.noteGrants(at, ids);
+        return [...ids];
+      },
+    })),
   },
   'accept-replays': {
     what: 'a counter may be used twice',
     breaks: ['I9'],
     faults: ['F39'],
-    wrongs: {
-      stores: inStores('fleet', (fleet) => ({
-        get: async (...at) => {
-          const record = await fleet.get(...at);
-          return record && { ...record, counter: -1 };
-        },
-        heartbeat: async (...beat) => {
-          await fleet.heartbeat(...beat);
-          return true;
-        },
-      })),
-    },
+    wrongs: inStores('fleet', (fleet) => ({
+      get: async (...at) => {
+        const record = await fleet.get(...at);
+        return record && { ...record, counter: -1 };
+      },
+      heartbeat: async (...beat) => {
+        await fleet.heartbeat(...beat);
+        return true;
+      },
+    })),
   },
   'no-signatures': {
     what: 'a token belongs to any machine that uses it: another machine may send hello with it',
     breaks: ['I9'],
     faults: ['F11'],
-    wrongs: {
-      stores: inStores('fleet', (fleet) => ({
-        hello: async (...call) => {
-          const result = await fleet.hello(...call);
-          return result === 'other-instance' || result === 'other-key' ? 'repeated' : result;
-        },
-      })),
-    },
+    wrongs: inStores('fleet', (fleet) => ({
+      hello: async (...call) => {
+        const result = await fleet.hello(...call);
+        return result === 'other-instance' || result === 'other-key' ? 'repeated' : result;
+      },
+    })),
   },
   'terminate-any': {
     what: 'a machine is taken for our own without a check of its owner',
     breaks: ['I2'],
     faults: ['F44'],
-    wrongs: {
-      cloud: inCloud('compute', (compute) => ({
-        terminate: (ids) =>
-          compute.terminate([
-            ...ids,
-            ...compute
-              .all()
-              .filter((m) => !m.tags[TAG.run])
-              .map((m) => m.id),
-          ]),
-      })),
-    },
+    wrongs: inCloud('compute', (compute) => ({
+      terminate: (ids) =>
+        compute.terminate([
+          ...ids,
+          ...compute
+            .all()
+            .filter((m) => !m.tags[TAG.run])
+            .map((m) => m.id),
+        ]),
+    })),
   },
   'unseen-is-gone': {
     what: 'a machine that EC2 does not show yet counts as terminated',
     breaks: ['I7', 'I2', 'I8'],
     faults: ['F8'],
-    wrongs: {
-      cloud: inCloud('compute', (compute) => ({
-        list: async (tag) => {
-          const shown = await compute.list(tag);
-          const unseen = compute
-            .all()
-            .filter((m) => m.tags[tag.key] === tag.value && !shown.some((s) => s.id === m.id));
-          return [...shown, ...unseen.map((m): CloudInstance => ({ ...m, state: 'terminated' }))];
-        },
-      })),
-    },
+    wrongs: inCloud('compute', (compute) => ({
+      list: async (tag) => {
+        const shown = await compute.list(tag);
+        const unseen = compute.all().filter((m) => m.tags[tag.key] === tag.value && !shown.some((s) => s.id === m.id));
+        return [...shown, ...unseen.map((m): CloudInstance => ({ ...m, state: 'terminated' }))];
+      },
+    })),
   },
   'publish-twice': {
     what: 'rows are inserted without their key',
     breaks: ['I3'],
     faults: [],
-    wrongs: {
-      stores: inStores('results', (results, world) => ({
-        publish: async (...call) => {
-          const published = await results.publish(...call);
-          const table = world.db.table(world.run.settings.results.table);
-          for (const [key, row] of Array.from(table.entries())) table.set(`${key} again`, { ...row });
-          return published;
-        },
-      })),
-    },
+    wrongs: inStores('results', (results, world) => ({
+      publish: async (...call) => {
+        const published = await results.publish(...call);
+        const table = world.db.table(world.run.settings.results.table);
+        for (const [key, row] of Array.from(table.entries())) table.set(`${key} again`, { ...row });
+        return published;
+      },
+    })),
   },
   'ignore-parts': {
     what: 'the parts of a lost instance are not listed in the bucket',
     breaks: ['I3'],
     faults: ['F19'],
     wrongs: {
-      cloud: inCloud('objects', () => ({
+      ...inCloud('objects', () => ({
         async *list() {
           // Never collects.
         },
       })),
-      stores: inStores('results', (results) => ({
-        register: (at, parts) => results.register(at, parts.slice(1)),
-      })),
+      ...inStores('results', (results) => ({ register: (at, parts) => results.register(at, parts.slice(1)) })),
     },
   },
   'never-release': {
     what: 'what a lost instance has not crawled stays its own',
     breaks: ['I10'],
     faults: ['F19', 'F20'],
-    wrongs: { stores: inStores('work', () => ({ returnChunks: () => Promise.resolve(0) })) },
+    wrongs: inStores('work', () => ({ returnChunks: () => Promise.resolve(0) })),
   },
   'ban-page-stored': {
     what: 'an instance takes a ban page for a product, and continues',
@@ -266,42 +252,38 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     wrongs: {
       neverSwitchesOff: true,
-      cloud: inCloud('compute', () => ({ terminate: () => Promise.resolve() })),
+      ...inCloud('compute', () => ({ terminate: () => Promise.resolve() })),
     },
   },
   'wrong-rows': {
     what: 'the values of one product are stored under another',
     breaks: ['I8'],
     faults: [],
-    wrongs: {
-      stores: inStores('results', (results) => ({
-        load: (part, loaded) => {
-          const rows = loaded.map((r) => (r.outcome === 'stored' ? r.rows : [])).filter((r) => r.length > 0);
-          const shifted = loaded.map((r) =>
-            r.outcome === 'stored' ? { ...r, rows: rows.at(rows.indexOf(r.rows) - 1) ?? r.rows } : r,
-          );
-          return results.load(part, shifted);
-        },
-      })),
-    },
+    wrongs: inStores('results', (results) => ({
+      load: (part, loaded) => {
+        const rows = loaded.map((r) => (r.outcome === 'stored' ? r.rows : [])).filter((r) => r.length > 0);
+        const shifted = loaded.map((r) =>
+          r.outcome === 'stored' ? { ...r, rows: rows.at(rows.indexOf(r.rows) - 1) ?? r.rows } : r,
+        );
+        return results.load(part, shifted);
+      },
+    })),
   },
   'deadline-ignored': {
     what: 'products that no instance crawled are left without an outcome',
     breaks: ['I1'],
     faults: ['F6'],
-    wrongs: { stores: inStores('work', () => ({ failRest: () => Promise.resolve(0) })) },
+    wrongs: inStores('work', () => ({ failRest: () => Promise.resolve(0) })),
   },
   'secret-in-the-log': {
     what: 'an alarm contains the token of an instance',
     breaks: ['I12'],
     faults: [],
-    wrongs: {
-      stores: inStores('fleet', (fleet, world) => ({
-        claim: (claim) => {
-          world.texts.push(`launching with ${claim.token}`);
-          return fleet.claim(claim);
-        },
-      })),
-    },
+    wrongs: inStores('fleet', (fleet, world) => ({
+      claim: (claim) => {
+        world.texts.push(`launching with ${claim.token}`);
+        return fleet.claim(claim);
+      },
+    })),
   },
 };

@@ -7,7 +7,6 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
 import { isGivenUp } from '../../orchestrator/control/model/instance-state.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import { seededRandom } from '../../shared/adapters/random.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';
 import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
 import { TAG } from '../../orchestrator/cloud/compute.ts';
@@ -112,9 +111,14 @@ class Record {
   }
 }
 
+/** Another one for each machine. */
+function addressOf({ id }: CloudInstance): string {
+  const number = Number.parseInt(id.slice(2), 16);
+  return `198.51.${number >> 8}.${number & 255}`;
+}
+
 export class FaultWorld extends SimulatedWorld {
   declare readonly cloud: FaultyCloud;
-  readonly random;
   outageMs = 0;
   abandoned = false;
   /** No main server is started before this. */
@@ -138,7 +142,7 @@ export class FaultWorld extends SimulatedWorld {
   readonly #record: Record;
   #gcUntilMs: number | null = null;
 
-  constructor(seed: number, shape: RunShape, wrongs: Wrongs) {
+  constructor(shape: RunShape, wrongs: Wrongs) {
     const record = new Record();
     const onMoment = (moment: Moment): void => record.reach(moment);
     const run = newRunOf(shape);
@@ -165,11 +169,10 @@ export class FaultWorld extends SimulatedWorld {
       uploadMs: 10,
       ...(wrongs.instance === undefined ? {} : { wrongs: wrongs.instance }),
     });
-    this.random = seededRandom(seed);
     this.#record = record;
     this.#wrongs = wrongs;
     this.secrets = [run.privateKey];
-    this.cloud.compute.addressOf = (machine) => this.addressOf(machine);
+    this.cloud.compute.addressOf = addressOf;
     const { fleet } = this;
     fleet.switchesOff = wrongs.neverSwitchesOff !== true;
     fleet.onBoot = () => this.#record.reach('B');
@@ -182,12 +185,6 @@ export class FaultWorld extends SimulatedWorld {
       return result;
     };
   }
-
-  /** Another address for each machine, unless a fault says otherwise. */
-  addressOf: (machine: CloudInstance) => string = (machine) => {
-    const number = Number.parseInt(machine.id.slice(2), 16);
-    return `198.51.${number >> 8}.${number & 255}`;
-  };
 
   isBanned(address: string): boolean {
     return (this.bans.get(address) ?? this.bans.get('*') ?? 0) > this.clock.now();
@@ -248,7 +245,6 @@ export class FaultWorld extends SimulatedWorld {
       this.#watch();
       if (!(await clock.step())) break;
     }
-    this.#record.reach('Z');
     // What is left then must go by itself.
     const goneMs = clock.now() + run.settings.run.graceMs + limitsFor(run.settings.run.deadlineMs).terminateMs;
     const stop = new AbortController();

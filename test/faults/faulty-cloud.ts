@@ -5,10 +5,10 @@ import type { CloudInstance, LaunchRequest, LaunchResult } from '../../orchestra
 import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from '../../orchestrator/simulation/cloud/memory-objects.ts';
-import type { Balancer, BalancerRequest, TargetHealth } from '../../orchestrator/cloud/load-balancer.ts';
+import type { Balancer, TargetHealth } from '../../orchestrator/cloud/load-balancer.ts';
 
 /** Moments of a run that faults wait for. */
-export type Moment = 'P' | 'L' | 'B' | 'R' | 'D' | 'C' | 'U' | 'K' | 'T' | 'M' | 'Z';
+export type Moment = 'P' | 'L' | 'B' | 'R' | 'D' | 'C' | 'U' | 'K' | 'T' | 'M';
 export type OnMoment = (moment: Moment) => void;
 
 const isBefore = (clock: Clock, untilMs: number): boolean => clock.now() < untilMs;
@@ -80,7 +80,6 @@ export class FaultyBalancer extends MemoryLoadBalancer {
   unhealthy: { ids: ReadonlySet<string> | null; untilMs: number } = { ids: null, untilMs: 0 };
   /** Registrations answered with InvalidTarget. */
   invalidTargets = 0;
-  failsUntilMs = 0;
   readonly #clock: Clock;
   readonly #onMoment: OnMoment;
 
@@ -90,43 +89,17 @@ export class FaultyBalancer extends MemoryLoadBalancer {
     this.#onMoment = onMoment;
   }
 
-  override async ensure(request: BalancerRequest): Promise<Balancer> {
-    this.#fail();
-    return super.ensure(request);
-  }
-
-  override async isActive(balancer: Balancer): Promise<boolean> {
-    this.#fail();
-    return super.isActive(balancer);
-  }
-
   override async register(balancer: Balancer, id: string): Promise<'registered' | 'not-running'> {
     this.#onMoment('R');
-    this.#fail();
     if (this.invalidTargets-- > 0) return 'not-running';
     return super.register(balancer, id);
   }
 
   override async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
-    this.#fail();
     const health = await super.health(balancer);
     if (!isBefore(this.#clock, this.unhealthy.untilMs)) return health;
     const { ids } = this.unhealthy;
     return new Map([...health].map(([id, own]) => [id, ids === null || ids.has(id) ? 'unhealthy' : own]));
-  }
-
-  override async deregister(balancer: Balancer, id: string): Promise<void> {
-    this.#fail();
-    await super.deregister(balancer, id);
-  }
-
-  override async remove(balancer: Balancer): Promise<void> {
-    this.#fail();
-    await super.remove(balancer);
-  }
-
-  #fail(): void {
-    if (isBefore(this.#clock, this.failsUntilMs)) throw new Error('Throttling');
   }
 }
 

@@ -21,7 +21,7 @@ export interface Played {
 
 /** `bug`: the name of a switch that is on. */
 export async function play(plan: FaultPlan, bug: string | null = null): Promise<Played> {
-  const world = new FaultWorld(plan.seed, shapeOf(plan.seed), bug === null ? {} : BUGS[bug]!.wrongs);
+  const world = new FaultWorld(shapeOf(plan.seed), bug === null ? {} : BUGS[bug]!.wrongs);
   world.crash = plan.crash;
   for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
     const dice = new Dice(seededRandom(plan.seed * 31 + i));
@@ -33,16 +33,15 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
   }
   const line = formatPlan(plan);
   const startMs = world.clock.now();
-  const common = { line, effects: world.effects };
+  const played = (end: string, violations: Violation[]): Played => {
+    return { line, effects: world.effects, violations, end, virtualMs: world.clock.now() - startMs };
+  };
   try {
     await world.play();
     const history = await world.history();
     const { phase, exitCode } = history.run;
-    const virtualMs = world.clock.now() - startMs;
-    return { ...common, violations: checkInvariants(history), end: `${phase} ${exitCode ?? '-'}`, virtualMs };
+    return played(`${phase} ${exitCode ?? '-'}`, checkInvariants(history));
   } catch (error) {
-    const sentence = `the run broke: ${describeError(error)}`;
-    const virtualMs = world.clock.now() - startMs;
-    return { ...common, violations: [{ invariant: 'I11', sentence }], end: 'broken', virtualMs };
+    return played('broken', [{ invariant: 'I11', sentence: `the run broke: ${describeError(error)}` }]);
   }
 }

@@ -138,7 +138,7 @@ function wordsOfMove(
 }
 
 /** `slot 3`, `slots 0-4, 7`: each once, in order. */
-export function namesOf(slots: readonly number[]): string {
+function namesOf(slots: readonly number[]): string {
   const ordered = [...new Set(slots)].sort((a, b) => a - b);
   const ranges: string[] = [];
   for (let i = 0; i < ordered.length;) {

@@ -9,7 +9,7 @@ import { shapeOf } from '../../faults/plan.ts';
 
 let sound: Evidence;
 beforeAll(async () => {
-  const world = new FaultWorld(1, shapeOf(1), {});
+  const world = new FaultWorld(shapeOf(1), {});
   await world.play();
   const history = await world.history();
   const planned = history.facts.planned;

@@ -13,12 +13,13 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
-import { anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
+import { aClaim, aHeartbeat, aRefusal, anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const FLEET = 10;
+const BOOTING = { phase: 'booting', publicKey: null, progress: null } as const;
 
 function crawling(slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord {
   const progress = { ...NO_PROGRESS, assigned: 100, pending: 60 };
@@ -96,16 +97,15 @@ describe('an address that is old enough', () => {
     ['has less to crawl than a rotation takes', { progress: { ...NO_PROGRESS, assigned: 100, pending: 15 } }],
     ['is sealed', { sealed: true }],
     ['is already rotating', { rotateAtMs: START_MS }],
-    ['boots', { phase: 'booting', publicKey: null, progress: null }],
+    ['boots', BOOTING],
   ])('stays when its instance %s', (_, change) => {
     const instances = Array.from({ length: FLEET }, (_x, i) => crawling(i, i === 0 ? change : {}));
     expect(slotsOf(hourOld({ instances }))).not.toContain(0);
   });
 
   it('waits while slots have no instance for another reason', () => {
-    const booting = { phase: 'booting', publicKey: null, progress: null } as const;
     const fleet = (missing: number) =>
-      Array.from({ length: FLEET }, (_, i) => crawling(i, i >= FLEET - missing ? { ...booting } : {}));
+      Array.from({ length: FLEET }, (_, i) => crawling(i, i >= FLEET - missing ? BOOTING : {}));
     expect(slotsOf(hourOld({ instances: fleet(1) }))).toEqual([0]);
     expect(slotsOf(hourOld({ instances: fleet(2) }))).toEqual([]);
   });
@@ -129,17 +129,7 @@ describe('a rotation that would make the run late', () => {
 });
 
 describe('after a refusal for the quota', () => {
-  const refused = (atMs: number): InstanceRecord =>
-    anInstance(9, {
-      phase: 'terminated',
-      instanceId: null,
-      reason: LOSS_REASON.refused,
-      answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' },
-      launchedAtMs: atMs,
-      manifestKey: 'm',
-      registered: false,
-      publicKey: null,
-    });
+  const refused = (atMs: number): InstanceRecord => aRefusal(9, 'quota', atMs);
   const given = (atMs: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
     crawling(9, { epoch: 2, launchedAtMs: atMs, ...change });
   const others = Array.from({ length: FLEET - 1 }, (_, i) => crawling(i));
@@ -149,11 +139,7 @@ describe('after a refusal for the quota', () => {
     const full = [...others, refused(START_MS + 5 * MINUTE), given(SINCE)];
     expect(slotsOf(hourOld({ instances: full }))).toEqual([0]);
     expect(slotsOf(hourOld({ instances: full, nowMs: START_MS + 2 * HOUR }))).toHaveLength(1);
-    const booting = [
-      ...others,
-      refused(SINCE),
-      given(SINCE + 1, { phase: 'booting', publicKey: null, progress: null }),
-    ];
+    const booting = [...others, refused(SINCE), given(SINCE + 1, BOOTING)];
     expect(slotsOf(hourOld({ instances: booting }))).toEqual([]);
   });
 
@@ -193,16 +179,9 @@ describe('after a refusal for the quota', () => {
     const rest = others.slice(1);
     const owners = [...rest, given(START_MS)].map(({ slot, epoch }) => ({ slot, epoch, chunks: 6, products: 30 }));
     const work = { chunks: 60, waiting: 6, granted: 54, bySlot: owners };
-    const claim: Partial<InstanceRecord> = {
-      phase: 'claimed',
-      instanceId: null,
-      epoch: 2,
-      publicKey: null,
-      attempts: 0,
-    };
     const fleets = [
       [gone(), ...rest, ...before],
-      [gone(), crawling(0, { ...claim, progress: null }), ...rest, ...before],
+      [gone(), aClaim(0, { epoch: 2 }), ...rest, ...before],
     ];
     for (const instances of fleets) expect(chunkLimit(hourOld({ instances, work }))).toBe(6);
     const lost = [gone({ reason: LOSS_REASON.silent }), ...rest, ...before];
@@ -222,17 +201,7 @@ describe('an instance whose address is rotated', () => {
   it('is ordered to stop and upload, and the other instances are not', () => {
     const now = world(leaving);
     const orders = (record: InstanceRecord) => {
-      const heartbeat = {
-        phase: 'crawling' as const,
-        clock: '',
-        offered: [],
-        progress: record.progress!,
-        parts: [],
-        transferred: [],
-        problem: null,
-        incident: null,
-        robots: null,
-      };
+      const heartbeat = aHeartbeat({ progress: record.progress! });
       const none = {
         granted: [],
         transfer: [],

@@ -11,78 +11,46 @@ import {
 } from '../../../orchestrator/control/decide/ban-policy.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
+import type { AddressIncident, InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
+import { ALL_GRANTED, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 /** Ten minutes after the start: every address has had time for right pages. */
 const NOW = START_MS + 600_000;
 const SINCE = NOW - 10_000;
 
-type Shape =
-  | 'fine'
-  | 'right-since'
-  | 'banned'
-  | 'suspect'
-  | 'banned-long'
-  | 'over'
-  | 'long-over'
-  | 'all-gone'
-  | 'booting'
-  | 'claimed'
-  | 'throttled'
-  | 'refused'
-  | 'lost'
-  | 'done';
+const PROGRESS = { ...NO_PROGRESS, assigned: 10, pending: 5, okAgoMs: 12_000 };
+const CRAWLING = { lastHeartbeatAtMs: NOW, progress: PROGRESS, phase: 'crawling' } as const;
+const BANNED = { ...CRAWLING, phase: 'banned' } as const;
+const CLAIMED = { phase: 'claimed', publicKey: null, instanceId: null, progress: null } as const;
+const refusal = (cause: RefusalCause) => ({ ...CLAIMED, answer: { kind: 'refused', cause, message: 'no' } }) as const;
+const ENDED = { phase: 'terminated', manifestKey: 'm', progress: PROGRESS } as const;
+const at = (change: Partial<AddressIncident>): AddressIncident => anIncident({ atMs: SINCE, ...change });
 
-/** Builds an instance. Crawling ones got their last right page just before the incident, `right-since` after it. */
-function of(shape: Shape, slot: number): InstanceRecord {
-  const progress = { ...NO_PROGRESS, assigned: 10, pending: 5, okAgoMs: shape === 'right-since' ? 1_000 : 12_000 };
-  const base = { lastHeartbeatAtMs: NOW, progress, phase: 'crawling' as const };
-  switch (shape) {
-    case 'fine':
-    case 'right-since':
-      return anInstance(slot, base);
-    case 'banned':
-      return anInstance(slot, { ...base, phase: 'banned', incident: anIncident({ atMs: SINCE }) });
-    case 'banned-long':
-      return anInstance(slot, {
-        ...base,
-        phase: 'banned',
-        incident: anIncident({ atMs: SINCE, untilMs: NOW + 86_400_000 }),
-      });
-    case 'suspect':
-      return anInstance(slot, { ...base, incident: anIncident({ verdict: 'suspect', atMs: SINCE, untilMs: null }) });
-    case 'over':
-      return anInstance(slot, { ...base, incident: anIncident({ atMs: SINCE, returnedAtMs: NOW, overAtMs: NOW }) });
-    case 'long-over':
-      return anInstance(slot, {
-        ...base,
-        incident: anIncident({ atMs: NOW - 600_001, returnedAtMs: NOW, overAtMs: NOW }),
-      });
-    case 'all-gone':
-      return anInstance(slot, { ...base, phase: 'banned', incident: anIncident({ atMs: SINCE, rule: 'all-gone' }) });
-    case 'booting':
-      return anInstance(slot, { phase: 'booting', publicKey: null, progress: null, lastHeartbeatAtMs: null });
-    case 'claimed':
-      return anInstance(slot, { phase: 'claimed', publicKey: null, instanceId: null, progress: null });
-    case 'throttled':
-    case 'refused':
-      return anInstance(slot, {
-        phase: 'claimed',
-        publicKey: null,
-        instanceId: null,
-        progress: null,
-        answer: { kind: 'refused', cause: shape === 'refused' ? 'pool' : 'throttled', message: 'no' },
-      });
-    case 'lost':
-      return anInstance(slot, { phase: 'terminated', reason: 'heartbeat-lost', manifestKey: 'm', progress });
-    case 'done':
-      return anInstance(slot, { phase: 'terminated', manifestKey: 'm', progress: { ...progress, pending: 0 } });
-  }
-}
+/** Crawling instances got their last right page just before the incident, `right-since` after it. */
+const SHAPES = {
+  fine: CRAWLING,
+  'right-since': { ...CRAWLING, progress: { ...PROGRESS, okAgoMs: 1_000 } },
+  banned: { ...BANNED, incident: at({}) },
+  'banned-long': { ...BANNED, incident: at({ untilMs: NOW + 86_400_000 }) },
+  'all-gone': { ...BANNED, incident: at({ rule: 'all-gone' }) },
+  suspect: { ...CRAWLING, incident: at({ verdict: 'suspect', untilMs: null }) },
+  over: { ...CRAWLING, incident: at({ returnedAtMs: NOW, overAtMs: NOW }) },
+  'long-over': { ...CRAWLING, incident: at({ atMs: NOW - 600_001, returnedAtMs: NOW, overAtMs: NOW }) },
+  booting: { phase: 'booting', publicKey: null, progress: null, lastHeartbeatAtMs: null },
+  claimed: CLAIMED,
+  throttled: refusal('throttled'),
+  refused: refusal('pool'),
+  lost: { ...ENDED, reason: 'heartbeat-lost' },
+  done: { ...ENDED, progress: { ...PROGRESS, pending: 0 } },
+} satisfies Record<string, Partial<InstanceRecord>>;
+type Shape = keyof typeof SHAPES;
+
+/** Tests may change what it returns. */
+const of = (shape: Shape, slot: number): InstanceRecord => anInstance(slot, structuredClone(SHAPES[shape]));
 
 function world(
   shapes: readonly Shape[],
@@ -151,7 +119,7 @@ describe('haltReason', () => {
   });
 
   it('is null when everything is crawled', () => {
-    const idle = world(['banned'], 'cool-down', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } });
+    const idle = world(['banned'], 'cool-down', { work: ALL_GRANTED });
     idle.fleet.all[0]!.progress!.pending = 0;
     expect(haltReason(idle)).toBeNull();
   });

@@ -1,7 +1,10 @@
 /** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
-import type { CloudInstance } from '../../../orchestrator/cloud/compute.ts';
+import type { Action } from '../../../orchestrator/control/model/actions.ts';
+import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
+import type { CloudInstance, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
@@ -180,6 +183,74 @@ export function anInstance(slot: number, change: Partial<InstanceRecord> = {}): 
     manifestSha256: null,
     consoleOutput: null,
     incident: null,
+    ...change,
+  };
+}
+
+/** A claimed slot for which EC2 was not asked yet. */
+export function aClaim(slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord {
+  return anInstance(slot, {
+    phase: 'claimed',
+    attempts: 0,
+    instanceId: null,
+    cloudState: null,
+    registered: false,
+    publicKey: null,
+    progress: null,
+    launchedAtMs: null,
+    ...change,
+  });
+}
+
+/** An instance that EC2 shows running and that has not sent its hello. */
+export function aBooting(slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord {
+  const unheard = { publicKey: null, registered: false, progress: null, lastHeartbeatAtMs: null };
+  return anInstance(slot, { phase: 'booting', ...unheard, ...change });
+}
+
+/** A slot whose launch EC2 has refused. */
+export function aRefusal(
+  slot: number,
+  cause: RefusalCause,
+  atMs: number,
+  change: Partial<InstanceRecord> = {},
+): InstanceRecord {
+  return aClaim(slot, {
+    phase: 'terminated',
+    manifestKey: 'm',
+    attempts: 1,
+    reason: LOSS_REASON.refused,
+    answer: { kind: 'refused', cause, message: 'no' },
+    launchedAtMs: atMs,
+    ...change,
+  });
+}
+
+/** All chunks are granted: nothing waits for another instance. */
+export const ALL_GRANTED: World['work'] = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+
+/** `launch 0.1`, `offer` … */
+export const kindsOf = (actions: readonly Action[]): string[] =>
+  actions.map((a) => ('slot' in a ? `${a.kind} ${a.slot}.${a.epoch}` : a.kind));
+
+/** The changes of phase: `0.1 ready>lost never-healthy`. */
+export const movesOf = (actions: readonly Action[]): string[] =>
+  actions.flatMap((a) =>
+    a.kind === 'move-instance' ? [`${a.slot}.${a.epoch} ${a.from}>${a.to} ${a.reason ?? ''}`.trim()] : [],
+  );
+
+/** Of a crawling instance with nothing to report. */
+export function aHeartbeat(change: Partial<Heartbeat> = {}): Heartbeat {
+  return {
+    phase: 'crawling',
+    clock: new Date(START_MS).toISOString(),
+    offered: [],
+    transferred: [],
+    progress: { ...NO_PROGRESS },
+    parts: [],
+    problem: null,
+    incident: null,
+    robots: null,
     ...change,
   };
 }

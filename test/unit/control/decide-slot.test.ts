@@ -10,50 +10,28 @@ import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run
 import { LOSS, hasAttemptsLeft } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import type { LaunchFailure, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
+import type { LaunchFailure } from '../../../orchestrator/cloud/compute.ts';
 import type { TargetHealth } from '../../../orchestrator/cloud/load-balancer.ts';
-import { START_MS, aCloudInstance, aRun, aWorld, anInstance } from './builders.ts';
+import {
+  ALL_GRANTED,
+  START_MS,
+  aClaim,
+  aCloudInstance,
+  aRefusal,
+  aRun,
+  aWorld,
+  anInstance,
+  kindsOf,
+  movesOf,
+} from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const NOW = START_MS + 60_000;
 const MINUTE = 60_000;
+const THROTTLED: LaunchFailure = { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
 
 const said = (actions: readonly Action[]): string[] =>
-  actions.map((a) =>
-    a.kind === 'move-instance'
-      ? `${a.slot}.${a.epoch} ${a.from}>${a.to} ${a.reason ?? ''}`.trim()
-      : 'slot' in a
-        ? `${a.kind} ${a.slot}.${a.epoch}`
-        : a.kind,
-  );
-
-const claimed = (slot: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
-  anInstance(slot, {
-    phase: 'claimed',
-    instanceId: null,
-    cloudState: null,
-    registered: false,
-    publicKey: null,
-    attempts: 0,
-    launchedAtMs: null,
-    ...change,
-  });
-
-const refusedFor = (
-  cause: RefusalCause,
-  slot: number,
-  atMs: number,
-  change: Partial<InstanceRecord> = {},
-): InstanceRecord =>
-  claimed(slot, {
-    phase: 'terminated',
-    manifestKey: 'm',
-    attempts: 1,
-    reason: LOSS.refused,
-    answer: { kind: 'refused', cause, message: 'no' },
-    launchedAtMs: atMs,
-    ...change,
-  });
+  actions.flatMap((a) => (a.kind === 'move-instance' ? movesOf([a]) : kindsOf([a])));
 
 const of = (world: World, slot = 0): string[] =>
   said(
@@ -77,7 +55,7 @@ describe('a claim', () => {
       'launch-refused',
     ],
   ])('%s is not retried; after a minute without tags it is given up', (_, answer, reason) => {
-    const used = claimed(0, { attempts: 2, answer, launchedAtMs: START_MS });
+    const used = aClaim(0, { attempts: 2, answer, launchedAtMs: START_MS });
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ instances: [used], nowMs: seenAtMs, cloud: new CloudSnapshot([], seenAtMs) }));
     expect(at(START_MS + MINUTE)).toEqual([]);
@@ -86,9 +64,8 @@ describe('a claim', () => {
 
   it('F7: is retried while there is time when it is throttled; others are given up after twelve calls', () => {
     const run = aRun();
-    const THROTTLED: LaunchFailure = { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
     const late = (answer: LaunchFailure, nowMs: number): string[] => {
-      const record = claimed(0, { attempts: 12, answer, launchedAtMs: nowMs - MINUTE });
+      const record = aClaim(0, { attempts: 12, answer, launchedAtMs: nowMs - MINUTE });
       return of(aWorld({ run, instances: [record], nowMs, cloud: new CloudSnapshot([], nowMs - 1) }));
     };
     expect(late(THROTTLED, NOW)).toEqual(['launch 0.1']);
@@ -99,14 +76,10 @@ describe('a claim', () => {
 
   it.each<[string, WorldChange]>([
     ['the run ends', { run: aRun({ request: 'cancel' }) }],
-    ['no products wait any more', { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } }],
-    ['EC2 has refused another one permanently', { instances: [refusedFor('type', 1, NOW)] }],
+    ['no products wait any more', { work: ALL_GRANTED }],
+    ['EC2 has refused another one permanently', { instances: [aRefusal(1, 'type', NOW)] }],
   ])('F7: that is throttled is given up when %s, after EC2 was polled', (_, change) => {
-    const record = claimed(0, {
-      attempts: 40,
-      answer: { kind: 'refused', cause: 'throttled', message: 'no' },
-      launchedAtMs: NOW - MINUTE,
-    });
+    const record = aClaim(0, { attempts: 40, answer: THROTTLED, launchedAtMs: NOW - MINUTE });
     const instances = [record, ...(change.instances ?? [])];
     const at = (seenAtMs: number): string[] =>
       of(aWorld({ ...change, instances, nowMs: NOW, cloud: new CloudSnapshot([], seenAtMs) }));
@@ -115,7 +88,7 @@ describe('a claim', () => {
   });
 
   it('with a stored instance is adopted again until it is pending, whatever state EC2 shows', () => {
-    const half = claimed(0, { attempts: 1, launchedAtMs: NOW, instanceId: 'i-0-1', cloudState: 'running' });
+    const half = aClaim(0, { attempts: 1, launchedAtMs: NOW, instanceId: 'i-0-1', cloudState: 'running' });
     expect(of(aWorld({ instances: [half], nowMs: NOW }))).toEqual(['adopt 0.1']);
     const pending = { ...half, phase: 'pending' } as const;
     expect(of(aWorld({ instances: [pending], nowMs: NOW }))).not.toContain('adopt 0.1');
@@ -129,7 +102,7 @@ describe('a claim', () => {
     const run = aRun();
     const at = (ms: number): string[] => {
       const nowMs = run.deadlineAtMs + ms;
-      const record = claimed(0, { attempts: 2, answer, launchedAtMs: drainAtMs(run) - 1 });
+      const record = aClaim(0, { attempts: 2, answer, launchedAtMs: drainAtMs(run) - 1 });
       return of(aWorld({ run, instances: [record], nowMs, cloud: null }));
     };
     expect(at(30_000)).toEqual([]);
@@ -137,11 +110,8 @@ describe('a claim', () => {
   });
 
   it('that may have launched is not retried when the run ends', () => {
-    const record = claimed(0, {
-      attempts: 2,
-      answer: { kind: 'unknown', message: 'timeout' },
-      launchedAtMs: NOW - MINUTE,
-    });
+    const answer = { kind: 'unknown', message: 'timeout' } as const;
+    const record = aClaim(0, { attempts: 2, answer, launchedAtMs: NOW - MINUTE });
     const run = aRun({ request: 'stop' });
     expect(of(aWorld({ run, instances: [record], nowMs: NOW }))).toEqual(['0.1 claimed>lost not-needed']);
   });
@@ -149,11 +119,7 @@ describe('a claim', () => {
   it('F7: waits longer before each retry, with a different delay per slot', () => {
     const waits = (slot: number): number[] =>
       [1, 2, 3, 4, 5, 6].map((attempts) => {
-        const record = claimed(slot, {
-          attempts,
-          answer: { kind: 'refused', cause: 'throttled', message: 'no' },
-          launchedAtMs: START_MS,
-        });
+        const record = aClaim(slot, { attempts, answer: THROTTLED, launchedAtMs: START_MS });
         let ms = 0;
         const at = (): string[] => {
           const nowMs = START_MS + ms;
@@ -171,18 +137,10 @@ describe('a claim', () => {
   });
 
   it('F6: that the quota delays is replaced after ten minutes, with a fresh bundle URL', () => {
-    const refused = refusedFor('quota', 1, START_MS);
-    const at = (ms: number): string[] => {
-      const instances = [claimed(0, { claimedAtMs: START_MS }), refused];
-      return of(
-        aWorld({
-          instances,
-          loopStartedAtMs: START_MS,
-          nowMs: START_MS + ms,
-          run: aRun({ deadlineAtMs: START_MS + 480 * MINUTE }),
-        }),
-      );
-    };
+    const refused = aRefusal(1, 'quota', START_MS);
+    const instances = [aClaim(0, { claimedAtMs: START_MS }), refused];
+    const run = aRun({ deadlineAtMs: START_MS + 480 * MINUTE });
+    const at = (ms: number): string[] => of(aWorld({ run, instances, nowMs: START_MS + ms }));
     expect(at(10 * MINUTE)).not.toContain('0.1 claimed>lost not-needed');
     expect(at(10 * MINUTE + 1)).toEqual(['0.1 claimed>lost not-needed']);
     expect(at(180 * MINUTE)).toEqual(['0.1 claimed>lost not-needed']);
@@ -190,21 +148,15 @@ describe('a claim', () => {
 
   it('left unsent by an earlier main server is replaced when it is old; one queued by this loop is not', () => {
     const run = aRun({ deadlineAtMs: START_MS + 480 * MINUTE });
+    const instances = [aClaim(0, { claimedAtMs: START_MS })];
     const at = (loopStartedAtMs: number): string[] =>
-      of(
-        aWorld({
-          run,
-          instances: [claimed(0, { claimedAtMs: START_MS })],
-          loopStartedAtMs,
-          nowMs: START_MS + 60 * MINUTE,
-        }),
-      );
+      of(aWorld({ run, instances, loopStartedAtMs, nowMs: START_MS + 60 * MINUTE }));
     expect(at(START_MS + 60 * MINUTE)).toEqual(['0.1 claimed>lost not-needed']);
     expect(at(START_MS)).toEqual(['launch 0.1']);
   });
 
   it('F5: that was not sent yet leaves a pool that has become dry', () => {
-    const instances = [claimed(0), refusedFor('pool', 1, NOW - 1_000)];
+    const instances = [aClaim(0), aRefusal(1, 'pool', NOW - 1_000)];
     expect(of(aWorld({ instances }))).toEqual(['0.1 claimed>lost pool-dry']);
     expect(of(aWorld({ instances, nowMs: NOW + 5 * MINUTE }))).toEqual(['launch 0.1']);
   });
@@ -212,9 +164,9 @@ describe('a claim', () => {
   it('is not made after a permanent refusal, nor while every pool is dry', () => {
     const first = (instances: InstanceRecord[]): string[] => of(aWorld({ instances }));
     expect(first([])).toEqual(['claim 0.1']);
-    expect(first([refusedFor('type', 1, NOW - 1_000)])).toEqual([]);
+    expect(first([aRefusal(1, 'type', NOW - 1_000)])).toEqual([]);
     const dry = ['subnet-a', 'subnet-c'].map((subnetId, i) => {
-      const record = refusedFor('pool', i + 1, NOW - 1_000);
+      const record = aRefusal(i + 1, 'pool', NOW - 1_000);
       return { ...record, request: { ...record.request, subnetId } };
     });
     expect(first(dry)).toEqual([]);
@@ -223,7 +175,7 @@ describe('a claim', () => {
 });
 
 describe('F6: after a refusal for the quota', () => {
-  const refused = refusedFor('quota', 1, NOW);
+  const refused = aRefusal(1, 'quota', NOW);
   const pauseMs = aWorld().limits.quotaPauseMs;
   const gate = (instances: InstanceRecord[], nowMs: number): string => quotaGate(aWorld({ instances, nowMs }));
 
@@ -234,11 +186,11 @@ describe('F6: after a refusal for the quota', () => {
     expect(gate([alive, refused], NOW + pauseMs - 1)).toBe('held');
     expect(gate([alive, refused], NOW + pauseMs)).toBe('one');
     expect(gate([ended, refused], NOW + 20)).toBe('one');
-    expect(gate([ended, refused, refusedFor('quota', 2, NOW + 15)], NOW + 20)).toBe('held');
+    expect(gate([ended, refused, aRefusal(2, 'quota', NOW + 15)], NOW + 20)).toBe('held');
   });
 
   it('admits one launch at a time, claimed ones first', () => {
-    const world = aWorld({ instances: [refused, claimed(2), claimed(0)], nowMs: NOW + pauseMs });
+    const world = aWorld({ instances: [refused, aClaim(2), aClaim(0)], nowMs: NOW + pauseMs });
     const wishes: Action[] = [
       { kind: 'claim', slot: 1, epoch: 2, pool: null },
       { kind: 'launch', slot: 0, epoch: 1 },
@@ -247,7 +199,7 @@ describe('F6: after a refusal for the quota', () => {
     ];
     expect(said(admitLaunches(world, wishes))).toEqual(['launch 0.1', 'load']);
     const asked = aWorld({
-      instances: [refused, claimed(3, { attempts: 1, launchedAtMs: NOW }), claimed(0)],
+      instances: [refused, aClaim(3, { attempts: 1, launchedAtMs: NOW }), aClaim(0)],
       nowMs: NOW + pauseMs,
     });
     expect(said(admitLaunches(asked, wishes.slice(0, 2)))).toEqual([]);
@@ -255,26 +207,26 @@ describe('F6: after a refusal for the quota', () => {
   });
 
   it('gives up a claim that no products wait for, and keeps one that is needed', () => {
-    const instances = [claimed(0), refused];
-    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    const instances = [aClaim(0), refused];
+    const work = ALL_GRANTED;
     expect(of(aWorld({ instances, nowMs: NOW + 1 }))).toEqual([]);
     expect(of(aWorld({ instances, nowMs: NOW + 1, work }))).toEqual(['0.1 claimed>lost not-needed']);
     // Also when one launch is allowed again: there would be no products for it.
     const later = NOW + pauseMs;
     expect(of(aWorld({ instances, nowMs: later, work }))).toEqual(['0.1 claimed>lost not-needed']);
-    const fresh = [claimed(0, { claimedAtMs: NOW }), refused];
+    const fresh = [aClaim(0, { claimedAtMs: NOW }), refused];
     expect(of(aWorld({ instances: fresh, nowMs: later }))).toEqual(['launch 0.1']);
   });
 
   it('distributes the products among the existing instances', () => {
-    const instances = [anInstance(0), refused, claimed(2)];
+    const instances = [anInstance(0), refused, aClaim(2)];
     expect(chunkLimit(aWorld({ instances, nowMs: NOW + 1 }))).toBe(60);
   });
 });
 
 describe('F5: after refusals by dry pools', () => {
   it('attempts are limited by time, not by number', () => {
-    const epochs = Array.from({ length: 30 }, (_, i) => refusedFor('pool', 0, START_MS + i * MINUTE, { epoch: i + 1 }));
+    const epochs = Array.from({ length: 30 }, (_, i) => aRefusal(0, 'pool', START_MS + i * MINUTE, { epoch: i + 1 }));
     const run = aRun();
     const world = aWorld({ run, instances: epochs, nowMs: START_MS + 60 * MINUTE });
     expect(hasAttemptsLeft(world, 0)).toBe(true);
@@ -282,7 +234,7 @@ describe('F5: after refusals by dry pools', () => {
   });
 
   it('one slot retries a dry pool, the other slots wait for the result', () => {
-    const record = refusedFor('pool', 0, NOW);
+    const record = aRefusal(0, 'pool', NOW);
     const instances = [{ ...record, request: { ...record.request, subnetId: 'subnet-a' } }];
     const pool = { subnetId: 'subnet-a', instanceType: 't4g.nano' };
     const wishes = [0, 1, 2].map((slot): Action => ({ kind: 'claim', slot, epoch: 2, pool }));
@@ -339,13 +291,6 @@ describe('F13: a target that is never healthy', () => {
   it('is not one that was healthy before: that one flaps and still sends heartbeats', () => {
     const flapping = world('unhealthy', { onceHealthy: new Set(['i-0-1']) });
     expect(of(flapping)).not.toContain('0.1 ready>lost never-healthy');
-  });
-
-  it('is replaced once, not twice', () => {
-    const lost = (epoch: number): InstanceRecord =>
-      anInstance(0, { epoch, phase: 'terminated', manifestKey: 'm', reason: LOSS.neverHealthy });
-    expect(of(aWorld({ instances: [lost(1)] }))).toContain('claim 0.2');
-    expect(of(aWorld({ instances: [lost(1), lost(2)] }))).not.toContain('claim 0.3');
   });
 });
 
@@ -423,7 +368,7 @@ describe('F43: an instance that is to end', () => {
 });
 
 describe('F8: a launch without an answer', () => {
-  const lost = claimed(0, {
+  const lost = aClaim(0, {
     phase: 'lost',
     phaseAtMs: NOW,
     attempts: 12,

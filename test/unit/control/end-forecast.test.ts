@@ -8,7 +8,7 @@ import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/cont
 import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aPlan, aRun, anIncident, aWorld, anInstance } from './builders.ts';
+import { START_MS, aClaim, aPlan, aRefusal, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 
 const PACE_MS = 10_100;
 const HOUR_MS = 3_600_000;
@@ -191,22 +191,13 @@ describe('extraLaunches', () => {
   it('is part of decide, and its slots are launched and tracked like planned ones', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     expect(decide(late)).toContainEqual(expect.objectContaining({ kind: 'claim', slot: 2, epoch: 1 }));
-    const booted = anInstance(2, { phase: 'claimed', instanceId: null, attempts: 0, publicKey: null, progress: null });
-    const next = { ...late, fleet: new FleetSnapshot([...late.fleet.all, booted]) };
+    const next = { ...late, fleet: new FleetSnapshot([...late.fleet.all, aClaim(2)]) };
     expect(decide(next)).toContainEqual({ kind: 'launch', slot: 2, epoch: 1 });
   });
 
   it('stops when EC2 has refused the last one permanently', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
-    const refused = anInstance(2, {
-      phase: 'terminated',
-      instanceId: null,
-      publicKey: null,
-      progress: null,
-      manifestKey: 'm',
-      reason: 'launch-refused',
-      answer: { kind: 'refused', cause: 'type', message: 'not eligible' },
-    });
+    const refused = aRefusal(2, 'type', late.nowMs);
     expect(extraLaunches({ ...late, fleet: new FleetSnapshot([...late.fleet.all, refused]) })).toEqual([]);
   });
 });

@@ -15,129 +15,92 @@ const fine: EndInput = {
   siteDown: false,
   noInstances: null,
 };
+const NOTHING = { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } };
+const BANNED = { request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } } as const;
+const TOO_DEAR = { uncrawledReason: 'budget', reasons: { budget: 3 } } as const;
+const HELD = { suspicion: 'blank' };
+const DOWN = { siteDown: true, failed: 50 };
+
+/** The state and exit code of a run, and how it went. */
+const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
+  'completed 0': {
+    'all well': {},
+    'failures within the share': { failed: 5, stored: 93 },
+    'no products at all': { planned: 0, stored: 0, gone: 0, failed: 0, reasons: {} },
+    'the circuit open with nothing left': { ...BANNED, reasons: {} },
+    'the site down, but no products left': { request: 'site-down', uncrawledReason: 'network' },
+    'the site down at the end, after nearly all': { siteDown: true },
+  },
+  'completed 12': { 'failures above the share': { failed: 6, stored: 92 } },
+  'completed 14': { 'the budget spent': TOO_DEAR, 'the budget spent, and late': { ...TOO_DEAR, onTime: false } },
+  'completed 15': {
+    'products left at the deadline': { reasons: { deadline: 1 } },
+    'results that could not be uploaded by the deadline': { reasons: { upload: 1 } },
+    'products left because robots.txt could not be read': { uncrawledReason: 'robots', reasons: { robots: 1 } },
+    'late, before failures': { onTime: false, failed: 50 },
+  },
+  'completed 17': {
+    'the site down while every product failed': { siteDown: true, stored: 0, gone: 0, failed: 100 },
+    'the site down before the deadline': { ...DOWN, reasons: { deadline: 40 } },
+  },
+  'cancelled 11': {
+    'stopped by a person, before everything else': { request: 'stop', onTime: false },
+    'a cancelled run, which publishes nothing': { ...HELD, request: 'cancel' },
+  },
+  'held 13': {
+    'rows held': HELD,
+    'rows held, late: nothing is published, so "published late" would be wrong': { ...HELD, onTime: false },
+    'rows held, products left': { ...HELD, reasons: { deadline: 1 } },
+    'rows held, before failures': { ...HELD, failed: 50 },
+    'rows held of a run that was stopped': { ...HELD, request: 'stop' },
+  },
+  'held 14': { 'the budget before held': { ...HELD, ...TOO_DEAR } },
+  'held 17': { 'the site down before held': { ...HELD, ...DOWN } },
+  'held 18': { 'banned before held': { ...HELD, ...BANNED } },
+  'banned 18': { 'the circuit open': BANNED, 'banned before the site down': { ...DOWN, ...BANNED } },
+  'failed 4': {
+    'AWS allows no launch': { ...NOTHING, noInstances: { cause: 'rights', reason: 'AWS refuses to launch' } },
+    'no load balancer': { ...NOTHING, request: 'no-balancer', uncrawledReason: 'lost-instance' },
+    'the bucket lost': { request: 'lost-bucket', uncrawledReason: 'upload', reasons: { upload: 50 }, failed: 52 },
+    'the balancer unreachable, and no product crawled': {
+      ...NOTHING,
+      request: 'unreachable',
+      uncrawledReason: 'lost-instance',
+    },
+  },
+  'failed 12': {
+    'the site changed': { request: 'site-changed', uncrawledReason: 'site-changed', reasons: { 'site-changed': 1 } },
+    'no progress, for no known cause': {
+      request: 'no-progress',
+      uncrawledReason: 'lost-instance',
+      reasons: { 'lost-instance': 9 },
+    },
+    'no instance ever crawled': NOTHING,
+  },
+  'failed 17': {
+    'the site down until it ended the run': {
+      request: 'site-down',
+      uncrawledReason: 'network',
+      reasons: { network: 50 },
+      failed: 52,
+    },
+  },
+  'failed 19': {
+    'EC2 provided no instance': { ...NOTHING, noInstances: { cause: 'capacity', reason: 'EC2 gave no instance' } },
+  },
+};
+const CASES = Object.entries(ENDS).flatMap(([end, runs]) =>
+  Object.entries(runs).map(([what, change]) => ({ what, change, end })),
+);
 
 describe('endOf', () => {
-  it.each<[string, Partial<EndInput>, string, number]>([
-    ['all well', {}, 'completed', 0],
-    ['failures within the share', { failed: 5, stored: 93 }, 'completed', 0],
-    ['failures above the share', { failed: 6, stored: 92 }, 'completed', 12],
-    ['no products at all', { planned: 0, stored: 0, gone: 0, failed: 0, reasons: {} }, 'completed', 0],
-    ['products left at the deadline', { reasons: { deadline: 1 } }, 'completed', 15],
-    ['results that could not be uploaded by the deadline', { reasons: { upload: 1 } }, 'completed', 15],
-    [
-      'products left because robots.txt could not be read',
-      { uncrawledReason: 'robots', reasons: { robots: 1 } },
-      'completed',
-      15,
-    ],
-    ['the circuit open', { request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } }, 'banned', 18],
-    [
-      'the circuit open with nothing left',
-      { request: 'banned', uncrawledReason: 'banned', reasons: {} },
-      'completed',
-      0,
-    ],
-    [
-      'the site changed',
-      { request: 'site-changed', uncrawledReason: 'site-changed', reasons: { 'site-changed': 1 } },
-      'failed',
-      12,
-    ],
-    ['late, before failures', { onTime: false, failed: 50 }, 'completed', 15],
-    ['the budget spent', { uncrawledReason: 'budget', reasons: { budget: 3 } }, 'completed', 14],
-    [
-      'the budget spent, and late',
-      { uncrawledReason: 'budget', reasons: { budget: 3 }, onTime: false },
-      'completed',
-      14,
-    ],
-    ['rows held', { suspicion: 'blank' }, 'held', 13],
-    [
-      'rows held, late: nothing is published, so "published late" would be wrong',
-      { suspicion: 'blank', onTime: false },
-      'held',
-      13,
-    ],
-    ['rows held, products left', { suspicion: 'blank', reasons: { deadline: 1 } }, 'held', 13],
-    ['rows held, before failures', { suspicion: 'blank', failed: 50 }, 'held', 13],
-    ['rows held of a run that was stopped', { suspicion: 'blank', request: 'stop' }, 'held', 13],
-    ['a cancelled run, which publishes nothing', { suspicion: 'blank', request: 'cancel' }, 'cancelled', 11],
-    [
-      'banned before held',
-      { suspicion: 'blank', request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } },
-      'held',
-      18,
-    ],
-    ['the budget before held', { suspicion: 'blank', uncrawledReason: 'budget', reasons: { budget: 1 } }, 'held', 14],
-    ['stopped by a person, before everything else', { request: 'stop', onTime: false }, 'cancelled', 11],
-    [
-      'EC2 provided no instance',
-      {
-        stored: 0,
-        gone: 0,
-        failed: 100,
-        reasons: { 'lost-instance': 100 },
-        noInstances: { cause: 'capacity', reason: 'EC2 gave no instance' },
-      },
-      'failed',
-      19,
-    ],
-    [
-      'AWS allows no launch',
-      {
-        stored: 0,
-        gone: 0,
-        failed: 100,
-        reasons: { 'lost-instance': 100 },
-        noInstances: { cause: 'rights', reason: 'AWS refuses to launch' },
-      },
-      'failed',
-      4,
-    ],
-    [
-      'the site down until it ended the run',
-      { request: 'site-down', uncrawledReason: 'network', reasons: { network: 50 }, failed: 52 },
-      'failed',
-      17,
-    ],
-    ['the site down, but no products left', { request: 'site-down', uncrawledReason: 'network' }, 'completed', 0],
-    [
-      'the bucket lost',
-      { request: 'lost-bucket', uncrawledReason: 'upload', reasons: { upload: 50 }, failed: 52 },
-      'failed',
-      4,
-    ],
-    [
-      'the balancer unreachable, and no product crawled',
-      {
-        request: 'unreachable',
-        uncrawledReason: 'lost-instance',
-        stored: 0,
-        gone: 0,
-        failed: 100,
-        reasons: { 'lost-instance': 100 },
-      },
-      'failed',
-      4,
-    ],
-    [
-      'no progress, for no known cause',
-      { request: 'no-progress', uncrawledReason: 'lost-instance', reasons: { 'lost-instance': 9 } },
-      'failed',
-      12,
-    ],
-    ['the site down while every product failed', { siteDown: true, stored: 0, gone: 0, failed: 100 }, 'completed', 17],
-    ['the site down at the end, after nearly all', { siteDown: true }, 'completed', 0],
-    ['the site down before held', { siteDown: true, failed: 50, suspicion: 'blank' }, 'held', 17],
-    ['the site down before the deadline', { siteDown: true, failed: 50, reasons: { deadline: 40 } }, 'completed', 17],
-    [
-      'banned before the site down',
-      { siteDown: true, failed: 50, request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } },
-      'banned',
-      18,
-    ],
-    ['no instance ever crawled', { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } }, 'failed', 12],
-  ])('%s', (_name, change, state, exitCode) => {
-    expect(endOf({ ...fine, ...change })).toMatchObject({ state, exitCode });
+  it('names the load balancer that could not be made', () => {
+    const end = endOf({ ...fine, ...NOTHING, request: 'no-balancer', uncrawledReason: 'lost-instance' });
+    expect(end.reason).toContain('load balancer');
+  });
+
+  it.each(CASES)('$what: $end', ({ change, end }) => {
+    const { state, exitCode } = endOf({ ...fine, ...change });
+    expect(`${state} ${exitCode}`).toBe(end);
   });
 });

@@ -17,7 +17,7 @@ import type {
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from '../../contract/control/skewed-clock.ts';
-import { START_MS, aRun, anInstance } from './builders.ts';
+import { START_MS, aClaim, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 const WORK = { chunks: 4, waiting: 4, granted: 0, bySlot: [] };
@@ -78,19 +78,8 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
   });
   const observer = new Observer(core);
   const looks = (): number => compute.calls.filter((c) => c.name === 'list').length;
-  return {
-    core,
-    skew,
-    reads,
-    clock,
-    compute,
-    balancers,
-    balancer,
-    rows,
-    observer,
-    looks,
-    instanceId: launched.instance.id,
-  };
+  const instanceId = launched.instance.id;
+  return { core, skew, reads, clock, compute, balancers, balancer, rows, observer, looks, instanceId };
 }
 
 describe('Observer', () => {
@@ -113,24 +102,15 @@ describe('Observer', () => {
     expect([...world.targets]).toEqual([[instanceId, 'healthy']]);
   });
 
-  it('does not poll EC2 before a launch was sent', async () => {
-    const { observer, looks } = await stage([
-      anInstance(0, { phase: 'claimed', instanceId: null, attempts: 0, registered: false }),
-    ]);
-    expect((await observer.observe()).cloud).toBeNull();
-    expect(looks()).toBe(0);
-  });
-
-  it('polls EC2 after an unanswered launch, which the tags may show', async () => {
-    const { observer, looks } = await stage([anInstance(0, { phase: 'claimed', instanceId: null, attempts: 1 })]);
-    await observer.observe();
-    expect(looks()).toBe(1);
-  });
-
-  it('stops polling when everything is terminated', async () => {
-    const { observer, looks } = await stage([anInstance(0, { phase: 'terminated' })]);
-    await observer.observe();
-    expect(looks()).toBe(0);
+  it.each([
+    ['does not poll EC2 before a launch was sent', aClaim(0), 0],
+    ['polls EC2 after an unanswered launch, which the tags may show', aClaim(0, { attempts: 1 }), 1],
+    ['stops polling when everything is terminated', anInstance(0, { phase: 'terminated' }), 0],
+  ])('%s', async (_what, record, polls) => {
+    const { observer, looks } = await stage([record]);
+    const { cloud } = await observer.observe();
+    expect(looks()).toBe(polls);
+    expect(cloud === null).toBe(polls === 0);
   });
 
   it('polls AWS less and less often while nothing changes, and the database each time', async () => {
@@ -150,23 +130,14 @@ describe('Observer', () => {
     expect(waits).toEqual([250, 375, 500, 500, 500, 500]);
   });
 
-  it('polls at most every five seconds in a long run', async () => {
-    const { observer, clock } = await stage([anInstance(0)], 4 * 3_600_000);
-    for (let i = 0; i < 12; i++) {
-      await observer.observe();
-      await clock.advance(observer.nextLookMs - clock.monotonic());
-    }
-    await observer.observe();
-    expect(observer.nextLookMs - clock.monotonic()).toBe(5_000);
-  });
-
-  it('polls sooner after a change was requested from AWS', async () => {
+  it('polls at most every five seconds in a long run, and sooner after a change was requested from AWS', async () => {
     const { observer, clock, looks } = await stage([anInstance(0)], 4 * 3_600_000);
     for (let i = 0; i < 12; i++) {
       await observer.observe();
       await clock.advance(observer.nextLookMs - clock.monotonic());
     }
     await observer.observe();
+    expect(observer.nextLookMs - clock.monotonic()).toBe(5_000);
     const before = looks();
     observer.expectChange();
     expect(observer.nextLookMs - clock.monotonic()).toBe(250);

@@ -4,25 +4,17 @@ import type { OrderInput } from '../../../orchestrator/control/callbacks/orders.
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
-import { ALLOW_ALL, START_MS, aRun, anInstance } from './builders.ts';
+import { ALLOW_ALL, START_MS, aHeartbeat, aRun, anInstance } from './builders.ts';
 
 function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> = {}): OrderInput {
   return {
     nowMs: START_MS + 1_000,
     run: aRun(),
     record: anInstance(0, { phase: 'crawling' }),
-    heartbeat: {
-      phase: 'crawling',
-      clock: new Date(START_MS).toISOString(),
-      offered: [],
-      transferred: [],
+    heartbeat: aHeartbeat({
       progress: { ...NO_PROGRESS, assigned: 10, pending: 4, stored: 6, requests: 6 },
-      parts: [],
-      problem: null,
-      incident: null,
-      robots: null,
       ...heartbeat,
-    },
+    }),
     granted: [],
     waiting: 3,
     slowdown: 1,
@@ -84,10 +76,6 @@ describe('ordersFor', () => {
 
   it('does not seal an idle instance while an address with an open incident may return products', () => {
     expect(ordersFor(input({ waiting: 0, returning: true }, idle)).sealed).toBe(false);
-  });
-
-  it('drains an instance whose address is rotated', () => {
-    expect(ordersFor(input({ rotate: true }))).toMatchObject({ drain: true, sealed: true });
   });
 
   it('sends robots.txt only to instances with another version', () => {

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';
-import type { Pool } from '../../../orchestrator/control/model/launch-history.ts';
+import type { Pool, Pools } from '../../../orchestrator/control/model/launch-history.ts';
 import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/launching/pools.ts';
+import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { START_MS, aWorld, anInstance } from './builders.ts';
+import { START_MS, aRefusal, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const POOLS: Pools = { subnetIds: ['a', 'c', 'd'], instanceTypes: ['t4g.nano', 't4g.small'] };
@@ -18,15 +18,8 @@ const inPool = (slot: number, pool: Pool, change: Partial<InstanceRecord>): Inst
   return { ...record, request: { ...record.request, ...pool } };
 };
 
-const refused = (slot: number, pool: Pool, atMs: number, change: Partial<InstanceRecord> = {}): InstanceRecord =>
-  inPool(slot, pool, {
-    phase: 'terminated',
-    instanceId: null,
-    reason: LOSS_REASON.refused,
-    answer: { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' },
-    launchedAtMs: START_MS + atMs,
-    ...change,
-  });
+const refused = (slot: number, pool: Pool, atMs: number, cause: RefusalCause = 'pool'): InstanceRecord =>
+  inPool(slot, pool, aRefusal(slot, cause, START_MS + atMs));
 
 const world = (instances: InstanceRecord[], atMs: number, change: WorldChange = {}): World =>
   aWorld({ instances, nowMs: START_MS + atMs, pools: POOLS, ...change });
@@ -111,8 +104,6 @@ describe('a dry pool', () => {
   });
 
   it('does not become dry through a refusal for another cause', () => {
-    expect(
-      until([refused(0, NANO_A, 0, { answer: { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } })]),
-    ).toBeNull();
+    expect(until([refused(0, NANO_A, 0, 'quota')])).toBeNull();
   });
 });

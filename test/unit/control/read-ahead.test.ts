@@ -23,10 +23,6 @@ describe('readAhead', () => {
     ]);
   });
 
-  it('reads nothing for an empty list', async () => {
-    for await (const _ of readAhead([], () => Promise.reject(new Error('read')))) throw new Error('an item');
-  });
-
   it.each([
     ['two beyond the current one', items(1, 1, 1, 1, 1), [3, 4, 5, 5, 5]],
     ['none in parallel with large ones', items(3e6, 3e6, 3e6), [1, 2, 3]],

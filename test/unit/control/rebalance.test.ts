@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fc from 'fast-check';
-import { workersOf, waterFillLevel } from '../../../orchestrator/control/sharing/workers.ts';
+import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/sharing/rebalance.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
@@ -189,39 +189,5 @@ describe('the limits for waiting chunks', () => {
         expect(room).toBeGreaterThanOrEqual(chunks);
       }),
     );
-  });
-});
-
-describe('waterFillLevel', () => {
-  it.each([
-    [[], 0, 0],
-    [[], 1, Infinity],
-    [[{ endMs: 100, paceMs: 10 }], 5, 150],
-    [
-      [
-        { endMs: 0, paceMs: 10 },
-        { endMs: 100, paceMs: 10 },
-      ],
-      10,
-      100,
-    ],
-    [
-      [
-        { endMs: 0, paceMs: 10 },
-        { endMs: 100, paceMs: 10 },
-      ],
-      20,
-      150,
-    ],
-    [
-      [
-        { endMs: 0, paceMs: 10 },
-        { endMs: 0, paceMs: 30 },
-      ],
-      4,
-      30,
-    ],
-  ])('for %j with %d more products is %d', (places, products, expected) => {
-    expect(waterFillLevel(places, products)).toBeCloseTo(expected);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { nextRunAdvice } from '../../../orchestrator/control/explain/next-run-advice.ts';
 import type { RunEvent } from '../../../orchestrator/control/model/stores.ts';
-import { namesOf, timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
+import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aPlan, aRun, anInstance } from './builders.ts';
 
@@ -24,7 +24,7 @@ describe('timelineOf', () => {
     const events = [
       move(40_000, 1, ['booting', 'ready']),
       event(0, { kind: 'run', to: 'planned' }),
-      ...[0, 1, 2, 5].map((slot) => move(1_000 + slot, slot, [null, 'claimed'])),
+      ...[2, 1, 0, 5, 5].map((slot) => move(1_000 + slot, slot, [null, 'claimed'])),
       move(2_000, 0, ['claimed', 'pending']),
       move(30_000, 0, ['booting', 'ready']),
     ];
@@ -82,13 +82,6 @@ describe('timelineOf', () => {
       'slot 1 has given back 20 products',
       'the rows are published (deadline missed)',
     ]);
-  });
-
-  it.each([
-    [[4], 'slot 4'],
-    [[2, 1, 0, 7, 7], 'slots 0-2, 7'],
-  ])('names %j as %s', (slots, text) => {
-    expect(namesOf(slots)).toBe(text);
   });
 });
 

@@ -9,7 +9,7 @@ import type { ActiveStallCauses } from '../../../orchestrator/control/model/stal
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { ALLOW_ALL, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
+import { ALLOW_ALL, ALL_GRANTED, START_MS, aBooting, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const MINUTE_MS = 60_000;
@@ -91,70 +91,38 @@ describe('the watchdog', () => {
     expect(stallLimits({ run: runOf(), robots: ALLOW_ALL, fleet: new FleetSnapshot(slow) }).alarmMs).toBe(160_000);
   });
 
-  it.each<[string, World['run'], (minute: number) => Fleet]>([
-    ['a page every 30 s, as the interval requires', runOf(4, { intervalMs: 30_000 }), (m) => served(m * 2)],
+  const NONE_WAITS = { work: ALL_GRANTED };
+  const resting = { pending: 20, restMs: 600_000 };
+  const cooling = anIncident({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS });
+  it.each<[string, (minute: number) => Fleet, World['run']?]>([
+    ['a page every 30 s, as the interval requires', (m) => served(m * 2), runOf(4, { intervalMs: 30_000 })],
     [
       'a Crawl-delay of four minutes',
-      runOf(),
       (m) => ({ ...served(m / 4), change: { robots: { ...ALLOW_ALL, crawlDelayMs: 4 * MINUTE_MS } } }),
     ],
-    ['a slow shop: one page per minute', runOf(), (m) => served(m)],
-    [
-      'pages whose results are held until they are proven',
-      runOf(),
-      (m) => ({ instances: fleetOf({ pending: 50, served: Math.floor(m) }) }),
-    ],
+    ['a slow shop: one page per minute', (m) => served(m)],
     [
       'progress only in uploaded parts',
-      runOf(),
       (m) => ({ change: { totals: { stored: 0, gone: 0, failed: 0, seen: Math.floor(m), loaded: 0 } } }),
     ],
     [
       'every address in its cool-down',
-      runOf(),
-      () => ({
-        instances: fleetOf(
-          { pending: 50 },
-          { phase: 'banned', incident: anIncident({ atMs: START_MS - HOUR_MS, untilMs: START_MS + HOUR_MS }) },
-        ).slice(0, 1),
-      }),
+      () => ({ instances: fleetOf({ pending: 50 }, { phase: 'banned', incident: cooling }).slice(0, 1) }),
     ],
-    [
-      'a site that makes all instances wait (Retry-After)',
-      runOf(),
-      () => ({ instances: fleetOf({ pending: 50, restMs: 600_000 }) }),
-    ],
+    ['a site that makes all instances wait (Retry-After)', () => ({ instances: fleetOf(resting) })],
     [
       'products left only on one instance in Retry-After',
-      runOf(),
-      () => {
-        const [first, ...others] = fleetOf({ pending: 0 });
-        const resting = { ...first!, progress: { ...first!.progress!, pending: 20, restMs: 600_000 } };
-        return {
-          instances: [resting, ...others],
-          change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
-        };
-      },
+      () => ({
+        instances: [...fleetOf(resting).slice(0, 1), ...fleetOf({ pending: 0 }).slice(1)],
+        change: NONE_WAITS,
+      }),
     ],
     [
       'everything crawled, uploads in progress',
-      runOf(),
-      () => ({
-        instances: fleetOf({ pending: 0 }, { phase: 'uploading', sealed: true }),
-        change: { work: { chunks: 60, waiting: 0, granted: 60, bySlot: [] } },
-      }),
+      () => ({ instances: fleetOf({ pending: 0 }, { phase: 'uploading', sealed: true }), change: NONE_WAITS }),
     ],
-    [
-      'a lost fleet with booting replacements',
-      runOf(),
-      () => ({
-        instances: fleetOf(
-          { pending: 0 },
-          { phase: 'booting', publicKey: null, progress: null, launchedAtMs: START_MS },
-        ),
-      }),
-    ],
-  ])('does not report %s', (_, run, at) => {
+    ['a lost fleet with booting replacements', () => ({ instances: [0, 1, 2].map((slot) => aBooting(slot)) })],
+  ])('does not report %s', (_, at, run = runOf()) => {
     const { told, ended } = watch(run, 30, at);
     expect({ told, ended: ended?.reason === 'banned' ? null : ended }).toEqual(CALM);
   });
@@ -164,7 +132,7 @@ describe('the watchdog', () => {
       ...fleetOf({ pending: 9 }, { problem: SILENT }).slice(0, 1),
       ...fleetOf({ pending: 0 }).slice(1),
     ];
-    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    const work = ALL_GRANTED;
     expect(watch(runOf(), 20, () => ({ instances, change: { work } })).told).toEqual([]);
   });
 
@@ -224,7 +192,7 @@ describe('the watchdog', () => {
 
   it('ends a run whose last products are stuck in a lost epoch that cannot be closed', () => {
     const gone = fleetOf({ pending: 0 }, { phase: 'terminated', reason: 'heartbeat-lost' });
-    const work = { chunks: 60, waiting: 0, granted: 60, bySlot: [] };
+    const work = ALL_GRANTED;
     expect(watch(runOf(), 30, () => ({ instances: gone, change: { stallCauses: lost, work } })).ended?.reason).toBe(
       'lost-bucket',
     );

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { CHALLENGES } from '../../../crawl-api/politeness/challenge-marks.ts';
-import type { JudgementKind, SeenPage } from '../../../crawl-api/politeness/judgement.ts';
+import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
 import type { SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { EVIDENCE_BODY_BYTES } from '../../../shared/domain/verdict.ts';
@@ -20,423 +20,241 @@ beforeAll(async () => {
   unproven = await compileSiteRules(NO_RULES, false);
 });
 
-type Row = [what: string, page: SeenPage, kind: JudgementKind, rule: string | null];
-
-const CASES: Row[] = [
-  // Three kinds of ban seen in a crawl of a review site.
-  ['403', status(403, '<h1>403 Forbidden</h1>'), 'refusal', 'status-403'],
-  [
-    'a 302 to a verification page',
-    redirect('https://shop.example.jp/verify?back=%2Fitem%2FP1'),
-    'refusal',
-    'redirect-check',
-  ],
-  [
-    'a 200 with a single line of script',
-    without('<script>window.location.href="/verify?u="+escape(location.pathname);</script>'),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'the bare line, without a tag',
-    without('window.location.replace("https://shop.example.jp/check");'),
-    'refusal',
-    'script-shell',
-  ],
-  ['the bare line, with a variable first', without("var u='/check?s=1';\nlocation = u;"), 'refusal', 'script-shell'],
-  [
-    'the same in a whole document',
-    without('<html><head><script>document.location="/x"</script></head><body></body></html>'),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'a meta refresh',
-    without('<html><head><meta http-equiv="Refresh" content="0; url=/check"></head><body>Redirecting…</body></html>'),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'a form that submits itself',
-    without(
+/**
+ * What the rules say of a page, as `kind rule`, and pages of which they say it. The first page of a protection product
+ * is from its documentation and the recordings of is-antibot.
+ */
+const PAGES: Record<string, Record<string, SeenPage>> = {
+  'refusal status-403': { '403': status(403, '<h1>403 Forbidden</h1>') },
+  'refusal redirect-check': {
+    'a 302 to a verification page': redirect('https://shop.example.jp/verify?back=%2Fitem%2FP1'),
+    'a page with text that redirects to a verification page by script': shownRedirect(
+      'https://shop.example.jp/captcha',
+      productPage(),
+    ),
+  },
+  'refusal script-shell': {
+    'a 200 with a single line of script': without(
+      '<script>window.location.href="/verify?u="+escape(location.pathname);</script>',
+    ),
+    'the bare line, without a tag': without('window.location.replace("https://shop.example.jp/check");'),
+    'the bare line, with a variable first': without("var u='/check?s=1';\nlocation = u;"),
+    'the same in a whole document': without(
+      '<html><head><script>document.location="/x"</script></head><body></body></html>',
+    ),
+    'a meta refresh': without(
+      '<html><head><meta http-equiv="Refresh" content="0; url=/check"></head><body>Redirecting…</body></html>',
+    ),
+    'a form that submits itself': without(
       '<form action="/check" method=post><input type=hidden name=t value=1></form><script>document.forms[0].submit()</script>',
     ),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'a cookie and a reload',
-    without('<html><body><script>document.cookie="k=1";location.reload(true);</script></body></html>'),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'only an obfuscated script',
-    without('<html><script>var _0x1f=["\\x61"];(function(){eval(_0x1f[0])})()</script></html>'),
-    'refusal',
-    'script-shell',
-  ],
-
-  // Pages that are not script shells.
-  [
-    'an application that builds its page',
-    without(
+    'a cookie and a reload': without(
+      '<html><body><script>document.cookie="k=1";location.reload(true);</script></body></html>',
+    ),
+    'only an obfuscated script': without(
+      '<html><script>var _0x1f=["\\x61"];(function(){eval(_0x1f[0])})()</script></html>',
+    ),
+    'a page that only redirects by script in a browser': shownRedirect(
+      'https://shop.example.jp/c',
+      '<script>location.href="/c"</script>',
+    ),
+    'a 404 that redirects elsewhere': gone('<meta http-equiv=refresh content="3;url=/"><h1>Not found</h1>'),
+  },
+  'odd field-missing': {
+    'an application that builds its page': without(
       '<html><head><script src="/app.js"></script></head><body><div id="root"></div><noscript>You need JavaScript</noscript></body></html>',
     ),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'such an application with a line of text',
-    without(
+    'such an application with a line of text': without(
       '<html><head><script>if(!window.Promise)location.href="/old"</script><script src="/app.js"></script></head><body><div id="root"></div></body></html>',
     ),
-    'odd',
-    'field-missing',
-  ],
-  ['a text about locations', without('Our location = Tokyo and the stock is there'), 'odd', 'field-missing'],
-  ['an empty page', without(''), 'odd', 'field-missing'],
-  [
-    'JSON without the field',
-    without('{"location":"/x"}', { headers: { 'content-type': 'application/json' } }),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'a real page with a refresh',
-    without(productPage('<meta http-equiv="refresh" content="600">')),
-    'odd',
-    'field-missing',
-  ],
-
-  // Login pages and redirects.
-  [
-    'a login page with 200',
-    without('<html><body><h1>Log in</h1><form><input name=u><input type="password" name=p></form></body></html>'),
-    'refusal',
-    'log-in-page',
-  ],
-  [
-    'a long page with a login box',
-    without(`${productPage()}${productPage()}<input type=password>`),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'a redirect to the login',
-    redirect('https://shop.example.jp/account/login.php?next=%2Fitem%2FP1'),
-    'refusal',
-    'redirect-log-in',
-  ],
-  ['a redirect to the front page', redirect('https://shop.example.jp/'), 'refusal', 'redirect-home'],
-  ['a redirect to another site', redirect('https://validate.example.net/?u=shop'), 'refusal', 'redirect-elsewhere'],
-  [
-    'a redirect to the URL with a name in it',
-    redirect('https://shop.example.jp/item/P1/captcha-solver-toy', 301),
-    'hop',
-    null,
-  ],
-  [
-    'a page that only redirects by script in a browser',
-    shownRedirect('https://shop.example.jp/c', '<script>location.href="/c"</script>'),
-    'refusal',
-    'script-shell',
-  ],
-  [
-    'a page that reloads in a browser, with a captcha',
-    shownRedirect(URL_ASKED, '<form><div class="g-recaptcha"></div></form>'),
-    'refusal',
-    'captcha',
-  ],
-  [
-    'a page with text that redirects by script',
-    shownRedirect('https://shop.example.jp/item/P2', productPage()),
-    'hop',
-    null,
-  ],
-  [
-    'a page with text that redirects to a verification page by script',
-    shownRedirect('https://shop.example.jp/captcha', productPage()),
-    'refusal',
-    'redirect-check',
-  ],
-  ['a redirect to the www form', redirect('https://www.shop.example.jp/item/P1', 301), 'hop', null],
-  [
-    'a browser that ended up at the login',
-    without('<p>Hello</p>', { url: 'https://shop.example.jp/login' }),
-    'refusal',
-    'redirect-log-in',
-  ],
-
-  // Statuses.
-  ['401', status(401), 'refusal', 'status-401'],
-  ['451', status(451), 'refusal', 'status-451'],
-  ['430, by convention', status(430), 'refusal', 'status-430'],
-  ['999, by convention', status(999), 'refusal', 'status-999'],
-  ['503 without Retry-After', status(503, 'Service Unavailable'), 'refusal', 'status-503'],
-  ['503 with it', status(503, '', { 'retry-after': '5' }, 5_000), 'wait', null],
-  ['429 with it', status(429, '', { 'retry-after': '5' }, 5_000), 'wait', null],
-  ['429 without', status(429, 'Too many requests'), 'banned', 'status-429'],
-  ['429 with garbage', status(429, '', { 'retry-after': 'soon' }), 'banned', 'status-429'],
-  ['500', status(500, '<h1>Internal error</h1>'), 'failed', null],
-  ['404', gone('<h1>Not found</h1><p>This item is no longer sold.</p>'), 'gone', null],
-  ['410', gone('', 410), 'gone', null],
-  [
-    'a 404 that redirects elsewhere',
-    gone('<meta http-equiv=refresh content="3;url=/"><h1>Not found</h1>'),
-    'refusal',
-    'script-shell',
-  ],
-  ['no reply at all', { kind: 'failed', reply: null, retryAfterMs: null }, 'failed', null],
-
-  // Values.
-  ['a record page without records', { ...without('<p>x</p>'), missing: 'rows' } as SeenPage, 'odd', 'rows-missing'],
-  ['a URL without a mapping', { ...without('<p>x</p>'), missing: 'mapping' } as SeenPage, 'odd', 'mapping-missing'],
-  ['a page with no value in any field', { ...right('<p>x</p>'), hasValues: false } as SeenPage, 'odd', 'no-values'],
-  ['a good page', right(productPage()), 'right', null],
-
-  // Protection products; the first case of each is from its documentation and the recordings of is-antibot.
-  [
-    'Cloudflare by its header',
-    status(403, '<title>Just a moment...</title>', { 'cf-mitigated': 'challenge', server: 'cloudflare' }),
-    'banned',
-    'challenge-cloudflare',
-  ],
-  [
-    'Cloudflare by its page',
-    status(
+    'a text about locations': without('Our location = Tokyo and the stock is there'),
+    'an empty page': without(''),
+    'JSON without the field': without('{"location":"/x"}', { headers: { 'content-type': 'application/json' } }),
+    'a real page with a refresh': without(productPage('<meta http-equiv="refresh" content="600">')),
+    'a long page with a login box': without(`${productPage()}${productPage()}<input type=password>`),
+    "Cloudflare's script on an ordinary page": without(
+      productPage('<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>'),
+    ),
+    "DataDome's script on an ordinary page": without(
+      productPage('<script src="https://js.datadome.co/tags.js"></script>'),
+      { headers: { 'x-datadome': 'protected' } },
+    ),
+    "PerimeterX's script on an ordinary page": without(productPage('<script>window._pxAppId="PXu"</script>')),
+    "Akamai's script on an ordinary page": without(productPage('<script>bmak.sensor_data="x"</script>')),
+    "Imperva's script on an ordinary page": without(
+      productPage('<script src="/_Incapsula_Resource?SWJIYLWA=1"></script>'),
+    ),
+    'a page without a price that embeds a captcha': without(
+      productPage('<script src="https://www.google.com/recaptcha/api.js"></script>'),
+    ),
+  },
+  'refusal log-in-page': {
+    'a login page with 200': without(
+      '<html><body><h1>Log in</h1><form><input name=u><input type="password" name=p></form></body></html>',
+    ),
+  },
+  'refusal redirect-log-in': {
+    'a redirect to the login': redirect('https://shop.example.jp/account/login.php?next=%2Fitem%2FP1'),
+    'a browser that ended up at the login': without('<p>Hello</p>', { url: 'https://shop.example.jp/login' }),
+  },
+  'refusal redirect-home': { 'a redirect to the front page': redirect('https://shop.example.jp/') },
+  'refusal redirect-elsewhere': { 'a redirect to another site': redirect('https://validate.example.net/?u=shop') },
+  hop: {
+    'a redirect to the URL with a name in it': redirect('https://shop.example.jp/item/P1/captcha-solver-toy', 301),
+    'a page with text that redirects by script': shownRedirect('https://shop.example.jp/item/P2', productPage()),
+    'a redirect to the www form': redirect('https://www.shop.example.jp/item/P1', 301),
+  },
+  'refusal captcha': {
+    'a page that reloads in a browser, with a captcha': shownRedirect(
+      URL_ASKED,
+      '<form><div class="g-recaptcha"></div></form>',
+    ),
+    'a captcha page': without(
+      '<html><body><form><div class="g-recaptcha" data-sitekey="k"></div></form></body></html>',
+    ),
+    'a captcha with 403': status(403, '<div class="h-captcha"></div>'),
+    'a Turnstile page': without('<title>One moment</title><div class="cf-turnstile" data-sitekey="k"></div>'),
+    'a captcha of captcha.eu': without('<h1>One moment</h1><script src="https://www.captcha.eu/sdk.js"></script>'),
+  },
+  'refusal status-401': { '401': status(401) },
+  'refusal status-451': { '451': status(451) },
+  'refusal status-430': { '430, by convention': status(430) },
+  'refusal status-999': { '999, by convention': status(999) },
+  'refusal status-503': { '503 without Retry-After': status(503, 'Service Unavailable') },
+  wait: {
+    '503 with it': status(503, '', { 'retry-after': '5' }, 5_000),
+    '429 with it': status(429, '', { 'retry-after': '5' }, 5_000),
+  },
+  'banned status-429': {
+    '429 without': status(429, 'Too many requests'),
+    '429 with garbage': status(429, '', { 'retry-after': 'soon' }),
+    '429 with a challenge in its page': status(429, '<script>_cf_chl_opt={}</script>'),
+  },
+  failed: {
+    '500': status(500, '<h1>Internal error</h1>'),
+    'no reply at all': { kind: 'failed', reply: null, retryAfterMs: null },
+  },
+  gone: {
+    '404': gone('<h1>Not found</h1><p>This item is no longer sold.</p>'),
+    '410': gone('', 410),
+  },
+  'odd rows-missing': { 'a record page without records': { ...without('<p>x</p>'), missing: 'rows' } as SeenPage },
+  'odd mapping-missing': { 'a URL without a mapping': { ...without('<p>x</p>'), missing: 'mapping' } as SeenPage },
+  'odd no-values': { 'a page with no value in any field': { ...right('<p>x</p>'), hasValues: false } as SeenPage },
+  right: {
+    'a good page': right(productPage()),
+    'a product page that embeds a captcha': right('<h1>Bag</h1><div class="g-recaptcha"></div>'),
+    'a product page with every known script': right(
+      '<h1>Bag</h1><script>window._cf_chl_opt={};location.href="/"</script><div id=px-captcha>',
+    ),
+  },
+  'banned challenge-cloudflare': {
+    'Cloudflare by its header': status(403, '<title>Just a moment...</title>', {
+      'cf-mitigated': 'challenge',
+      server: 'cloudflare',
+    }),
+    'a challenge header on a page with all fields': right(productPage(), { headers: { 'cf-mitigated': 'challenge' } }),
+  },
+  'refusal challenge-cloudflare': {
+    'Cloudflare by its page': status(
       503,
       '<html><head><title>Just a moment...</title></head><body><script>(function(){window._cf_chl_opt={cvId:"3"}}())</script></body></html>',
     ),
-    'refusal',
-    'challenge-cloudflare',
-  ],
-  [
-    'Cloudflare 1020',
-    status(403, '<div id="cf-error-details"><h1>Sorry, you have been blocked</h1></div>'),
-    'refusal',
-    'challenge-cloudflare',
-  ],
-  ['Cloudflare under 404', gone('<script>window._cf_chl_opt={};</script>'), 'refusal', 'challenge-cloudflare'],
-  [
-    "Cloudflare's script on an ordinary page",
-    without(productPage('<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>')),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'DataDome',
-    without(
+    'Cloudflare 1020': status(403, '<div id="cf-error-details"><h1>Sorry, you have been blocked</h1></div>'),
+    'Cloudflare under 404': gone('<script>window._cf_chl_opt={};</script>'),
+  },
+  'refusal challenge-datadome': {
+    DataDome: without(
       "<html><head><title>shop</title></head><body><p id=cmsg>Please enable JS and disable any ad blocker</p><script>var dd={'rt':'c','host':'geo.captcha-delivery.com'}</script></body></html>",
     ),
-    'refusal',
-    'challenge-datadome',
-  ],
-  [
-    "DataDome's script on an ordinary page",
-    without(productPage('<script src="https://js.datadome.co/tags.js"></script>'), {
-      headers: { 'x-datadome': 'protected' },
-    }),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'PerimeterX',
-    without(
+  },
+  'refusal challenge-perimeterx': {
+    PerimeterX: without(
       '<title>Robot or human?</title><h1>Robot or human?</h1><p>Activate and hold the button</p><div id="px-captcha"></div><script>window._pxAppId="PXu"</script>',
     ),
-    'refusal',
-    'challenge-perimeterx',
-  ],
-  [
-    'PerimeterX as JSON',
-    status(403, '{"appId":"PXabc","jsClientSrc":"/x","blockScript":"/captcha.js"}'),
-    'refusal',
-    'challenge-perimeterx',
-  ],
-  [
-    "PerimeterX's script on an ordinary page",
-    without(productPage('<script>window._pxAppId="PXu"</script>')),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'Akamai denies',
-    status(
+    'PerimeterX as JSON': status(403, '{"appId":"PXabc","jsClientSrc":"/x","blockScript":"/captcha.js"}'),
+  },
+  'refusal challenge-akamai': {
+    'Akamai denies': status(
       403,
       '<H1>Access Denied</H1> You don\'t have permission to access "http&#58;&#47;&#47;shop" on this server.<P>Reference&#32;&#35;18&#46;1 https&#58;&#47;&#47;errors&#46;edgesuite&#46;net',
     ),
-    'refusal',
-    'challenge-akamai',
-  ],
-  [
-    'Akamai checks',
-    without(
+    'Akamai checks': without(
       '<html><body><div id="sec-if-cpt-container"></div><script src="/_sec/cp_challenge/x.js"></script></body></html>',
     ),
-    'refusal',
-    'challenge-akamai',
-  ],
-  [
-    "Akamai's script on an ordinary page",
-    without(productPage('<script>bmak.sensor_data="x"</script>')),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'Imperva',
-    without(
+  },
+  'refusal challenge-imperva': {
+    Imperva: without(
       '<html><head><META NAME="robots" CONTENT="noindex,nofollow"><script src="/_Incapsula_Resource?SWJIYLWA=5074,719d"></script><body></body></html>',
     ),
-    'refusal',
-    'challenge-imperva',
-  ],
-  [
-    'Imperva denies',
-    status(403, '<iframe>Request unsuccessful. Incapsula incident ID: 123-456</iframe>'),
-    'refusal',
-    'challenge-imperva',
-  ],
-  [
-    "Imperva's script on an ordinary page",
-    without(productPage('<script src="/_Incapsula_Resource?SWJIYLWA=1"></script>')),
-    'odd',
-    'field-missing',
-  ],
-  [
-    'AWS WAF',
-    without('<script>AwsWafIntegration.saveReferrer();AwsWafIntegration.checkForceRefresh()</script>', {
+    'Imperva denies': status(403, '<iframe>Request unsuccessful. Incapsula incident ID: 123-456</iframe>'),
+  },
+  'banned challenge-aws-waf': {
+    'AWS WAF': without('<script>AwsWafIntegration.saveReferrer();AwsWafIntegration.checkForceRefresh()</script>', {
       status: 202,
       headers: { 'x-amzn-waf-action': 'challenge' },
     }),
-    'banned',
-    'challenge-aws-waf',
-  ],
-  [
-    'an AWS WAF challenge',
-    status(405, '<script>window.gokuProps={"key":"x"}</script>'),
-    'refusal',
-    'challenge-aws-waf',
-  ],
-  [
-    'Kasada',
-    status(403, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
-    'refusal',
-    'challenge-kasada',
-  ],
-  [
-    'Vercel',
-    status(403, '<title>Vercel Security Checkpoint</title>', { 'x-vercel-mitigated': 'challenge' }),
-    'banned',
-    'challenge-vercel',
-  ],
-  [
-    'F5',
-    without(
+  },
+  'refusal challenge-aws-waf': {
+    'an AWS WAF challenge': status(405, '<script>window.gokuProps={"key":"x"}</script>'),
+    'AWS WAF by its cookie domains': without(
+      '<script>window.awsWafCookieDomainList=["shop.example.jp"]</script><p>Please wait</p>',
+    ),
+  },
+  'refusal challenge-kasada': {
+    Kasada: status(403, '<html><script>window.KPSDK={};</script><script src="/149e/2d20/ips.js?x=1"></script></html>'),
+  },
+  'banned challenge-vercel': {
+    Vercel: status(403, '<title>Vercel Security Checkpoint</title>', { 'x-vercel-mitigated': 'challenge' }),
+  },
+  'refusal challenge-f5': {
+    F5: without(
       '<html><head><title>Request Rejected</title></head><body>The requested URL was rejected. Please consult with your administrator.<br>Your support ID is: 1</body></html>',
     ),
-    'refusal',
-    'challenge-f5',
-  ],
-  ['Sucuri', status(403, '<title>Sucuri WebSite Firewall - Access Denied</title>'), 'refusal', 'challenge-sucuri'],
-  ['Reblaze', without('<html><script>window.rbzns={}</script></html>'), 'refusal', 'challenge-reblaze'],
-  [
-    'Anubis',
-    without(
+  },
+  'refusal challenge-sucuri': { Sucuri: status(403, '<title>Sucuri WebSite Firewall - Access Denied</title>') },
+  'refusal challenge-reblaze': { Reblaze: without('<html><script>window.rbzns={}</script></html>') },
+  'refusal challenge-anubis': {
+    Anubis: without(
       '<title>Making sure you&#39;re not a bot!</title><script id="anubis_challenge" type="application/json">{}</script>',
     ),
-    'refusal',
-    'challenge-anubis',
-  ],
-  [
-    'DDoS-Guard',
-    status(403, '<title>DDoS-Guard</title>Checking your browser<script src="/.well-known/ddos-guard/js"></script>'),
-    'refusal',
-    'challenge-ddos-guard',
-  ],
-  [
-    'Wordfence',
-    status(503, 'Your access to this site has been limited by the site owner. Generated by Wordfence'),
-    'refusal',
-    'challenge-wordfence',
-  ],
-  ['hCDN', without('<script src="/hcdn-cgi/jschallenge"></script>'), 'refusal', 'challenge-hcdn'],
-  [
-    'a client challenge',
-    without(
+  },
+  'refusal challenge-ddos-guard': {
+    'DDoS-Guard': status(
+      403,
+      '<title>DDoS-Guard</title>Checking your browser<script src="/.well-known/ddos-guard/js"></script>',
+    ),
+  },
+  'refusal challenge-wordfence': {
+    Wordfence: status(503, 'Your access to this site has been limited by the site owner. Generated by Wordfence'),
+  },
+  'refusal challenge-hcdn': { hCDN: without('<script src="/hcdn-cgi/jschallenge"></script>') },
+  'refusal challenge-client-challenge': {
+    'a client challenge': without(
       '<html><head><title>Client Challenge</title><link href="/_fs-ch-1T1/styles.css" rel=stylesheet></head></html>',
     ),
-    'refusal',
-    'challenge-client-challenge',
-  ],
-  [
-    'Alibaba',
-    without('<script>window.location="/_____tmd_____/punish?x5secdata=1"</script>'),
-    'refusal',
-    'challenge-alibaba',
-  ],
-  [
-    'an Amazon captcha',
-    without('<form action="/errors/validateCaptcha"><p>Enter the characters you see below</p></form>'),
-    'refusal',
-    'challenge-amazon-captcha',
-  ],
-  [
-    'a captcha page',
-    without('<html><body><form><div class="g-recaptcha" data-sitekey="k"></div></form></body></html>'),
-    'refusal',
-    'captcha',
-  ],
-  ['a captcha with 403', status(403, '<div class="h-captcha"></div>'), 'refusal', 'captcha'],
-  [
-    'a Turnstile page',
-    without('<title>One moment</title><div class="cf-turnstile" data-sitekey="k"></div>'),
-    'refusal',
-    'captcha',
-  ],
-  [
-    'a page without a price that embeds a captcha',
-    without(productPage('<script src="https://www.google.com/recaptcha/api.js"></script>')),
-    'odd',
-    'field-missing',
-  ],
-  ['a product page that embeds a captcha', right('<h1>Bag</h1><div class="g-recaptcha"></div>'), 'right', null],
-  [
-    'a product page with every known script',
-    right('<h1>Bag</h1><script>window._cf_chl_opt={};location.href="/"</script><div id=px-captcha>'),
-    'right',
-    null,
-  ],
-  [
-    'a captcha of captcha.eu',
-    without('<h1>One moment</h1><script src="https://www.captcha.eu/sdk.js"></script>'),
-    'refusal',
-    'captcha',
-  ],
-  [
-    'CHEQ',
-    without('<p>Please wait</p><script src="//ob.cheqzone.com/clicktrue.js"></script>'),
-    'refusal',
-    'challenge-cheq',
-  ],
-  ['Ocule', status(403, '<script src="https://proxy.ocule.co.uk/script.js"></script>'), 'refusal', 'challenge-ocule'],
-  [
-    'AWS WAF by its cookie domains',
-    without('<script>window.awsWafCookieDomainList=["shop.example.jp"]</script><p>Please wait</p>'),
-    'refusal',
-    'challenge-aws-waf',
-  ],
-  ['429 with a challenge in its page', status(429, '<script>_cf_chl_opt={}</script>'), 'banned', 'status-429'],
-  [
-    'a challenge header on a page with all fields',
-    right(productPage(), { headers: { 'cf-mitigated': 'challenge' } }),
-    'banned',
-    'challenge-cloudflare',
-  ],
-];
+  },
+  'refusal challenge-alibaba': {
+    Alibaba: without('<script>window.location="/_____tmd_____/punish?x5secdata=1"</script>'),
+  },
+  'refusal challenge-amazon-captcha': {
+    'an Amazon captcha': without(
+      '<form action="/errors/validateCaptcha"><p>Enter the characters you see below</p></form>',
+    ),
+  },
+  'refusal challenge-cheq': {
+    CHEQ: without('<p>Please wait</p><script src="//ob.cheqzone.com/clicktrue.js"></script>'),
+  },
+  'refusal challenge-ocule': { Ocule: status(403, '<script src="https://proxy.ocule.co.uk/script.js"></script>') },
+};
+
+const CASES = Object.entries(PAGES).flatMap(([judgement, pages]) => {
+  const [kind, rule = null] = judgement.split(' ');
+  return Object.entries(pages).map(([what, page]) => ({ what, page, kind, rule }));
+});
 
 describe('the built-in ban rules', () => {
-  it.each(CASES)('%s', (_what, page, kind, rule) => {
+  it.each(CASES)('$what', ({ page, kind, rule }) => {
     const judgement = judge(page, URL_ASKED, builtIn);
     expect([judgement.kind, judgement.rule]).toEqual([kind, rule]);
     const verdict = rule === null ? 'ok' : kind === 'banned' ? 'banned' : 'suspect';
@@ -445,22 +263,12 @@ describe('the built-in ban rules', () => {
   });
 
   it('each have a test case and a line in the documentation', () => {
-    const names = new Set(CASES.flatMap(([, , , rule]) => (rule === null ? [] : [rule])));
+    const names = new Set(CASES.flatMap(({ rule }) => rule ?? []));
     for (const { rule } of CHALLENGES) expect(names).toContain(rule === 'captcha' ? rule : `challenge-${rule}`);
     const text = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8');
-    for (const name of [
-      ...names,
-      'site-status',
-      'site-redirect',
-      'site-pattern',
-      'redirect-loop',
-      'retry-after',
-      'slow',
-      'canary-differs',
-      'all-gone',
-      'gone-in-row',
-      'values-missing',
-    ])
+    const others =
+      'site-status site-redirect site-pattern redirect-loop retry-after slow canary-differs all-gone gone-in-row values-missing';
+    for (const name of [...names, ...others.split(' ')])
       expect(text).toContain(`\`${name.replace(/^status-(?!429)\d+$/, 'status-…')}\``);
   });
 
@@ -548,17 +356,9 @@ describe('evidence', () => {
   it('is bounded, contains no cookie, and matches the wire schema', () => {
     const headers: Record<string, string> = { 'set-cookie': 'session=1', cookie: 'a=b', server: 'x'.repeat(5_000) };
     for (let i = 0; i < 500; i++) headers[`x-${i}`] = 'v';
-    const page: SeenPage = {
-      kind: 'failed',
-      reply: reply({
-        status: 403,
-        headers,
-        body: '日本語😀'.repeat(5_000),
-        url: `https://shop.example.jp/${'a'.repeat(20_000)}`,
-      }),
-      retryAfterMs: null,
-    };
-    const { evidence } = judge(page, URL_ASKED, builtIn);
+    const url = `https://shop.example.jp/${'a'.repeat(20_000)}`;
+    const refused = reply({ status: 403, headers, body: '日本語😀'.repeat(5_000), url });
+    const { evidence } = judge({ kind: 'failed', reply: refused, retryAfterMs: null }, URL_ASKED, builtIn);
     expect(evidenceSchema.parse(evidence)).toEqual(evidence);
     expect(Buffer.byteLength(evidence!.body)).toBeLessThanOrEqual(EVIDENCE_BODY_BYTES);
     expect(evidence!.body).not.toContain('\uFFFD');

@@ -6,29 +6,28 @@ const DUE = '2026-11-21T02:00:00Z';
 
 describe('F41 a run that was interrupted', () => {
   it('by SIGTERM to the daemon is resumed by the next start, and its due time is done then', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
+    await using stage = new Stage();
     const first = stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
     await first.stop();
     expect(stage.atWork()).toBe(0);
     expect(await stage.row(DUE)).toMatchObject({ state: 'started', owner: null, runId: 'run-1' });
-    const second = stage.daemon();
+    stage.daemon();
     await stage.clock.advance(HOUR);
     expect(stage.resumed).toEqual(['run-1']);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
     expect(stage.told).toEqual(['ended']);
-    await second.stop();
   });
 
   it('by a reboot as well; the due time of meanwhile comes after it', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z', deadlineMs: HOUR });
+    await using stage = new Stage({ deadlineMs: HOUR });
     stage.courses = [{ lastsMs: 26 * HOUR }];
     const first = stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
     first.kill();
     stage.killProcesses();
     await stage.at('2026-11-22T01:58:00Z');
-    const second = stage.daemon();
+    stage.daemon();
     // Its deadline is long past: ending it is no reason to skip.
     await stage.at('2026-11-22T02:01:00Z');
     expect(await stage.record()).toEqual(['11-21T02:00 started', '11-22T02:00 queued']);
@@ -36,11 +35,10 @@ describe('F41 a run that was interrupted', () => {
     stage.killProcesses();
     await stage.clock.advance(2 * HOUR);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0', '11-22T02:00 done 0']);
-    await second.stop();
   });
 
   it('not at all, when only the daemon was killed: the next one watches it', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
+    await using stage = new Stage();
     const first = stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
     first.kill();
@@ -51,12 +49,11 @@ describe('F41 a run that was interrupted', () => {
     expect(stage.resumed).toEqual([]);
     expect(stage.runs).toHaveLength(1);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
-    await second.stop();
   });
 
   it('is left alone while somebody resumes it by hand', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
-    const daemon = stage.daemon();
+    await using stage = new Stage();
+    stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
     stage.foreign = { owner: 'here:77:1', runId: 'run-1' };
     stage.killProcesses();
@@ -65,12 +62,11 @@ describe('F41 a run that was interrupted', () => {
     stage.foreign = null;
     await stage.clock.advance(10 * MINUTE);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
-    await daemon.stop();
   });
 
   it('by hand is taken up within a minute', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
-    const daemon = stage.daemon();
+    await using stage = new Stage();
+    stage.daemon();
     stage.addRun({ id: 'by-hand' });
     await stage.clock.advance(2 * MINUTE);
     expect(stage.resumed).toEqual(['by-hand']);
@@ -83,12 +79,11 @@ describe('F41 a run that was interrupted', () => {
     stage.foreign = null;
     await stage.clock.advance(10 * MINUTE);
     expect(stage.resumed).toEqual(['by-hand']);
-    await daemon.stop();
   });
 
   it('is tried again when resuming fails, and given up in the end without blocking the schedule', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
-    const daemon = stage.daemon();
+    await using stage = new Stage();
+    stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
     stage.resumeFails = 3;
     stage.killProcesses();
@@ -104,7 +99,6 @@ describe('F41 a run that was interrupted', () => {
     expect(await stage.record()).toEqual(['11-21T02:00 done 0', '11-22T02:00 done 1', '11-23T02:00 done 0']);
     // The run that never ended is told of by the daemon.
     expect(stage.told).toEqual(['ended', 'done', 'ended']);
-    await daemon.stop();
   });
 });
 
@@ -113,22 +107,21 @@ describe('F41 a due time whose process is ended before it has stored a run', () 
     ['young: by the next daemon', HOUR, ['queued', 'done 0']],
     ['too old: it is missed', 0, ['missed', 'missed']],
   ])('with the daemon is carried out when it is %s', async (_what, catchUpMs, became) => {
-    const stage = new Stage({ start: '2026-11-21T01:00:00Z', catchUpMs });
+    await using stage = new Stage({ start: '2026-11-21T01:00:00Z', catchUpMs });
     stage.courses = [{ preparesMs: 10 * MINUTE }];
     const first = stage.daemon();
     await stage.at('2026-11-21T02:02:00Z');
     await first.stop();
     expect(await stage.record()).toEqual([`11-21T02:00 ${became[0]}`]);
-    const second = stage.daemon();
+    stage.daemon();
     await stage.at('2026-11-21T05:00:00Z');
     expect(await stage.record()).toEqual([`11-21T02:00 ${became[1]}`]);
-    await second.stop();
   });
 
   it('is started again by the same daemon, but not without end', async () => {
-    const stage = new Stage({ start: '2026-11-21T01:00:00Z' });
+    await using stage = new Stage({ start: '2026-11-21T01:00:00Z' });
     stage.courses = Array.from({ length: 50 }, () => ({ preparesMs: 10 * MINUTE }));
-    const daemon = stage.daemon();
+    stage.daemon();
     for (let minute = 0; minute < 240; minute++) {
       await stage.clock.advance(MINUTE);
       stage.killProcesses();
@@ -136,19 +129,17 @@ describe('F41 a due time whose process is ended before it has stored a run', () 
     expect(stage.lines.filter((line) => line.includes('its run is started'))).toHaveLength(8);
     expect(await stage.record()).toEqual(['11-21T02:00 done']);
     expect(stage.runs).toEqual([]);
-    await daemon.stop();
   });
 
   it('has no run, whatever run another schedule stores meanwhile', async () => {
-    const stage = new Stage({ start: '2026-11-21T01:00:00Z' });
+    await using stage = new Stage({ start: '2026-11-21T01:00:00Z' });
     stage.courses = [{ preparesMs: 10 * MINUTE }, { refused: 16 }];
-    const daemon = stage.daemon();
+    stage.daemon();
     await stage.at('2026-11-21T02:01:00Z');
     stage.addRun({ ours: false, deadlineAtMs: 0 });
     stage.killProcesses();
     await stage.at('2026-11-21T02:30:00Z');
     expect((await stage.row(DUE))!.result).toMatchObject({ run: null, exitCode: 16 });
-    await daemon.stop();
   });
 });
 
@@ -159,20 +150,19 @@ describe('F41 the hole between the row and the process', () => {
     ['here, dead', 'here:99:1', MINUTE],
     ['on another host that is silent', 'other:1:1', 7 * MINUTE],
   ])('a daemon %s, that wrote the row and started nothing, is replaced', async (_what, owner, withinMs) => {
-    const stage = new Stage({ start: '2026-11-21T01:59:00Z' });
+    await using stage = new Stage({ start: '2026-11-21T01:59:00Z' });
     await stage.store.write(Date.parse(DUE), null, { state: 'next', reason: OTHER, owner });
     await stage.store.write(Date.parse(DUE), { state: 'next' }, { state: 'started', owner });
     const daemon = stage.daemon();
     await stage.clock.advance(withinMs);
     expect(stage.runs).toHaveLength(1);
     expect(await stage.row(DUE)).toMatchObject({ state: 'started', owner: daemon.me, runId: 'run-1' });
-    await daemon.stop();
   });
 
   it('a daemon that freezes before it starts the process starts nothing when it thaws', async () => {
-    const stage = new Stage({ start: '2026-11-21T01:59:00Z' });
+    await using stage = new Stage({ start: '2026-11-21T01:59:00Z' });
     const write = stage.store.write.bind(stage.store);
-    const frozen = stage.daemon();
+    stage.daemon();
     // It freezes right after the write.
     stage.store.write = async (...args) => {
       const isOurs = await write(...args);
@@ -188,12 +178,10 @@ describe('F41 the hole between the row and the process', () => {
     expect(stage.runs).toHaveLength(1);
     expect(await stage.row(DUE)).toMatchObject({ state: 'done', owner: second.me });
     expect(stage.lines.filter((line) => line.includes('its run is started'))).toHaveLength(2);
-    await frozen.stop();
-    await second.stop();
   });
 
   it('of two daemons each due time is started once; the second one stands by and takes over', async () => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z', cron: '0 * * * *' });
+    await using stage = new Stage({ cron: '0 * * * *' });
     stage.courses = Array.from({ length: 9 }, () => ({ lastsMs: 5 * MINUTE }));
     const [first, second] = [stage.daemon(), stage.daemon()];
     await stage.at('2026-11-20T14:30:00Z');
@@ -205,7 +193,6 @@ describe('F41 the hole between the row and the process', () => {
     expect(second.scheduler.health().role).toBe('leading');
     expect(stage.runs).toHaveLength(4);
     expect(await stage.record()).toEqual([13, 14, 15, 16].map((h) => `11-20T${h}:00 done 0`));
-    await second.stop();
   });
 });
 
@@ -214,9 +201,9 @@ describe('a run that is stuck', () => {
     ['is told to leave long after its deadline', false],
     ['and does not leave is killed a minute later', true],
   ])('%s, and then resumed; there are never two', async (_what, deaf) => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z' });
+    await using stage = new Stage();
     stage.courses = [{ lastsMs: 'hangs', deaf }];
-    const daemon = stage.daemon();
+    stage.daemon();
     await stage.at('2026-11-21T06:35:00Z');
     expect(stage.alarms).toEqual([]);
     let most = 0;
@@ -232,7 +219,6 @@ describe('a run that is stuck', () => {
     expect(stage.told).toEqual(['stuck', 'ended']);
     expect(stage.resumed).toEqual(['run-1']);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
-    await daemon.stop();
   });
 });
 
@@ -241,7 +227,7 @@ describe('F46 a database that does not answer', () => {
     ['young enough: it is started when it is back', HOUR, 'done 0'],
     ['too old: it is missed, and the record says why', 0, 'missed'],
   ])('is told of once; a due time of meanwhile is %s', async (_what, catchUpMs, became) => {
-    const stage = new Stage({ start: '2026-11-20T12:00:00Z', catchUpMs });
+    await using stage = new Stage({ catchUpMs });
     const daemon = stage.daemon();
     await stage.at('2026-11-21T01:50:00Z');
     stage.store.fault = new Error('connect ECONNREFUSED');
@@ -253,17 +239,15 @@ describe('F46 a database that does not answer', () => {
     expect(await stage.record()).toEqual([`11-21T02:00 ${became}`]);
     if (became === 'missed') expect((await stage.row(DUE))!.reason).toContain('the database did not answer');
     expect(daemon.scheduler.health().ok).toBe(true);
-    await daemon.stop();
   });
 
   it('makes the daemon unwell within seconds, not when the tries are over', async () => {
-    const stage = new Stage({ start: '2026-11-21T01:00:00Z' });
+    await using stage = new Stage({ start: '2026-11-21T01:00:00Z' });
     const daemon = stage.daemon();
     await stage.clock.advance(5 * MINUTE);
     stage.store.hangs = true;
     await stage.clock.advance(MINUTE + 12_000);
     expect(daemon.scheduler.health()).toMatchObject({ ok: false, problem: expect.stringContaining('does not answer') });
     stage.store.hangs = false;
-    await daemon.stop();
   });
 });

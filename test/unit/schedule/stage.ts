@@ -40,7 +40,8 @@ interface FakeRun {
 }
 
 export interface StageOptions {
-  start: string;
+  /** Default noon of 2026-11-20. */
+  start?: string;
   cron?: string;
   timezone?: string;
   ifRunning?: 'skip' | 'queue';
@@ -75,11 +76,12 @@ export class Stage {
   readonly #processes = new Map<string, FakeProcess>();
   /** Daemons that live; one that is frozen does, too. */
   readonly #daemons = new Map<string, 'lives' | 'frozen'>();
+  readonly #stops = new Map<string, () => Promise<void>>();
   #made = 0;
 
-  constructor(options: StageOptions) {
+  constructor(options: StageOptions = {}) {
     this.#o = options;
-    this.clock = new VirtualClock(Date.parse(options.start));
+    this.clock = new VirtualClock(Date.parse(options.start ?? '2026-11-20T12:00:00Z'));
     const { clock } = this;
     this.wall = {
       now: () => clock.now() + this.skewMs,
@@ -128,18 +130,25 @@ export class Stage {
       ...more,
     });
     const over = scheduler.run(abort.signal);
+    const stop = async (): Promise<void> => {
+      abort.abort();
+      await this.clock.advance(5 * MINUTE);
+      this.#daemons.delete(me);
+      await over;
+    };
+    this.#stops.set(me, stop);
     return {
       scheduler,
       me,
-      stop: async () => {
-        abort.abort();
-        await this.clock.advance(5 * MINUTE);
-        this.#daemons.delete(me);
-        await over;
-      },
+      stop,
       kill: () => this.#daemons.delete(me),
       freeze: () => this.#daemons.set(me, 'frozen'),
     };
+  }
+
+  /** Stops every daemon that lives. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const [me, stop] of this.#stops) if (this.#daemons.get(me) === 'lives') await stop();
   }
 
   async at(iso: string): Promise<void> {
