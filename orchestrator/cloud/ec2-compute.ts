@@ -1,8 +1,8 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
+import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { allPages, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import type {
   CloudInstance,
@@ -20,8 +20,6 @@ import { findBrowserImage } from './image-lookup.ts';
 
 /** Ids per TerminateInstances: EC2 takes 1,000, but one unknown id fails the whole call. */
 const TERMINATE_BATCH = 100;
-/** DescribeInstances returns at most 1,000 per page; 100 pages are far above any fleet. */
-const MAX_PAGES = 100;
 
 export class Ec2Compute implements Compute {
   readonly #ec2: LazyClient<Ec2>;
@@ -54,29 +52,21 @@ export class Ec2Compute implements Compute {
 
   async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
     const { sdk, client } = await this.#ec2.get();
-    const found = new Map<string, CloudInstance>();
-    let token: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const reply = await this.#call('DescribeInstances', () =>
-        client.send(
-          new sdk.DescribeInstancesCommand({
-            Filters: [{ Name: `tag:${tag.key}`, Values: [tag.value] }],
-            MaxResults: 1_000,
-            ...(token ? { NextToken: token } : {}),
-          }),
-        ),
-      );
-      // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
-      if (!reply.Reservations) throw this.#unreadable('DescribeInstances');
-      for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? [])) {
-        const cloud = toCloudInstance(instance);
-        // Some endpoints ignore an unknown filter and return every instance.
-        if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
+    const Filters = [{ Name: `tag:${tag.key}`, Values: [tag.value] }];
+    const pages = sdk.paginateDescribeInstances({ client }, { Filters, MaxResults: 1_000 });
+    return this.#call('DescribeInstances', async () => {
+      const found = new Map<string, CloudInstance>();
+      for await (const { Reservations } of allPages(pages, `DescribeInstances at ${this.#where()}`)) {
+        // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
+        if (!Reservations) throw this.#unreadable('DescribeInstances');
+        for (const instance of Reservations.flatMap((r) => r.Instances ?? [])) {
+          const cloud = toCloudInstance(instance);
+          // Some endpoints ignore an unknown filter and return every instance.
+          if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
+        }
       }
-      token = reply.NextToken;
-      if (!token) return [...found.values()];
-    }
-    throw new AppError('aws-failed', `DescribeInstances at ${this.#where()} did not reach its last page`);
+      return [...found.values()];
+    });
   }
 
   async terminate(instanceIds: readonly string[]): Promise<void> {
@@ -172,7 +162,7 @@ function namesOneInstance(error: unknown): boolean {
 
 /** RunInstances for one slot; this one call carries everything the instance needs. */
 export function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
-  const Tags = Object.entries(request.tags).map(([Key, Value]) => ({ Key, Value }));
+  const Tags = tagList(request.tags);
   return {
     ClientToken: request.clientToken,
     MinCount: 1,
@@ -213,7 +203,7 @@ function toCloudInstance(instance: Instance): CloudInstance | null {
     instanceType: instance.InstanceType ?? 'unknown',
     zone: instance.Placement?.AvailabilityZone ?? null,
     launchedAtMs: instance.LaunchTime?.getTime() ?? 0,
-    tags: toTags(instance.Tags),
+    tags: tagRecord(instance.Tags),
     stateReason: toStateReason(instance.StateReason),
   };
 }
@@ -226,6 +216,3 @@ function toStateReason(reason: Instance['StateReason']): StateReason | null {
 
 /** An unknown state counts as alive: such an instance is watched and terminated, never forgotten. */
 const toState = (name: string | undefined): CloudState => CLOUD_STATES.find((state) => state === name) ?? 'pending';
-
-const toTags = (tags: Tag[] | undefined): Record<string, string> =>
-  Object.fromEntries((tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? '']])));

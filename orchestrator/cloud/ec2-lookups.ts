@@ -4,6 +4,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { Ec2 } from './sdk-clients.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { SubnetInfo } from './compute.ts';
+import { compare, newestFirst } from './image-lookup.ts';
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
 
@@ -87,17 +88,9 @@ async function taggedGroups(
   hint: string,
 ): Promise<string[]> {
   const groups: SecurityGroup[] = [];
-  let token: string | undefined;
-  do {
-    const reply = await client.send(
-      new sdk.DescribeSecurityGroupsCommand({
-        Filters: [{ Name: 'vpc-id', Values: [vpcId] }],
-        ...(token ? { NextToken: token } : {}),
-      }),
-    );
-    groups.push(...(reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId && g.GroupId));
-    token = reply.NextToken;
-  } while (token);
+  const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
+  for await (const { SecurityGroups = [] } of sdk.paginateDescribeSecurityGroups({ client }, { Filters }))
+    groups.push(...SecurityGroups.filter((g) => g.VpcId === vpcId && g.GroupId));
   const found = tags.map((tag) => {
     const [, key, value] = TAG_FORM.exec(tag)!;
     return groups.filter((g) => (g.Tags ?? []).some((t) => t.Key === key && (t.Value ?? '') === value));
@@ -147,15 +140,11 @@ export async function findImage(
 function newest(images: readonly Image[], architecture: string, name: RegExp): string | null {
   const fitting = images.filter(
     (i) =>
-      i.ImageId !== undefined &&
       i.Architecture === architecture &&
       (i.State ?? 'available') === 'available' &&
       // Set for Windows only.
       i.Platform === undefined &&
       name.test(i.Name ?? ''),
   );
-  fitting.sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
-  return fitting[0]?.ImageId ?? null;
+  return newestFirst(fitting)[0]?.ImageId ?? null;
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
