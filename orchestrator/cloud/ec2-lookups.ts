@@ -8,10 +8,13 @@ import { compare, newestFirst } from './image-lookup.ts';
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
 
-/** The resource does not exist, or the id is malformed (`InvalidAMIID.Malformed`). */
-function namesNothing(error: unknown): boolean {
-  const { kind, code } = classifyAwsError(error);
-  return kind === 'not-found' || code.endsWith('.Malformed');
+/** For a call by id: throws `aws-invalid` that names the setting when an id is malformed or names nothing. */
+function refuseIds(setting: string, hint: string) {
+  return (error: unknown): never => {
+    const { kind, code, message } = classifyAwsError(error);
+    if (kind !== 'not-found' && !code.endsWith('.Malformed')) throw error;
+    throw invalid(`${setting}: ${message}`, hint);
+  };
 }
 
 /**
@@ -26,10 +29,7 @@ export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]):
         ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
       ),
     )
-    .catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.subnets: ${classifyAwsError(error).message}`, hint);
-    });
+    .catch(refuseIds('aws.subnets', hint));
   // Filters are checked again here: some endpoints ignore unknown filters.
   const wanted = (reply.Subnets ?? []).filter((s) =>
     ids.length > 0 ? ids.includes(s.SubnetId ?? '') : s.DefaultForAz,
@@ -68,10 +68,7 @@ export async function findSecurityGroups(
   ];
   const reply = await client
     .send(new sdk.DescribeSecurityGroupsCommand(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters }))
-    .catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.security_groups: ${classifyAwsError(error).message}`, hint);
-    });
+    .catch(refuseIds('aws.security_groups', hint));
   const inVpc = (reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId);
   const found = inVpc.filter((g) => ids.length > 0 || g.GroupName === 'default').map((g) => g.GroupId ?? '');
   const missing = ids.filter((id) => !found.includes(id));
@@ -111,10 +108,9 @@ export async function findImage(
 ): Promise<string> {
   const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
   if (id !== null) {
-    const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] })).catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.image: ${classifyAwsError(error).message}`, hint);
-    });
+    const reply = await client
+      .send(new sdk.DescribeImagesCommand({ ImageIds: [id] }))
+      .catch(refuseIds('aws.image', hint));
     const image = reply.Images?.find((i) => i.ImageId === id);
     if (!image) throw invalid(`aws.image: EC2 does not know ${id}`, hint);
     if (image.Architecture !== architecture) {
