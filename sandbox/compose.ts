@@ -15,9 +15,9 @@ import { findKnown } from './ec2/context.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
+import type { EndTimer } from './end-timer.ts';
 import { FaultBook } from './faults.ts';
 import { ProcessHost } from './host/process-host.ts';
-import { startMetadataServer } from './imds/metadata-server.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
 import { closeServer, listen } from './listening.ts';
 import { openLog } from './log.ts';
@@ -46,15 +46,14 @@ export interface SandboxOptions {
   region: string;
   allowedBundles: ReadonlySet<string>;
   /** Null: its instances are launched here. */
-  standInFor?: StandInPlace | null;
+  standInFor: StandInPlace | null;
   controlToken: string;
   /** Environment of every instance: the search path, and what its image would provide. */
   environment: Record<string, string>;
   clock: Clock;
   random: Random;
   onShutdown: (why: string) => void;
-  endsAtMs: () => number | null;
-  setEndsAt: (atMs: number) => void;
+  timer: EndTimer;
 }
 
 export interface Sandbox {
@@ -90,7 +89,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     allowedBundles: options.allowedBundles,
     environment: options.environment,
     faults,
-    startMetadata: (spec) => startMetadataServer(spec, clock),
     onPowerOff: (id) => fleet.poweredOff(id),
   });
   const fleet = new Fleet({
@@ -137,7 +135,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       limits: new RequestLimits(clock),
       log,
       s3,
-      jsonActions: createQuotasActions({ conditions, region }),
+      jsonActions: createQuotasActions(conditions, region),
       actions: {
         sts: createStsActions(),
         ec2: createEc2Actions(ec2),
@@ -160,8 +158,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         conditions,
         clock,
         shutdown: options.onShutdown,
-        endsAtMs: options.endsAtMs,
-        setEndsAt: options.setEndsAt,
+        timer: options.timer,
       },
     });
     if (options.standInFor) {
