@@ -12,6 +12,7 @@ import type { FaultBook } from '../faults.ts';
 import { faultRuleSchema } from '../faults.ts';
 import type { EndTimer } from '../end-timer.ts';
 import type { Answer } from './answer.ts';
+import { plainAnswer } from './answer.ts';
 import { readBody } from './http-body.ts';
 import { MACHINE_EVENTS } from '../ec2/machine-host.ts';
 
@@ -106,9 +107,8 @@ function hasToken(request: IncomingMessage, token: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-function json(status: number, content: unknown): Answer {
-  return { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify(content), faults: null };
-}
+const json = (status: number, content: unknown): Answer =>
+  plainAnswer(status, 'application/json', JSON.stringify(content));
 
 const faultRulesSchema = z.array(faultRuleSchema).max(1_000);
 
