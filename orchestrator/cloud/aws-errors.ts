@@ -253,13 +253,18 @@ export function launchFailure(error: unknown): LaunchFailure {
       return { kind: 'refused', cause: kind, message };
     case 'token-spent':
       return { kind: 'refused', cause: 'spent', message };
+    case 'capability-missing':
+      return status === 500 ? { kind: 'unknown', message } : { kind: 'refused', cause: 'invalid', message };
+    case 'invalid':
+    // A subnet, group, image or profile that does not exist.
+    case 'not-found':
+    case 'invalid-target':
+    case 'in-use':
+    case 'exists':
+      return { kind: 'refused', cause: 'invalid', message };
     case 'token-mismatch':
       return { kind: 'unknown', message, tokenUsed: true };
     case 'failed':
       return { kind: 'unknown', message };
-    default:
-      // A wrong parameter; or a subnet, group, image or profile that does not exist; or a missing capability.
-      if (kind === 'capability-missing' && status === 500) return { kind: 'unknown', message };
-      return { kind: 'refused', cause: 'invalid', message };
   }
 }
