@@ -15,9 +15,9 @@ import { findKnown } from './ec2/context.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
+import type { EndTimer } from './end-timer.ts';
 import { FaultBook } from './faults.ts';
 import { ProcessHost } from './host/process-host.ts';
-import { startMetadataServer } from './imds/metadata-server.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
 import { closeServer, listen } from './listening.ts';
 import { openLog } from './log.ts';
@@ -30,15 +30,14 @@ import type { StandInPlace } from './flags.ts';
 import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 import { ACCOUNT_ID } from './ids.ts';
-import type { QueryAction } from './query-protocol.ts';
 import { openBootedIds } from './stand-in/booted-ids.ts';
-import type { ForeignPlace } from './stand-in/foreign-ec2.ts';
 import { openForeignEc2 } from './stand-in/foreign-ec2.ts';
-import type { StandInParts } from './stand-in/stand-in.ts';
 import { StandIn } from './stand-in/stand-in.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };
+
+const CALLER = { Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID };
 
 export interface SandboxOptions {
   port: number;
@@ -46,15 +45,14 @@ export interface SandboxOptions {
   region: string;
   allowedBundles: ReadonlySet<string>;
   /** Null: its instances are launched here. */
-  standInFor?: StandInPlace | null;
+  standInFor: StandInPlace | null;
   controlToken: string;
   /** Environment of every instance: the search path, and what its image would provide. */
   environment: Record<string, string>;
   clock: Clock;
   random: Random;
   onShutdown: (why: string) => void;
-  endsAtMs: () => number | null;
-  setEndsAt: (atMs: number) => void;
+  timer: EndTimer;
 }
 
 export interface Sandbox {
@@ -90,18 +88,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     allowedBundles: options.allowedBundles,
     environment: options.environment,
     faults,
-    startMetadata: (spec) => startMetadataServer(spec, clock),
     onPowerOff: (id) => fleet.poweredOff(id),
   });
-  const fleet = new Fleet({
-    clock,
-    host,
-    tags,
-    region,
-    addresses,
-    conditions,
-    log: (event, fields) => log.write(event, fields),
-  });
+  const fleet = new Fleet({ clock, host, tags, region, addresses, conditions, log: log.write });
   const ec2 = {
     clock,
     conditions,
@@ -137,9 +126,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       limits: new RequestLimits(clock),
       log,
       s3,
-      jsonActions: createQuotasActions({ conditions, region }),
+      jsonActions: createQuotasActions(conditions, region),
       actions: {
-        sts: createStsActions(),
+        // Every caller is the account itself: keys are not checked here.
+        sts: new Map([['GetCallerIdentity', () => CALLER]]),
         ec2: createEc2Actions(ec2),
         elbv2: createElbActions({
           clock,
@@ -160,18 +150,21 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         conditions,
         clock,
         shutdown: options.onShutdown,
-        endsAtMs: options.endsAtMs,
-        setEndsAt: options.setEndsAt,
+        timer: options.timer,
       },
     });
     if (options.standInFor) {
-      standIn = await openStandIn({ ...options.standInFor, region, dataDir, clock, catalogue, fleet, log });
+      const foreign = await openForeignEc2({ ...options.standInFor, region });
+      const booted = await openBootedIds(join(dataDir, 'booted-instances'));
+      standIn = new StandIn({ clock, catalogue, fleet, log, foreign, booted });
+      standIn.start();
+      log.write('stand-in', { ...options.standInFor });
     }
     log.write('started', { endpoint: endpoint.url, network: network.cidr, region });
     return {
       endpoint: endpoint.url,
       network: network.cidr,
-      log: (event, fields) => log.write(event, fields),
+      log: log.write,
       async close() {
         await endpoint.close();
         await closeParts();
@@ -197,24 +190,4 @@ async function lockDataFolder(folder: string): Promise<{ release: () => Promise<
     });
   });
   return { release: () => closeServer(server) };
-}
-
-/** Every caller is the account itself: keys are not checked here. */
-function createStsActions(): Map<string, QueryAction> {
-  return new Map<string, QueryAction>([
-    ['GetCallerIdentity', () => ({ Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID })],
-  ]);
-}
-
-interface StandInOptions extends ForeignPlace, Omit<StandInParts, 'foreign' | 'booted'> {
-  dataDir: string;
-}
-
-async function openStandIn({ endpoint, region, runId, dataDir, ...parts }: StandInOptions): Promise<StandIn> {
-  const foreign = await openForeignEc2({ endpoint, region, runId });
-  const booted = await openBootedIds(join(dataDir, 'booted-instances'));
-  const standIn = new StandIn({ ...parts, foreign, booted });
-  standIn.start();
-  parts.log.write('stand-in', { endpoint, runId });
-  return standIn;
 }

@@ -1,9 +1,6 @@
 /** Ends the sandbox at a given time, which can be changed while it runs. */
 import type { Clock } from '../shared/ports/clock.ts';
 
-/** Maximum delay of a Node timer. */
-const MAX_WAIT_MS = 2_147_483_647;
-
 export class EndTimer {
   readonly #clock: Clock;
   readonly #onEnd: () => void;
@@ -25,13 +22,12 @@ export class EndTimer {
     this.#waiting.abort();
     this.#waiting = new AbortController();
     this.#atMs = atMs;
-    void this.#wait(atMs, this.#waiting.signal);
+    const { signal } = this.#waiting;
+    void sleepUntil(this.#clock, atMs, signal).then(() => signal.aborted || this.#onEnd());
   }
+}
 
-  async #wait(atMs: number, signal: AbortSignal): Promise<void> {
-    for (let leftMs = atMs - this.#clock.now(); leftMs > 0 && !signal.aborted; leftMs = atMs - this.#clock.now()) {
-      await this.#clock.sleep(Math.min(leftMs, MAX_WAIT_MS), signal);
-    }
-    if (!signal.aborted) this.#onEnd();
-  }
+/** Resolves at a wall-clock time, which may jump meanwhile, or as soon as the signal aborts. */
+export async function sleepUntil(clock: Clock, atMs: number, signal: AbortSignal): Promise<void> {
+  while (clock.now() < atMs && !signal.aborted) await clock.sleep(atMs - clock.now(), signal);
 }

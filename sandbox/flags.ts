@@ -26,21 +26,17 @@ const USAGE = `usage: sandbox --data DIR [--port N] [--region R] [--allow-bundle
 /** Throws AppError `usage`. */
 export function readFlags(args: readonly string[]): SandboxFlags {
   const values = parse(args);
-  const port = Number(values.port ?? '0');
-  if (!/^\d{1,5}$/.test(values.port ?? '0') || port > 65_535)
-    throw usage(`--port must be 0 to 65535, not '${values.port}'`);
+  const { port = '0', region = 'ap-northeast-1', 'allow-bundle': bundles = [], 'ends-at': endsAt } = values;
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) throw usage(`--port must be 0 to 65535, not '${port}'`);
   if (!values.data) throw usage('--data DIR is missing: the folder for buckets, instances and the log');
-  const region = values.region ?? 'ap-northeast-1';
   if (!/^[a-z]{2}(-[a-z]+)+-\d$/.test(region))
     throw usage(`--region '${region}' is not a region such as ap-northeast-1`);
-  const bundles = values['allow-bundle'] ?? [];
   const bad = bundles.find((hash) => !/^[0-9a-f]{64}$/.test(hash));
   if (bad !== undefined) throw usage(`--allow-bundle takes a SHA-256 of 64 small hex digits, not '${bad}'`);
-  const endsAtMs = values['ends-at'] === undefined ? null : Date.parse(values['ends-at']);
-  if (endsAtMs !== null && Number.isNaN(endsAtMs))
-    throw usage(`--ends-at takes an ISO time, not '${values['ends-at']}'`);
+  const endsAtMs = endsAt === undefined ? null : Date.parse(endsAt);
+  if (endsAtMs !== null && Number.isNaN(endsAtMs)) throw usage(`--ends-at takes an ISO time, not '${endsAt}'`);
   return {
-    port,
+    port: Number(port),
     dataDir: values.data,
     region,
     allowedBundles: new Set(bundles),

@@ -1,5 +1,5 @@
 /** Identifiers in AWS's formats. */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 
 /** The account that owns everything. */
 export const ACCOUNT_ID = '000000000000';
@@ -13,5 +13,3 @@ export function newResourceId(prefix: string): string {
 export function newArnId(): string {
   return randomBytes(8).toString('hex');
 }
-
-export const newRequestId = (): string => randomUUID();

@@ -5,7 +5,7 @@ import { createWriteStream } from 'node:fs';
 import type { Clock } from '../shared/ports/clock.ts';
 
 export interface Log {
-  write(event: string, fields?: Record<string, unknown>): void;
+  write: (event: string, fields?: Record<string, unknown>) => void;
   close(): Promise<void>;
 }
 
@@ -14,7 +14,7 @@ export function openLog(path: string, clock: Clock): Log {
   // A full disk must not end the sandbox; the log is expendable.
   stream.on('error', () => {});
   return {
-    write(event, fields = {}) {
+    write: (event, fields = {}) => {
       stream.write(`${JSON.stringify({ at: new Date(clock.now()).toISOString(), event, ...fields })}\n`);
     },
     close: () => new Promise((resolve) => stream.end(() => resolve())),

@@ -45,18 +45,14 @@ async function main(): Promise<void> {
   const controlToken = flags.controlToken ?? randomBytes(24).toString('hex');
   const timer = new EndTimer(systemClock, () => void end('its end time has come'));
   sandbox = await startSandbox({
-    port: flags.port,
+    ...flags,
     dataDir,
-    region: flags.region,
-    allowedBundles: flags.allowedBundles,
-    standInFor: flags.standInFor,
     controlToken,
     environment: imageEnvironment(process.env),
     clock: systemClock,
     random: systemRandom,
     onShutdown: (why) => void end(why),
-    endsAtMs: () => timer.atMs,
-    setEndsAt: (atMs) => timer.set(atMs),
+    timer,
   });
   if (flags.endsAtMs !== null) timer.set(flags.endsAtMs);
   const { endpoint, network } = sandbox;

@@ -106,31 +106,28 @@ export function queryReply(service: QueryService, action: string, result: XmlNod
 
 /** The answer to a failed call. */
 export function queryError(service: QueryService, error: AwsError, requestId: string): string {
-  if (service === 'ec2') {
-    return xmlDocument('Response', {
-      Errors: { Error: { Code: error.code, Message: error.message } },
-      RequestID: requestId,
-    });
-  }
-  const type = error.status >= 500 ? 'Receiver' : 'Sender';
-  return xmlDocument(
-    'ErrorResponse',
-    { Error: { Type: type, Code: error.code, Message: error.message }, RequestId: requestId },
-    NAMESPACE[service],
-  );
+  const { code: Code, message: Message, status } = error;
+  if (service === 'ec2') return xmlDocument('Response', { Errors: { Error: { Code, Message } }, RequestID: requestId });
+  const Type = status >= 500 ? 'Receiver' : 'Sender';
+  return xmlDocument('ErrorResponse', { Error: { Type, Code, Message }, RequestId: requestId }, NAMESPACE[service]);
 }
+
+const SERVICE_OF_SCOPE = new Map<string, QueryService>([
+  ['ec2', 'ec2'],
+  ['elasticloadbalancing', 'elbv2'],
+  ['sts', 'sts'],
+]);
+const SERVICE_OF_VERSION = new Map<string, QueryService>([
+  ['2016-11-15', 'ec2'],
+  ['2015-12-01', 'elbv2'],
+  ['2011-06-15', 'sts'],
+]);
 
 /**
  * The service of a call: named by the signature's scope, or without one by the version.
  * @param authorization the Authorization header, or the X-Amz-Credential of a signed query
  */
-export function serviceOf(authorization: string | undefined, version: string | undefined): QueryService | null {
-  const scope = /\/([a-z0-9-]+)\/aws4_request/.exec(authorization ?? '')?.[1];
-  if (scope === 'ec2') return 'ec2';
-  if (scope === 'elasticloadbalancing') return 'elbv2';
-  if (scope === 'sts') return 'sts';
-  if (scope !== undefined) return null;
-  if (version === '2015-12-01') return 'elbv2';
-  if (version === '2011-06-15') return 'sts';
-  return version === '2016-11-15' ? 'ec2' : null;
+export function serviceOf(authorization = '', version = ''): QueryService | null {
+  const scope = /\/([a-z0-9-]+)\/aws4_request/.exec(authorization)?.[1];
+  return (scope === undefined ? SERVICE_OF_VERSION.get(version) : SERVICE_OF_SCOPE.get(scope)) ?? null;
 }

@@ -1,7 +1,6 @@
 /** The account these keys belong to. STS GetCallerIdentity is the one call that needs no permission. */
 import type { AwsOptions } from './sdk-clients.ts';
-import { lazySts } from './sdk-clients.ts';
-import { toAppError } from './aws-errors.ts';
+import { callOnce, lazySts } from './sdk-clients.ts';
 
 export interface Identity {
   /** Twelve digits. */
@@ -13,15 +12,9 @@ export interface Identity {
 /**
  * Throws `aws-denied` without keys or with keys that AWS rejects, `aws-capability-missing` at an endpoint without STS.
  */
-export async function whoAmI(options: AwsOptions): Promise<Identity> {
-  const lazy = lazySts(options);
-  try {
-    const { sdk, client } = await lazy.get();
+export function whoAmI(options: AwsOptions): Promise<Identity> {
+  return callOnce(lazySts, options, 'GetCallerIdentity', async ({ sdk, client }) => {
     const { Account, Arn } = await client.send(new sdk.GetCallerIdentityCommand({}));
     return { account: Account ?? 'unknown', arn: Arn ?? 'unknown' };
-  } catch (error) {
-    throw toAppError(error, 'GetCallerIdentity', options.endpoint);
-  } finally {
-    lazy.close();
-  }
+  });
 }

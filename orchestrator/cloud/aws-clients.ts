@@ -14,31 +14,18 @@ export interface AwsAdapters {
 
 /** Makes no call: each SDK is loaded at the first use of its adapter. */
 export function createAwsAdapters(options: AwsOptions): AwsAdapters {
-  const compute = new Ec2Compute(options);
-  const balancers = new Elbv2LoadBalancer(options);
-  return {
-    compute,
-    balancers,
-    close: () => {
-      compute.close();
-      balancers.close();
-    },
-  };
+  return closedTogether(new Ec2Compute(options), new Elbv2LoadBalancer(options));
 }
 
 /** EC2 at the endpoint; machines and load balancer at the sandbox that stands in for it. Makes no call either. */
 export function createStandInAdapters(endpoint: AwsOptions, standIn: AwsOptions): AwsAdapters {
   const machines = new Ec2Compute(standIn);
-  const compute = new StandInCompute(endpoint, machines);
-  const balancers = new StandInLoadBalancer(standIn, machines);
-  return {
-    compute,
-    balancers,
-    close: () => {
-      compute.close();
-      balancers.close();
-    },
-  };
+  return closedTogether(new StandInCompute(endpoint, machines), new StandInLoadBalancer(standIn, machines));
+}
+
+function closedTogether(compute: Ec2Compute, balancers: Elbv2LoadBalancer): AwsAdapters {
+  const close = (): void => [compute, balancers].forEach((adapter) => adapter.close());
+  return { compute, balancers, close };
 }
 
 class StandInCompute extends Ec2Compute {

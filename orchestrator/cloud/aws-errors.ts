@@ -121,10 +121,9 @@ const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
   failed: ['InternalError', 'InternalFailure', 'ServiceUnavailable', 'Unavailable', 'RequestTimeout'],
 };
 
-const KIND_OF_CODE = new Map<string, AwsFailureKind>();
-for (const [kind, codes] of Object.entries(CODES)) {
-  for (const code of codes) KIND_OF_CODE.set(code, kind as AwsFailureKind);
-}
+const KIND_OF_CODE = new Map(
+  Object.entries(CODES).flatMap(([kind, codes]) => codes.map((code) => [code, kind as AwsFailureKind])),
+);
 
 /** True for EC2's reply to a `DryRun` call that would be allowed. */
 export const wouldSucceed = (error: unknown): boolean => classifyAwsError(error).code === 'DryRunOperation';
@@ -152,13 +151,12 @@ export function classifyAwsError(error: unknown): AwsFailure {
  * The free plan (accounts since July 2025) allows only a few types; IAM shows a new instance profile after some
  * seconds.
  */
-const TEXTS: readonly [code: string, text: RegExp, kind: AwsFailureKind][] = [
-  ['InvalidParameterCombination', /instance type is not eligible for free tier/i, 'type'],
-  ['InvalidParameterValue', /invalid iam instance profile/i, 'denied'],
-];
-
-const kindOfText = (code: string, message: string): AwsFailureKind | undefined =>
-  TEXTS.find(([textCode, text]) => textCode === code && text.test(message))?.[2];
+function kindOfText(code: string, message: string): AwsFailureKind | undefined {
+  const notFree =
+    code === 'InvalidParameterCombination' && /instance type is not eligible for free tier/i.test(message);
+  if (notFree) return 'type';
+  return code === 'InvalidParameterValue' && /invalid iam instance profile/i.test(message) ? 'denied' : undefined;
+}
 
 function kindOf(code: string, status: number | undefined): AwsFailureKind {
   // Emulators answer an unknown call with 501 and any code, with 405, or with 500 and an HTML page.
@@ -167,28 +165,20 @@ function kindOf(code: string, status: number | undefined): AwsFailureKind {
   if (known) return known;
   // `InvalidInstanceID.NotFound`, `LoadBalancerNotFound`, `NoSuchBucket`, and S3's plain `NotFound`.
   if (code.endsWith('NotFound') || code.startsWith('NoSuch')) return 'not-found';
-  if (code === '') return kindOfStatus(status);
+  if (code === '') return KIND_OF_STATUS[status ?? 0] ?? 'failed';
   return status !== undefined && status >= 400 && status < 500 ? 'invalid' : 'failed';
 }
 
-function kindOfStatus(status: number | undefined): AwsFailureKind {
-  switch (status) {
-    case 500:
-      return 'capability-missing';
-    case 401:
-    case 403:
-      return 'denied';
-    case 404:
-      return 'not-found';
-    case 429:
-    case 503:
-      return 'throttled';
-    case 400:
-      return 'invalid';
-    default:
-      return 'failed';
-  }
-}
+/** Of a reply without a code. */
+const KIND_OF_STATUS: Record<number, AwsFailureKind> = {
+  400: 'invalid',
+  401: 'denied',
+  403: 'denied',
+  404: 'not-found',
+  429: 'throttled',
+  500: 'capability-missing',
+  503: 'throttled',
+};
 
 function messageOf(error: unknown, code: string, status: number | undefined): string {
   if (code === '' && status !== undefined) return `HTTP ${status} without an AWS error code`;

@@ -3,7 +3,7 @@ import type { LifecycleRule } from '@aws-sdk/client-s3';
 import type { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { AwsOptions, S3 } from './sdk-clients.ts';
-import { lazyS3 } from './sdk-clients.ts';
+import { lazyS3, withClient } from './sdk-clients.ts';
 
 export type BucketLocation = AwsOptions & { bucket: string };
 
@@ -172,11 +172,4 @@ export async function tryBucketRights(place: BucketLocation): Promise<TriedRight
   });
 }
 
-async function withS3<T>(place: BucketLocation, work: (s3: S3) => Promise<T>): Promise<T> {
-  const lazy = lazyS3(place);
-  try {
-    return await work(await lazy.get());
-  } finally {
-    lazy.close();
-  }
-}
+const withS3 = <T>(place: BucketLocation, work: (s3: S3) => Promise<T>): Promise<T> => withClient(lazyS3(place), work);

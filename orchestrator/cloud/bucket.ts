@@ -2,18 +2,14 @@
 import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { AwsOptions, S3 } from './sdk-clients.ts';
-import { lazyS3 } from './sdk-clients.ts';
+import { lazyS3, withClient } from './sdk-clients.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 
 /** Ensures that the bucket exists and is ours. For dry runs: on AWS the user creates the bucket. */
-export async function ensureBucket(options: AwsOptions & { bucket: string }): Promise<'exists' | 'created'> {
-  const lazy = lazyS3(options);
-  try {
-    const s3 = await lazy.get();
-    return (await exists(s3, options.bucket, options)) ? 'exists' : await create(s3, options.bucket, options);
-  } finally {
-    lazy.close();
-  }
+export function ensureBucket(options: AwsOptions & { bucket: string }): Promise<'exists' | 'created'> {
+  return withClient(lazyS3(options), async (s3) =>
+    (await exists(s3, options.bucket, options)) ? 'exists' : create(s3, options.bucket, options),
+  );
 }
 
 async function exists({ sdk, client }: S3, bucket: string, options: AwsOptions): Promise<boolean> {

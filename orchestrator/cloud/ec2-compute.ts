@@ -1,8 +1,8 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { Instance, RunInstancesCommandInput, Tag } from '@aws-sdk/client-ec2';
+import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { allPages, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import type {
   CloudInstance,
@@ -20,8 +20,6 @@ import { findBrowserImage } from './image-lookup.ts';
 
 /** Ids per TerminateInstances: EC2 takes 1,000, but one unknown id fails the whole call. */
 const TERMINATE_BATCH = 100;
-/** DescribeInstances returns at most 1,000 per page; 100 pages are far above any fleet. */
-const MAX_PAGES = 100;
 
 export class Ec2Compute implements Compute {
   readonly #ec2: LazyClient<Ec2>;
@@ -52,44 +50,41 @@ export class Ec2Compute implements Compute {
     return { kind: 'launched', instance };
   }
 
-  async list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
-    const { sdk, client } = await this.#ec2.get();
-    const found = new Map<string, CloudInstance>();
-    let token: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const reply = await this.#call('DescribeInstances', () =>
-        client.send(
-          new sdk.DescribeInstancesCommand({
-            Filters: [{ Name: `tag:${tag.key}`, Values: [tag.value] }],
-            MaxResults: 1_000,
-            ...(token ? { NextToken: token } : {}),
-          }),
-        ),
-      );
-      // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
-      if (!reply.Reservations) throw this.#unreadable('DescribeInstances');
-      for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? [])) {
-        const cloud = toCloudInstance(instance);
-        // Some endpoints ignore an unknown filter and return every instance.
-        if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
+  list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
+    return this.#call('DescribeInstances', async ({ sdk, client }) => {
+      const where = `DescribeInstances at ${this.#endpoint ?? 'AWS'}`;
+      const Filters = [{ Name: `tag:${tag.key}`, Values: [tag.value] }];
+      const pages = sdk.paginateDescribeInstances({ client }, { Filters, MaxResults: 1_000 });
+      const found = new Map<string, CloudInstance>();
+      for await (const { Reservations } of allPages(pages, where)) {
+        // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
+        if (!Reservations) {
+          throw new AppError('aws-failed', `${where} answered 200 without a list`, {
+            hint: 'Check that aws.endpoint is an AWS endpoint and that no gateway answers for it.',
+          });
+        }
+        for (const instance of Reservations.flatMap((r) => r.Instances ?? [])) {
+          const cloud = toCloudInstance(instance);
+          // Some endpoints ignore an unknown filter and return every instance.
+          if (cloud && cloud.tags[tag.key] === tag.value) found.set(cloud.id, cloud);
+        }
       }
-      token = reply.NextToken;
-      if (!token) return [...found.values()];
-    }
-    throw new AppError('aws-failed', `DescribeInstances at ${this.#where()} did not reach its last page`);
+      return [...found.values()];
+    });
   }
 
   async terminate(instanceIds: readonly string[]): Promise<void> {
     const failures: unknown[] = [];
     for (let at = 0; at < instanceIds.length; at += TERMINATE_BATCH) {
       const batch = instanceIds.slice(at, at + TERMINATE_BATCH);
-      try {
-        await this.#terminateBatch(batch);
-      } catch (error) {
-        if (batch.length === 1 || !namesOneInstance(error)) failures.push(error);
+      await this.#terminateBatch(batch).catch(async (error: unknown) => {
+        if (batch.length === 1 || !namesOneInstance(error)) {
+          failures.push(error);
+          return;
+        }
         // One bad id fails the list: the other instances must not wait for it.
-        else failures.push(...(await this.#terminateOneByOne(batch)));
-      }
+        for (const id of batch) await this.#terminateBatch([id]).catch((reason: unknown) => failures.push(reason));
+      });
     }
     if (failures.length > 0) throw toAppError(failures[0], 'TerminateInstances', this.#endpoint);
   }
@@ -99,15 +94,8 @@ export class Ec2Compute implements Compute {
     try {
       await client.send(new sdk.TerminateInstancesCommand({ InstanceIds: [...ids] }));
     } catch (error) {
-      if (ids.length === 1 && classifyAwsError(error).kind === 'not-found') return;
-      throw error;
+      if (ids.length > 1 || classifyAwsError(error).kind !== 'not-found') throw error;
     }
-  }
-
-  async #terminateOneByOne(ids: readonly string[]): Promise<unknown[]> {
-    const failures: unknown[] = [];
-    for (const id of ids) await this.#terminateBatch([id]).catch((error: unknown) => failures.push(error));
-    return failures;
   }
 
   async consoleOutput(instanceId: string): Promise<string | null> {
@@ -127,40 +115,28 @@ export class Ec2Compute implements Compute {
     }
   }
 
-  async subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
-    const ec2 = await this.#ec2.get();
-    return this.#call('DescribeSubnets', () => findSubnets(ec2, ids));
+  subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
+    return this.#call('DescribeSubnets', (ec2) => findSubnets(ec2, ids));
   }
 
-  async securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
-    const ec2 = await this.#ec2.get();
-    return this.#call('DescribeSecurityGroups', () => findSecurityGroups(ec2, ids, vpcId));
+  securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
+    return this.#call('DescribeSecurityGroups', (ec2) => findSecurityGroups(ec2, ids, vpcId));
   }
 
-  async image(id: string | null, architecture: 'x86_64' | 'arm64', purpose: ImagePurpose = 'http'): Promise<string> {
-    const ec2 = await this.#ec2.get();
-    return this.#call('DescribeImages', async () => {
+  image(id: string | null, architecture: 'x86_64' | 'arm64', purpose: ImagePurpose = 'http'): Promise<string> {
+    return this.#call('DescribeImages', async (ec2) => {
       const forBrowser = id === null && purpose === 'browser' ? await findBrowserImage(ec2, architecture) : null;
       return forBrowser ?? findImage(ec2, id, architecture);
     });
   }
 
-  async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (ec2: Ec2) => Promise<T>): Promise<T> {
+    const ec2 = await this.#ec2.get();
     try {
-      return await call();
+      return await call(ec2);
     } catch (error) {
       throw toAppError(error, name, this.#endpoint);
     }
-  }
-
-  #where(): string {
-    return this.#endpoint ?? 'AWS';
-  }
-
-  #unreadable(call: string): AppError {
-    return new AppError('aws-failed', `${call} at ${this.#where()} answered 200 without a list`, {
-      hint: 'Check that aws.endpoint is an AWS endpoint and that no gateway answers for it.',
-    });
   }
 }
 
@@ -172,7 +148,7 @@ function namesOneInstance(error: unknown): boolean {
 
 /** RunInstances for one slot; this one call carries everything the instance needs. */
 export function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
-  const Tags = Object.entries(request.tags).map(([Key, Value]) => ({ Key, Value }));
+  const Tags = tagList(request.tags);
   return {
     ClientToken: request.clientToken,
     MinCount: 1,
@@ -213,7 +189,7 @@ function toCloudInstance(instance: Instance): CloudInstance | null {
     instanceType: instance.InstanceType ?? 'unknown',
     zone: instance.Placement?.AvailabilityZone ?? null,
     launchedAtMs: instance.LaunchTime?.getTime() ?? 0,
-    tags: toTags(instance.Tags),
+    tags: tagRecord(instance.Tags),
     stateReason: toStateReason(instance.StateReason),
   };
 }
@@ -226,6 +202,3 @@ function toStateReason(reason: Instance['StateReason']): StateReason | null {
 
 /** An unknown state counts as alive: such an instance is watched and terminated, never forgotten. */
 const toState = (name: string | undefined): CloudState => CLOUD_STATES.find((state) => state === name) ?? 'pending';
-
-const toTags = (tags: Tag[] | undefined): Record<string, string> =>
-  Object.fromEntries((tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? '']])));

@@ -4,13 +4,17 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { Ec2 } from './sdk-clients.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { SubnetInfo } from './compute.ts';
+import { compare, newestFirst } from './image-lookup.ts';
 
 const invalid = (message: string, hint: string): AppError => new AppError('aws-invalid', message, { hint });
 
-/** The resource does not exist, or the id is malformed (`InvalidAMIID.Malformed`). */
-function namesNothing(error: unknown): boolean {
-  const { kind, code } = classifyAwsError(error);
-  return kind === 'not-found' || code.endsWith('.Malformed');
+/** For a call by id: throws `aws-invalid` that names the setting when an id is malformed or names nothing. */
+function refuseIds(setting: string, hint: string) {
+  return (error: unknown): never => {
+    const { kind, code, message } = classifyAwsError(error);
+    if (kind !== 'not-found' && !code.endsWith('.Malformed')) throw error;
+    throw invalid(`${setting}: ${message}`, hint);
+  };
 }
 
 /**
@@ -25,10 +29,7 @@ export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]):
         ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
       ),
     )
-    .catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.subnets: ${classifyAwsError(error).message}`, hint);
-    });
+    .catch(refuseIds('aws.subnets', hint));
   // Filters are checked again here: some endpoints ignore unknown filters.
   const wanted = (reply.Subnets ?? []).filter((s) =>
     ids.length > 0 ? ids.includes(s.SubnetId ?? '') : s.DefaultForAz,
@@ -67,10 +68,7 @@ export async function findSecurityGroups(
   ];
   const reply = await client
     .send(new sdk.DescribeSecurityGroupsCommand(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters }))
-    .catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.security_groups: ${classifyAwsError(error).message}`, hint);
-    });
+    .catch(refuseIds('aws.security_groups', hint));
   const inVpc = (reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId);
   const found = inVpc.filter((g) => ids.length > 0 || g.GroupName === 'default').map((g) => g.GroupId ?? '');
   const missing = ids.filter((id) => !found.includes(id));
@@ -87,17 +85,9 @@ async function taggedGroups(
   hint: string,
 ): Promise<string[]> {
   const groups: SecurityGroup[] = [];
-  let token: string | undefined;
-  do {
-    const reply = await client.send(
-      new sdk.DescribeSecurityGroupsCommand({
-        Filters: [{ Name: 'vpc-id', Values: [vpcId] }],
-        ...(token ? { NextToken: token } : {}),
-      }),
-    );
-    groups.push(...(reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId && g.GroupId));
-    token = reply.NextToken;
-  } while (token);
+  const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
+  for await (const { SecurityGroups = [] } of sdk.paginateDescribeSecurityGroups({ client }, { Filters }))
+    groups.push(...SecurityGroups.filter((g) => g.VpcId === vpcId && g.GroupId));
   const found = tags.map((tag) => {
     const [, key, value] = TAG_FORM.exec(tag)!;
     return groups.filter((g) => (g.Tags ?? []).some((t) => t.Key === key && (t.Value ?? '') === value));
@@ -118,10 +108,9 @@ export async function findImage(
 ): Promise<string> {
   const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
   if (id !== null) {
-    const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] })).catch((error: unknown) => {
-      if (!namesNothing(error)) throw error;
-      throw invalid(`aws.image: ${classifyAwsError(error).message}`, hint);
-    });
+    const reply = await client
+      .send(new sdk.DescribeImagesCommand({ ImageIds: [id] }))
+      .catch(refuseIds('aws.image', hint));
     const image = reply.Images?.find((i) => i.ImageId === id);
     if (!image) throw invalid(`aws.image: EC2 does not know ${id}`, hint);
     if (image.Architecture !== architecture) {
@@ -147,15 +136,11 @@ export async function findImage(
 function newest(images: readonly Image[], architecture: string, name: RegExp): string | null {
   const fitting = images.filter(
     (i) =>
-      i.ImageId !== undefined &&
       i.Architecture === architecture &&
       (i.State ?? 'available') === 'available' &&
       // Set for Windows only.
       i.Platform === undefined &&
       name.test(i.Name ?? ''),
   );
-  fitting.sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
-  return fitting[0]?.ImageId ?? null;
+  return newestFirst(fitting)[0]?.ImageId ?? null;
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

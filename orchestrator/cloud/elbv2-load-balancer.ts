@@ -4,10 +4,10 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { AwsOptions, Elbv2, LazyClient } from './sdk-clients.ts';
-import { lazyElbv2 } from './sdk-clients.ts';
+import { lazyElbv2, tagList } from './sdk-clients.ts';
 import type { AwsFailureKind } from './aws-errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import { forwardsTo, freePort, toExisting, toHealth, toTags } from './elbv2-words.ts';
+import { forwardsTo, freePort, toExisting, toHealth } from './elbv2-words.ts';
 import { listOwned } from './elbv2-owned.ts';
 import type {
   Balancer,
@@ -63,8 +63,12 @@ export class Elbv2LoadBalancer implements LoadBalancer {
    * The run's own listener, on the first free port. A resumed run finds the listener that forwards to its target group.
    */
   async #joinExisting(request: BalancerRequest, existing: string, targetGroupArn: string): Promise<Balancer> {
-    const balancer = await this.#findExisting(existing);
-    if (!balancer?.LoadBalancerArn) throw this.#notFound(existing);
+    const balancer = await this.#findBalancer(existing);
+    if (!balancer?.LoadBalancerArn) {
+      throw new AppError('aws-not-found', `aws.load_balancer: ELBv2 does not know ${existing}`, {
+        hint: 'Give the name or the ARN of an application load balancer in this region, or leave aws.load_balancer out.',
+      });
+    }
     if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
     const loadBalancerArn = balancer.LoadBalancerArn;
     for (let tries = 0; tries < SHARED_TRIES; tries++) {
@@ -81,13 +85,12 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async find(nameOrArn: string): Promise<ExistingBalancer | null> {
-    const found = await this.#findExisting(nameOrArn);
+    const found = await this.#findBalancer(nameOrArn);
     return found === null ? null : toExisting(found);
   }
 
   async isActive(balancer: Balancer): Promise<boolean> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', ({ sdk, client }) =>
       client.send(new sdk.DescribeLoadBalancersCommand({ LoadBalancerArns: [balancer.loadBalancerArn] })),
     );
     const state = reply?.LoadBalancers?.[0]?.State;
@@ -104,8 +107,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, () =>
+    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, ({ sdk, client }) =>
       client.send(
         new sdk.RegisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
       ),
@@ -114,8 +116,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#call('DescribeTargetHealth', () =>
+    const reply = await this.#call('DescribeTargetHealth', ({ sdk, client }) =>
       client.send(new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn })),
     );
     // No set at all is a gateway's empty 200 and does not mean "no targets".
@@ -128,8 +129,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, () =>
+    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, ({ sdk, client }) =>
       client.send(
         new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
       ),
@@ -140,8 +140,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async deregister(balancer: Balancer, instanceId: string): Promise<void> {
-    const { sdk, client } = await this.#elb.get();
-    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, () =>
+    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, ({ sdk, client }) =>
       client.send(
         new sdk.DeregisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
       ),
@@ -150,18 +149,13 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   async remove(balancer: Balancer): Promise<void> {
     await this.#removeListener(balancer.listenerArn);
-    if (!balancer.shared) await this.#removeBalancer(balancer.loadBalancerArn);
+    if (!balancer.shared) await this.#deleteBalancer(balancer.loadBalancerArn);
     await this.#removeGroup(balancer.targetGroupArn);
   }
 
   async removeByName(name: string): Promise<void> {
     const balancer = await this.#findBalancer(name);
-    if (balancer) {
-      for (const listener of await this.#listeners(balancer.LoadBalancerArn!)) {
-        await this.#removeListener(listener.ListenerArn!);
-      }
-      await this.#removeBalancer(balancer.LoadBalancerArn!);
-    }
+    if (balancer) await this.#removeBalancer(balancer.LoadBalancerArn!);
     const group = await this.#findGroup(name);
     if (!group) return;
     await this.#removeListenersTo(group);
@@ -169,17 +163,13 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async list(owner: string): Promise<OwnedBalancer[]> {
-    const elb = await this.#elb.get();
-    if (this.#endpoint === null) return this.#call('DescribeLoadBalancers', () => listOwned(elb, owner));
+    if (this.#endpoint === null) return this.#call('DescribeLoadBalancers', (elb) => listOwned(elb, owner));
     // An endpoint without ELBv2 has nothing to list; AWS always has ELBv2, whatever a proxy in front of it answers.
-    return (await this.#unless('capability-missing', 'DescribeLoadBalancers', () => listOwned(elb, owner))) ?? [];
+    return (await this.#unless('capability-missing', 'DescribeLoadBalancers', (elb) => listOwned(elb, owner))) ?? [];
   }
 
   async removeOwned({ loadBalancerArn, targetGroupArn }: OwnedBalancer): Promise<void> {
-    if (loadBalancerArn !== null) {
-      for (const listener of await this.#listeners(loadBalancerArn)) await this.#removeListener(listener.ListenerArn!);
-      await this.#removeBalancer(loadBalancerArn);
-    }
+    if (loadBalancerArn !== null) await this.#removeBalancer(loadBalancerArn);
     if (targetGroupArn === null) return;
     const group = await this.#describeGroup({ TargetGroupArns: [targetGroupArn] });
     if (group) await this.#removeListenersTo(group);
@@ -198,21 +188,13 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   /** By its ARN, or by its name. */
-  async #findExisting(nameOrArn: string): Promise<Elb | null> {
-    if (!nameOrArn.startsWith('arn:')) return this.#findBalancer(nameOrArn);
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
-      client.send(new sdk.DescribeLoadBalancersCommand({ LoadBalancerArns: [nameOrArn] })),
+  async #findBalancer(nameOrArn: string): Promise<Elb | null> {
+    const which = nameOrArn.startsWith('arn:') ? { LoadBalancerArns: [nameOrArn] } : { Names: [nameOrArn] };
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', ({ sdk, client }) =>
+      client.send(new sdk.DescribeLoadBalancersCommand(which)),
     );
-    return reply?.LoadBalancers?.find((b) => b.LoadBalancerArn === nameOrArn) ?? null;
-  }
-
-  async #findBalancer(name: string): Promise<Elb | null> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', () =>
-      client.send(new sdk.DescribeLoadBalancersCommand({ Names: [name] })),
-    );
-    return reply?.LoadBalancers?.find((b) => b.LoadBalancerName === name && b.LoadBalancerArn) ?? null;
+    const isIt = (b: Elb): boolean => b.LoadBalancerArn === nameOrArn || b.LoadBalancerName === nameOrArn;
+    return reply?.LoadBalancers?.find((b) => b.LoadBalancerArn && isIt(b)) ?? null;
   }
 
   async #findGroup(name: string): Promise<TargetGroup | null> {
@@ -221,24 +203,21 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #describeGroup(which: { Names: string[] } | { TargetGroupArns: string[] }): Promise<TargetGroup | null> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('not-found', 'DescribeTargetGroups', () =>
+    const reply = await this.#unless('not-found', 'DescribeTargetGroups', ({ sdk, client }) =>
       client.send(new sdk.DescribeTargetGroupsCommand(which)),
     );
     return reply?.TargetGroups?.find((g) => g.TargetGroupArn) ?? null;
   }
 
   async #listeners(loadBalancerArn: string): Promise<Listener[]> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('not-found', 'DescribeListeners', () =>
+    const reply = await this.#unless('not-found', 'DescribeListeners', ({ sdk, client }) =>
       client.send(new sdk.DescribeListenersCommand({ LoadBalancerArn: loadBalancerArn })),
     );
     return (reply?.Listeners ?? []).filter((l) => l.ListenerArn);
   }
 
   async #createBalancer(request: BalancerRequest): Promise<Elb> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('exists', 'CreateLoadBalancer', () =>
+    const reply = await this.#unless('exists', 'CreateLoadBalancer', ({ sdk, client }) =>
       client.send(
         new sdk.CreateLoadBalancerCommand({
           Name: request.name,
@@ -248,7 +227,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
           IpAddressType: 'ipv4',
           Subnets: request.subnetIds,
           SecurityGroups: request.securityGroupIds,
-          Tags: toTags(request.tags),
+          Tags: tagList(request.tags),
         }),
       ),
     );
@@ -258,8 +237,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #createGroup(request: BalancerRequest): Promise<TargetGroup> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('exists', 'CreateTargetGroup', () =>
+    const reply = await this.#unless('exists', 'CreateTargetGroup', ({ sdk, client }) =>
       client.send(
         new sdk.CreateTargetGroupCommand({
           Name: request.name,
@@ -275,7 +253,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
           HealthyThresholdCount: 2,
           UnhealthyThresholdCount: 2,
           Matcher: { HttpCode: '200' },
-          Tags: toTags(request.tags),
+          Tags: tagList(request.tags),
         }),
       ),
     );
@@ -286,8 +264,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   /** The default is 300 s. This only saves time, so an endpoint without the call is no reason to stop. */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
-    const { sdk, client } = await this.#elb.get();
-    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', () =>
+    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', ({ sdk, client }) =>
       client.send(
         new sdk.ModifyTargetGroupAttributesCommand({
           TargetGroupArn: targetGroupArn,
@@ -316,15 +293,14 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     port: number,
     tags: Record<string, string>,
   ): Promise<Listener | null> {
-    const { sdk, client } = await this.#elb.get();
-    const reply = await this.#unless('exists', 'CreateListener', () =>
+    const reply = await this.#unless('exists', 'CreateListener', ({ sdk, client }) =>
       client.send(
         new sdk.CreateListenerCommand({
           LoadBalancerArn: loadBalancerArn,
           Protocol: 'HTTP',
           Port: port,
           DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
-          Tags: toTags(tags),
+          Tags: tagList(tags),
         }),
       ),
     );
@@ -332,15 +308,19 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #removeListener(arn: string): Promise<void> {
-    const { sdk, client } = await this.#elb.get();
-    await this.#unless('not-found', 'DeleteListener', () =>
+    await this.#unless('not-found', 'DeleteListener', ({ sdk, client }) =>
       client.send(new sdk.DeleteListenerCommand({ ListenerArn: arn })),
     );
   }
 
+  /** With its listeners. */
   async #removeBalancer(arn: string): Promise<void> {
-    const { sdk, client } = await this.#elb.get();
-    await this.#unless('not-found', 'DeleteLoadBalancer', () =>
+    for (const listener of await this.#listeners(arn)) await this.#removeListener(listener.ListenerArn!);
+    await this.#deleteBalancer(arn);
+  }
+
+  async #deleteBalancer(arn: string): Promise<void> {
+    await this.#unless('not-found', 'DeleteLoadBalancer', ({ sdk, client }) =>
       client.send(new sdk.DeleteLoadBalancerCommand({ LoadBalancerArn: arn })),
     );
   }
@@ -364,24 +344,19 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   async #unless<T>(
     kinds: AwsFailureKind | readonly AwsFailureKind[],
     name: string,
-    call: () => Promise<T>,
+    call: (elb: Elbv2) => Promise<T>,
   ): Promise<T | null> {
+    const elb = await this.#elb.get();
     try {
-      return await call();
+      return await call(elb);
     } catch (error) {
       if ([kinds].flat().includes(classifyAwsError(error).kind)) return null;
       throw toAppError(error, name, this.#endpoint);
     }
   }
 
-  async #call<T>(name: string, call: () => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (elb: Elbv2) => Promise<T>): Promise<T> {
     return (await this.#unless([], name, call))!;
-  }
-
-  #notFound(existing: string): AppError {
-    return new AppError('aws-not-found', `aws.load_balancer: ELBv2 does not know ${existing}`, {
-      hint: 'Give the name or the ARN of an application load balancer in this region, or leave aws.load_balancer out.',
-    });
   }
 
   #incomplete(call: string, field: string): AppError {

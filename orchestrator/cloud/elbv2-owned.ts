@@ -1,15 +1,14 @@
 /** Load balancers and target groups by owner tag. ELBv2 filters only by name, so all are listed and their tags read. */
 import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
-import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import { TAG } from './compute.ts';
 import type { Elbv2 } from './sdk-clients.ts';
+import { allPages, tagRecord } from './sdk-clients.ts';
 import type { OwnedBalancer } from './load-balancer.ts';
 
 /** DescribeTags takes at most 20 ARNs, and fails as a whole when one of them is gone. */
 const TAGS_BATCH = 20;
 const PAGE_SIZE = 400;
-const MAX_PAGES = 50;
 
 type Tags = Record<string, string>;
 
@@ -45,33 +44,18 @@ export async function listOwned(elb: Elbv2, owner: string): Promise<OwnedBalance
   return [...found.values()];
 }
 
-function listBalancers({ sdk, client }: Elbv2): Promise<Elb[]> {
-  return allPages('DescribeLoadBalancers', async (Marker) => {
-    const reply = await client.send(new sdk.DescribeLoadBalancersCommand({ PageSize: PAGE_SIZE, ...Marker }));
-    return { items: reply.LoadBalancers?.filter((b) => b.LoadBalancerArn), next: reply.NextMarker };
-  });
+async function listBalancers({ sdk, client }: Elbv2): Promise<Elb[]> {
+  const all: Elb[] = [];
+  const pages = sdk.paginateDescribeLoadBalancers({ client }, { PageSize: PAGE_SIZE });
+  for await (const { LoadBalancers = [] } of allPages(pages, 'DescribeLoadBalancers')) all.push(...LoadBalancers);
+  return all.filter((b) => b.LoadBalancerArn);
 }
 
-function listGroups({ sdk, client }: Elbv2): Promise<TargetGroup[]> {
-  return allPages('DescribeTargetGroups', async (Marker) => {
-    const reply = await client.send(new sdk.DescribeTargetGroupsCommand({ PageSize: PAGE_SIZE, ...Marker }));
-    return { items: reply.TargetGroups?.filter((g) => g.TargetGroupArn), next: reply.NextMarker };
-  });
-}
-
-async function allPages<T>(
-  call: string,
-  page: (marker: { Marker?: string }) => Promise<{ items: T[] | undefined; next: string | undefined }>,
-): Promise<T[]> {
-  const all: T[] = [];
-  let marker: string | undefined;
-  for (let n = 0; n < MAX_PAGES; n++) {
-    const { items, next } = await page(marker ? { Marker: marker } : {});
-    all.push(...(items ?? []));
-    if (!next) return all;
-    marker = next;
-  }
-  throw new AppError('aws-failed', `${call} did not reach its last page`);
+async function listGroups({ sdk, client }: Elbv2): Promise<TargetGroup[]> {
+  const all: TargetGroup[] = [];
+  const pages = sdk.paginateDescribeTargetGroups({ client }, { PageSize: PAGE_SIZE });
+  for await (const { TargetGroups = [] } of allPages(pages, 'DescribeTargetGroups')) all.push(...TargetGroups);
+  return all.filter((g) => g.TargetGroupArn);
 }
 
 async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string, Tags>> {
@@ -92,8 +76,7 @@ async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string
 async function readBatch({ sdk, client }: Elbv2, arns: readonly string[], into: Map<string, Tags>): Promise<void> {
   const reply = await client.send(new sdk.DescribeTagsCommand({ ResourceArns: [...arns] }));
   for (const { ResourceArn, Tags } of reply.TagDescriptions ?? []) {
-    const pairs = (Tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? ''] as const]));
-    if (ResourceArn) into.set(ResourceArn, Object.fromEntries(pairs));
+    if (ResourceArn) into.set(ResourceArn, tagRecord(Tags));
   }
 }
 

@@ -2,29 +2,16 @@
 import type { Action, Listener, LoadBalancer as Elb } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExistingBalancer, TargetHealth } from './load-balancer.ts';
-import { SHARED_PORTS } from './load-balancer.ts';
+import { SHARED_PORTS, TARGET_STATES } from './load-balancer.ts';
 
 /** Whether a listener's action forwards to this target group, in either of ELBv2's two forms. */
 export const forwardsTo = (action: Action, arn: string): boolean =>
   action.TargetGroupArn === arn || (action.ForwardConfig?.TargetGroups ?? []).some((g) => g.TargetGroupArn === arn);
 
-export const toTags = (tags: Record<string, string>) => Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
-
 /** `unhealthy.draining` and whatever ELBv2 adds later are folded into the states the port knows. */
 export function toHealth(state: string | undefined): TargetHealth {
-  switch (state) {
-    case 'initial':
-    case 'healthy':
-    case 'unhealthy':
-    case 'draining':
-    case 'unused':
-    case 'unavailable':
-      return state;
-    case 'unhealthy.draining':
-      return 'draining';
-    default:
-      return 'unavailable';
-  }
+  if (state === 'unhealthy.draining') return 'draining';
+  return TARGET_STATES.find((known) => known === state) ?? 'unavailable';
 }
 
 /** The first port of SHARED_PORTS that no listener has. Throws when all of them are taken. */

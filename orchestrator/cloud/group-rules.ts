@@ -1,24 +1,17 @@
 /** What security groups let through, as far as their rules show. */
 import { BlockList, isIP } from 'node:net';
 import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
-import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { callOnce, lazyEc2 } from './sdk-clients.ts';
 
 export type { SecurityGroup };
 
 /** The groups with these ids, with their rules. Throws the AppError of a refused call. */
-export async function readGroups(options: AwsOptions, ids: readonly string[]): Promise<SecurityGroup[]> {
-  const lazy = lazyEc2(options);
-  try {
-    const { sdk, client } = await lazy.get();
+export function readGroups(options: AwsOptions, ids: readonly string[]): Promise<SecurityGroup[]> {
+  return callOnce(lazyEc2, options, 'DescribeSecurityGroups', async ({ sdk, client }) => {
     const reply = await client.send(new sdk.DescribeSecurityGroupsCommand({ GroupIds: [...ids] }));
     return (reply.SecurityGroups ?? []).filter((g) => ids.includes(g.GroupId ?? ''));
-  } catch (error) {
-    throw toAppError(error, 'DescribeSecurityGroups', options.endpoint);
-  } finally {
-    lazy.close();
-  }
+  });
 }
 
 /** Sources that may reach a TCP port behind these groups: group ids, prefix lists and address ranges. */

@@ -8,7 +8,7 @@ import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
 import type { ImageArchitecture, OwnImage } from './image-lookup.ts';
 import { findDebianImage, listOwnImages } from './image-lookup.ts';
 import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { lazyEc2, tagList } from './sdk-clients.ts';
 
 export class Ec2Images implements ImageCloud {
   readonly #ec2: LazyClient<Ec2>;
@@ -63,13 +63,9 @@ export class Ec2Images implements ImageCloud {
     return this.#compute.consoleOutput(instanceId);
   }
 
-  async createImage({
-    instanceId,
-    name,
-    description,
-    tags,
-  }: Parameters<ImageCloud['createImage']>[0]): Promise<string> {
-    const Tags = Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));
+  async createImage(request: Parameters<ImageCloud['createImage']>[0]): Promise<string> {
+    const { instanceId, name, description, tags } = request;
+    const Tags = tagList(tags);
     const ask = ({ sdk, client }: Ec2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
       client.send(
         new sdk.CreateImageCommand({

@@ -1,8 +1,7 @@
 /** What EC2 shows about an image, for the check before a run. */
 import type { Image } from '@aws-sdk/client-ec2';
-import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { callOnce, lazyEc2, tagRecord } from './sdk-clients.ts';
 
 export interface ImageFacts {
   id: string;
@@ -20,22 +19,15 @@ export interface ImageFacts {
 }
 
 /** Null when EC2 does not show it. Throws the AppError of a refused call. */
-export async function readImage(options: AwsOptions, id: string): Promise<ImageFacts | null> {
-  const lazy = lazyEc2(options);
-  try {
-    const { sdk, client } = await lazy.get();
+export function readImage(options: AwsOptions, id: string): Promise<ImageFacts | null> {
+  return callOnce(lazyEc2, options, 'DescribeImages', async ({ sdk, client }) => {
     const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] }));
     return toFacts(reply.Images?.find((image) => image.ImageId === id));
-  } catch (error) {
-    throw toAppError(error, 'DescribeImages', options.endpoint);
-  } finally {
-    lazy.close();
-  }
+  });
 }
 
 function toFacts(image: Image | undefined): ImageFacts | null {
   if (!image?.ImageId) return null;
-  const tags = (image.Tags ?? []).flatMap((t) => (t.Key === undefined ? [] : [[t.Key, t.Value ?? ''] as const]));
   return {
     id: image.ImageId,
     name: image.Name ?? '',
@@ -43,7 +35,7 @@ function toFacts(image: Image | undefined): ImageFacts | null {
     ownerAlias: image.ImageOwnerAlias ?? null,
     architecture: image.Architecture ?? 'unknown',
     state: image.State ?? 'available',
-    tags: Object.fromEntries(tags),
+    tags: tagRecord(image.Tags),
     keptVolumes: (image.BlockDeviceMappings ?? []).flatMap(({ DeviceName, Ebs }) =>
       Ebs?.DeleteOnTermination === false ? [DeviceName ?? 'a volume'] : [],
     ),

@@ -68,7 +68,7 @@ export async function findBrowserImage(ec2: Ec2, architecture: ImageArchitecture
   return prepared?.id ?? findDebianImage(ec2, architecture);
 }
 
-function newestFirst(images: readonly Image[]): Image[] {
+export function newestFirst(images: readonly Image[]): Image[] {
   return images
     .filter((image) => image.ImageId !== undefined)
     .sort((a, b) => compare(b.CreationDate ?? '', a.CreationDate ?? '') || compare(a.ImageId!, b.ImageId!));
@@ -76,4 +76,4 @@ function newestFirst(images: readonly Image[]): Image[] {
 
 const tagOf = (image: Image, key: string): string | null => image.Tags?.find((t) => t.Key === key)?.Value ?? null;
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+export const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -33,7 +33,8 @@ export interface BalancerRequest {
 }
 
 /** ELBv2's terms. `unused`: the target's zone is not enabled on the load balancer. */
-export type TargetHealth = 'initial' | 'healthy' | 'unhealthy' | 'draining' | 'unused' | 'unavailable';
+export const TARGET_STATES = ['initial', 'healthy', 'unhealthy', 'draining', 'unused', 'unavailable'] as const;
+export type TargetHealth = (typeof TARGET_STATES)[number];
 
 /** Resources of one name with an owner's tag: a load balancer, its target group, or whichever of the two is left. */
 export interface OwnedBalancer {

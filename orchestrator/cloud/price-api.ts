@@ -4,9 +4,8 @@
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PriceList } from '../plan/price-list.ts';
-import { toAppError } from './aws-errors.ts';
 import type { Pricing } from './sdk-clients.ts';
-import { lazyPricing } from './sdk-clients.ts';
+import { callOnce, lazyPricing } from './sdk-clients.ts';
 
 /** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';
@@ -28,20 +27,14 @@ export interface PriceQuestion {
  */
 export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   const { region, endpoint, credentials, timeoutMs, nowMs } = question;
-  const lazy = lazyPricing({
-    region: API_REGION,
-    endpoint,
-    timeoutMs,
-    maxAttempts: 2,
-    ...(credentials ? { credentials } : {}),
-  });
-  const signal = AbortSignal.timeout(timeoutMs);
-  const late = new Promise<never>((_, reject) => {
-    // The credential chain ignores abort signals.
-    signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no prices within ${timeoutMs} ms`)));
-  });
-  try {
-    const ask = async (query: Query): Promise<number | undefined> => findPrice(await lazy.get(), query, region, signal);
+  const options = { region: API_REGION, endpoint, timeoutMs, maxAttempts: 2, ...(credentials ? { credentials } : {}) };
+  return callOnce(lazyPricing, options, 'GetProducts', async (pricing) => {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const late = new Promise<never>((_, reject) => {
+      // The credential chain ignores abort signals.
+      signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no prices within ${timeoutMs} ms`)));
+    });
+    const ask = (query: Query): Promise<number | undefined> => findPrice(pricing, query, region, signal);
     const services = Promise.all(Object.entries(SERVICES).map(async ([key, q]) => [key, await ask(q).catch(ignore)]));
     const hourly = Promise.all(
       question.instanceTypes.map(async (type) => {
@@ -57,11 +50,7 @@ export async function askPrices(question: PriceQuestion): Promise<PriceList> {
       hourly: Object.fromEntries(types),
       ...(Object.fromEntries(others.filter(([, usd]) => usd !== undefined)) as Partial<PriceList>),
     };
-  } catch (error) {
-    throw toAppError(error, 'GetProducts', endpoint);
-  } finally {
-    lazy.close();
-  }
+  });
 }
 
 interface Query {

@@ -7,7 +7,7 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { AwsOptions, LazyClient } from './sdk-clients.ts';
-import { lazyEc2, lazyElbv2, lazyS3 } from './sdk-clients.ts';
+import { lazyEc2, lazyElbv2, lazyS3, withClient } from './sdk-clients.ts';
 
 type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 
@@ -41,14 +41,25 @@ export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProf
   const { endpoint } = options;
   const known = await recognize(endpoint, options.clock ?? systemClock);
   if (known.name === 'sandbox') return { endpoint, ...known, instances: 'real', balancer: 'real' };
-  const has = await askCapabilities({ ...options, timeoutMs: TIMEOUT_MS, maxAttempts: 3 });
-  const missing = [...(has.ec2 ? [] : ['EC2']), ...(has.s3 ? [] : ['S3'])];
+  const limited = { ...options, timeoutMs: TIMEOUT_MS, maxAttempts: 3 };
+  const [hasEc2, hasS3, hasElbv2] = await Promise.all([
+    knows('DescribeSubnets', limited, lazyEc2, async ({ sdk, client }) => {
+      return (await client.send(new sdk.DescribeSubnetsCommand({}))).Subnets;
+    }),
+    knows('ListBuckets', limited, lazyS3, async ({ sdk, client }) => {
+      return (await client.send(new sdk.ListBucketsCommand({}))).Buckets;
+    }),
+    knows('DescribeLoadBalancers', limited, lazyElbv2, async ({ sdk, client }) => {
+      return (await client.send(new sdk.DescribeLoadBalancersCommand({}))).LoadBalancers;
+    }),
+  ]);
+  const missing = [...(hasEc2 ? [] : ['EC2']), ...(hasS3 ? [] : ['S3'])];
   if (missing.length > 0) {
     throw new AppError('aws-capability-missing', `aws.endpoint ${endpoint} has no ${missing.join(' and no ')}`, {
       hint: 'Point aws.endpoint at an endpoint that speaks EC2 and S3 (LocalStack with both services on, or moto_server), or leave it out to use the built-in sandbox.',
     });
   }
-  return { endpoint, ...known, instances: 'mock', balancer: has.elbv2 ? 'mock' : 'missing' };
+  return { endpoint, ...known, instances: 'mock', balancer: hasElbv2 ? 'mock' : 'missing' };
 }
 
 /** Recognizes each emulator by what it serves beside AWS's calls. */
@@ -61,17 +72,18 @@ async function recognize(endpoint: string, clock: Clock): Promise<Pick<EndpointP
     ask(endpoint, '/_localstack/health', clock),
     ask(endpoint, '/moto-api/', clock),
   ]);
-  const health = localstack.status === 200 ? parseHealth(localstack.text) : null;
-  if (health !== null) return { name: 'localstack', version: health.version };
+  if (localstack.status === 200) {
+    const health = parseObject(localstack.text);
+    if (typeof health?.services === 'object')
+      return { name: 'localstack', version: typeof health.version === 'string' ? health.version : null };
+  }
   if (moto.status === 200 && /\bmoto\b/i.test(moto.text)) return { name: 'moto', version: null };
   return { name: 'unknown', version: null };
 }
 
-function parseHealth(text: string): { version: string | null } | null {
+function parseObject(text: string): { services?: unknown; version?: unknown } | null {
   try {
-    const health = JSON.parse(text) as { services?: unknown; version?: unknown } | null;
-    if (typeof health?.services !== 'object') return null;
-    return { version: typeof health.version === 'string' ? health.version : null };
+    return JSON.parse(text) as { services?: unknown; version?: unknown } | null;
   } catch {
     return null;
   }
@@ -100,50 +112,23 @@ function unreachable(endpoint: string, error: unknown): AppError {
   });
 }
 
-async function askCapabilities(options: ProbeOptions): Promise<{ ec2: boolean; s3: boolean; elbv2: boolean }> {
-  const { endpoint } = options;
-  const [ec2, s3, elbv2] = await Promise.all([
-    knows(
-      lazyEc2(options),
-      'DescribeSubnets',
-      endpoint,
-      async ({ sdk, client }) => (await client.send(new sdk.DescribeSubnetsCommand({}))).Subnets,
-    ),
-    knows(
-      lazyS3(options),
-      'ListBuckets',
-      endpoint,
-      async ({ sdk, client }) => (await client.send(new sdk.ListBucketsCommand({}))).Buckets,
-    ),
-    knows(
-      lazyElbv2(options),
-      'DescribeLoadBalancers',
-      endpoint,
-      async ({ sdk, client }) => (await client.send(new sdk.DescribeLoadBalancersCommand({}))).LoadBalancers,
-    ),
-  ]);
-  return { ec2, s3, elbv2 };
-}
-
 /** False for any answer of a missing service; a call that fails for another reason throws. */
 async function knows<T>(
-  lazy: LazyClient<T>,
   name: string,
-  endpoint: string,
+  options: AwsOptions,
+  open: (options: AwsOptions) => LazyClient<T>,
   call: (service: T) => Promise<unknown[] | undefined>,
 ): Promise<boolean> {
   try {
     // A reply without a list is not AWS's, although the SDK could parse it.
-    return (await call(await lazy.get())) !== undefined;
+    return (await withClient(open(options), call)) !== undefined;
   } catch (error) {
     const { kind, status, code } = classifyAwsError(error);
     if (kind === 'capability-missing' || kind === 'not-found' || kind === 'invalid') return false;
     // LocalStack: 501 for what it lacks, 500 InternalFailure for a disabled service. An HTML page with 200 is not AWS
     // at all.
     if (code === 'InternalFailure' || (kind === 'failed' && status === 200)) return false;
-    throw toAppError(error, name, endpoint);
-  } finally {
-    lazy.close();
+    throw toAppError(error, name, options.endpoint);
   }
 }
 

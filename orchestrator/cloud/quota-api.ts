@@ -7,12 +7,10 @@ import { AppError } from '../../shared/domain/errors.ts';
 import { describeInstanceType } from '../plan/instance-types.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
-import { lazyEc2, lazyQuotas } from './sdk-clients.ts';
+import { allPages, lazyEc2, lazyQuotas, withClient } from './sdk-clients.ts';
 import { quotaCodeOf, STANDARD_QUOTA } from '../plan/quota-codes.ts';
 
 const TIMEOUT_MS = 8_000;
-/** 100,000 instances. */
-const MAX_PAGES = 100;
 
 export interface QuotaQuestion extends AwsOptions {
   /** `aws.vcpu_quota`; null when it is not set. */
@@ -51,45 +49,28 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
   }
   const timeoutMs = question.timeoutMs ?? TIMEOUT_MS;
   const options: AwsOptions = { ...question, timeoutMs, maxAttempts: 2 };
-  const [quota, inUse] = await withTimeLimit(timeoutMs, [
-    () => askQuota(options, code),
-    () => askVcpusInUse(options, code),
-  ]);
-  if (quota instanceof AppError)
-    return {
-      vcpus: null,
-      quota: null,
-      inUse: inUse instanceof AppError ? null : inUse,
-      code,
-      source: 'unknown',
-      note: `The vCPU quota ${code} is not known: ${quota.message}. Set aws.vcpu_quota so that the plan can use it.`,
-    };
-  if (inUse instanceof AppError)
-    return {
-      vcpus: quota,
-      quota,
-      inUse: null,
-      code,
-      source: 'service-quotas',
-      note: `The vCPU quota ${code} is ${quota}; the vCPUs in use are unknown (${inUse.message}) and not subtracted.`,
-    };
-  const note =
-    inUse === 0
-      ? null
-      : `Of ${quota} vCPUs in the quota ${code}, ${inUse} run already in ${question.region}: ${Math.max(0, quota - inUse)} are left.`;
-  return { vcpus: Math.max(0, quota - inUse), quota, inUse, code, source: 'service-quotas', note };
-}
-
-type Ask = () => Promise<number>;
-
-/** Each answer, or why there is none. The credential chain ignores abort signals, so a timer ends the wait. */
-async function withTimeLimit(timeoutMs: number, asks: [Ask, Ask]): Promise<[number | AppError, number | AppError]> {
   const signal = AbortSignal.timeout(timeoutMs);
   const late = new Promise<never>((_, reject) => {
+    // The credential chain ignores abort signals.
     signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no answer within ${timeoutMs} ms`)));
   });
-  const one = (ask: Ask): Promise<number | AppError> => Promise.race([ask(), late]).catch(toReason);
-  return Promise.all([one(asks[0]), one(asks[1])]);
+  const [quota, inUse] = await Promise.all([
+    Promise.race([askQuota(options, code), late]).catch(toReason),
+    Promise.race([askVcpusInUse(options, code), late]).catch(toReason),
+  ]);
+  if (quota instanceof AppError) {
+    const note = `The vCPU quota ${code} is not known: ${quota.message}. Set aws.vcpu_quota so that the plan can use it.`;
+    const known = inUse instanceof AppError ? null : inUse;
+    return { vcpus: null, quota: null, inUse: known, code, source: 'unknown', note };
+  }
+  const found = { quota, code, source: 'service-quotas' } as const;
+  if (inUse instanceof AppError) {
+    const note = `The vCPU quota ${code} is ${quota}; the vCPUs in use are unknown (${inUse.message}) and not subtracted.`;
+    return { ...found, vcpus: quota, inUse: null, note };
+  }
+  const vcpus = Math.max(0, quota - inUse);
+  const note = `Of ${quota} vCPUs in the quota ${code}, ${inUse} run already in ${question.region}: ${vcpus} are left.`;
+  return { ...found, vcpus, inUse, note: inUse === 0 ? null : note };
 }
 
 /** Phrased for a sentence of the plan. */
@@ -109,44 +90,28 @@ function toReason(error: unknown): AppError {
   return new AppError('aws-failed', why, { cause: error });
 }
 
-async function askQuota(options: AwsOptions, code: string): Promise<number> {
-  const lazy = lazyQuotas(options);
-  try {
-    const { sdk, client } = await lazy.get();
+function askQuota(options: AwsOptions, code: string): Promise<number> {
+  return withClient(lazyQuotas(options), async ({ sdk, client }) => {
     const reply = await client.send(new sdk.GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode: code }));
     const value = reply.Quota?.Value;
     if (value === undefined || !Number.isFinite(value) || value < 0)
       throw new AppError('aws-failed', 'the answer has no value');
     return Math.floor(value);
-  } finally {
-    lazy.close();
-  }
+  });
 }
 
-async function askVcpusInUse(options: AwsOptions, code: string): Promise<number> {
-  const lazy = lazyEc2(options);
-  try {
-    const { sdk, client } = await lazy.get();
+function askVcpusInUse(options: AwsOptions, code: string): Promise<number> {
+  return withClient(lazyEc2(options), async ({ sdk, client }) => {
+    const Filters = [{ Name: 'instance-state-name', Values: ['pending', 'running'] }];
+    const pages = sdk.paginateDescribeInstances({ client }, { Filters, MaxResults: 1_000 });
     const found = new Map<string, number>();
-    let token: string | undefined;
-    for (let page = 0; page < MAX_PAGES; page++) {
-      const reply = await client.send(
-        new sdk.DescribeInstancesCommand({
-          Filters: [{ Name: 'instance-state-name', Values: ['pending', 'running'] }],
-          MaxResults: 1_000,
-          ...(token ? { NextToken: token } : {}),
-        }),
-      );
-      if (!reply.Reservations) throw new AppError('aws-failed', 'DescribeInstances answered without a list');
-      for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []))
+    for await (const { Reservations } of allPages(pages, 'DescribeInstances')) {
+      if (!Reservations) throw new AppError('aws-failed', 'DescribeInstances answered without a list');
+      for (const instance of Reservations.flatMap((r) => r.Instances ?? []))
         if (isCounted(instance, code)) found.set(instance.InstanceId!, vcpusOf(instance));
-      token = reply.NextToken;
-      if (!token) return [...found.values()].reduce((sum, n) => sum + n, 0);
     }
-    throw new AppError('aws-failed', 'DescribeInstances did not reach its last page');
-  } finally {
-    lazy.close();
-  }
+    return [...found.values()].reduce((sum, n) => sum + n, 0);
+  });
 }
 
 /** Spot instances have their own quotas. The state is checked again: some endpoints ignore filters. */

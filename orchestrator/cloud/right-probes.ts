@@ -3,12 +3,11 @@
  * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
  * execute a dry run.
  */
-import type { EC2Client } from '@aws-sdk/client-ec2';
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
-import type { AwsOptions, Ec2 } from './sdk-clients.ts';
-import { lazyEc2, lazyElbv2 } from './sdk-clients.ts';
+import type { AwsOptions } from './sdk-clients.ts';
+import { lazyEc2, lazyElbv2, withClient } from './sdk-clients.ts';
 
 /**
  * allowed   it would be executed, or was (reading)
@@ -45,66 +44,47 @@ export async function probeEc2Rights(
   instanceId: string | null,
   balancerVpcId: string | null,
 ): Promise<RightAnswer[]> {
-  const lazy = lazyEc2(options);
   const InstanceId = instanceId ?? NOBODY;
   const own = instanceId === null ? 'nothing' : 'denial';
   const DryRun = true;
-  try {
-    const ec2 = await lazy.get();
-    const { sdk } = ec2;
-    const ask = askWith(ec2, options);
-    return await Promise.all([
-      ask('ec2:DescribeInstances', (client) =>
-        client.send(new sdk.DescribeInstancesCommand({ DryRun, MaxResults: 5 })),
-      ),
-      ask('ec2:DescribeSubnets', (client) => client.send(new sdk.DescribeSubnetsCommand({ DryRun }))),
-      ask('ec2:DescribeSecurityGroups', (client) => client.send(new sdk.DescribeSecurityGroupsCommand({ DryRun }))),
-      ask('ec2:DescribeImages', (client) => client.send(new sdk.DescribeImagesCommand({ DryRun, Owners: ['self'] }))),
-      ...(balancerVpcId === null
-        ? []
-        : [
-            ask('ec2:GetSecurityGroupsForVpc', (client) =>
-              client.send(new sdk.GetSecurityGroupsForVpcCommand({ DryRun, VpcId: balancerVpcId })),
-            ),
-          ]),
-      ...(launch === null
-        ? []
-        : [
-            ask('ec2:RunInstances', (client) =>
-              client.send(new sdk.RunInstancesCommand({ ...runInstancesInput(launch), DryRun })),
-            ),
-          ]),
-      ask(
-        'ec2:TerminateInstances',
-        (client) => client.send(new sdk.TerminateInstancesCommand({ DryRun, InstanceIds: [InstanceId] })),
-        own,
-      ),
-      ask(
-        'ec2:GetConsoleOutput',
-        (client) => client.send(new sdk.GetConsoleOutputCommand({ DryRun, InstanceId })),
-        own,
-      ),
-    ]);
-  } finally {
-    lazy.close();
-  }
+  return withClient(lazyEc2(options), async ({ sdk, client }) => {
+    const ask = (name: string, send: () => Promise<unknown>, proves?: Proves): Promise<RightAnswer> =>
+      askRight(`ec2:${name}`, options, send, proves);
+    const asks = [
+      ask('DescribeInstances', () => client.send(new sdk.DescribeInstancesCommand({ DryRun, MaxResults: 5 }))),
+      ask('DescribeSubnets', () => client.send(new sdk.DescribeSubnetsCommand({ DryRun }))),
+      ask('DescribeSecurityGroups', () => client.send(new sdk.DescribeSecurityGroupsCommand({ DryRun }))),
+      ask('DescribeImages', () => client.send(new sdk.DescribeImagesCommand({ DryRun, Owners: ['self'] }))),
+    ];
+    if (balancerVpcId !== null) {
+      const command = new sdk.GetSecurityGroupsForVpcCommand({ DryRun, VpcId: balancerVpcId });
+      asks.push(ask('GetSecurityGroupsForVpc', () => client.send(command)));
+    }
+    if (launch !== null) {
+      const command = new sdk.RunInstancesCommand({ ...runInstancesInput(launch), DryRun });
+      asks.push(ask('RunInstances', () => client.send(command)));
+    }
+    const terminate = new sdk.TerminateInstancesCommand({ DryRun, InstanceIds: [InstanceId] });
+    const readConsole = new sdk.GetConsoleOutputCommand({ DryRun, InstanceId });
+    asks.push(ask('TerminateInstances', () => client.send(terminate), own));
+    asks.push(ask('GetConsoleOutput', () => client.send(readConsole), own));
+    return Promise.all(asks);
+  });
 }
 
-function askWith({ client }: Ec2, { endpoint }: AwsOptions) {
-  return async (
-    action: string,
-    send: (client: EC2Client) => Promise<unknown>,
-    proves: Proves = 'all',
-  ): Promise<RightAnswer> => {
-    try {
-      await send(client);
-      return { action, verdict: 'allowed', message: '' };
-    } catch (error) {
-      if (wouldSucceed(error)) return { action, verdict: 'allowed', message: '' };
-      const { message } = toAppError(error, action, endpoint);
-      return { action, verdict: verdictOf(error, proves), message };
-    }
-  };
+async function askRight(
+  action: string,
+  { endpoint }: AwsOptions,
+  send: () => Promise<unknown>,
+  proves: Proves = 'all',
+): Promise<RightAnswer> {
+  try {
+    await send();
+  } catch (error) {
+    if (!wouldSucceed(error))
+      return { action, verdict: verdictOf(error, proves), message: toAppError(error, action, endpoint).message };
+  }
+  return { action, verdict: 'allowed', message: '' };
 }
 
 /**
@@ -136,28 +116,15 @@ function verdictOf(error: unknown, proves: Proves): RightVerdict {
 }
 
 /** ELBv2's read-only calls; it has no dry run for the others. */
-export async function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
-  const lazy = lazyElbv2(options);
-  const ask = async (action: string, send: () => Promise<unknown>): Promise<RightAnswer> => {
-    try {
-      await send();
-      return { action, verdict: 'allowed', message: '' };
-    } catch (error) {
-      const { message } = toAppError(error, action, options.endpoint);
-      return { action, verdict: verdictOf(error, 'all'), message };
-    }
-  };
-  try {
-    const { sdk, client } = await lazy.get();
-    return await Promise.all([
-      ask('elasticloadbalancing:DescribeLoadBalancers', () =>
+export function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
+  return withClient(lazyElbv2(options), ({ sdk, client }) =>
+    Promise.all([
+      askRight('elasticloadbalancing:DescribeLoadBalancers', options, () =>
         client.send(new sdk.DescribeLoadBalancersCommand({ PageSize: 1 })),
       ),
-      ask('elasticloadbalancing:DescribeTargetGroups', () =>
+      askRight('elasticloadbalancing:DescribeTargetGroups', options, () =>
         client.send(new sdk.DescribeTargetGroupsCommand({ PageSize: 1 })),
       ),
-    ]);
-  } finally {
-    lazy.close();
-  }
+    ]),
+  );
 }

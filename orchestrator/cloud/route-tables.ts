@@ -1,8 +1,7 @@
 /** How the instances of a subnet reach the internet, by its route table. */
 import type { Route, RouteTable } from '@aws-sdk/client-ec2';
-import { toAppError } from './aws-errors.ts';
 import type { AwsOptions } from './sdk-clients.ts';
-import { lazyEc2 } from './sdk-clients.ts';
+import { callOnce, lazyEc2 } from './sdk-clients.ts';
 
 export type { RouteTable };
 
@@ -15,29 +14,15 @@ export type { RouteTable };
 export type WayOut = { kind: 'internet' | 'nat' | 'other' | 'none'; target: string | null };
 
 /** The tables of the VPC. Throws the AppError of a refused call. */
-export async function findRouteTables(options: AwsOptions, vpcId: string): Promise<RouteTable[]> {
-  const lazy = lazyEc2(options);
-  try {
-    const { sdk, client } = await lazy.get();
+export function findRouteTables(options: AwsOptions, vpcId: string): Promise<RouteTable[]> {
+  return callOnce(lazyEc2, options, 'DescribeRouteTables', async ({ sdk, client }) => {
+    const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
     const found: RouteTable[] = [];
-    let token: string | undefined;
-    do {
-      const reply = await client.send(
-        new sdk.DescribeRouteTablesCommand({
-          Filters: [{ Name: 'vpc-id', Values: [vpcId] }],
-          ...(token ? { NextToken: token } : {}),
-        }),
-      );
+    for await (const { RouteTables = [] } of sdk.paginateDescribeRouteTables({ client }, { Filters }))
       // Some endpoints ignore unknown filters.
-      found.push(...(reply.RouteTables ?? []).filter((table) => table.VpcId === vpcId));
-      token = reply.NextToken;
-    } while (token);
+      found.push(...RouteTables.filter((table) => table.VpcId === vpcId));
     return found;
-  } catch (error) {
-    throw toAppError(error, 'DescribeRouteTables', options.endpoint);
-  } finally {
-    lazy.close();
-  }
+  });
 }
 
 /**

@@ -8,6 +8,8 @@ import type * as PricingSdk from '@aws-sdk/client-pricing';
 import type * as S3Sdk from '@aws-sdk/client-s3';
 import type * as QuotasSdk from '@aws-sdk/client-service-quotas';
 import type * as StsSdk from '@aws-sdk/client-sts';
+import { AppError } from '../../shared/domain/errors.ts';
+import { toAppError } from './aws-errors.ts';
 
 export interface AwsOptions {
   region: string;
@@ -59,7 +61,7 @@ function clientConfig(options: AwsOptions) {
   };
 }
 
-/** EC2, loaded and connected at the first call; close() drops its connections. */
+/** EC2, loaded and connected at the first call; close() drops its connections. The other services likewise. */
 export const lazyEc2 = (options: AwsOptions): LazyClient<Ec2> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-ec2');
@@ -93,28 +95,26 @@ function tellTime(stack: Stack, { onTime }: AwsOptions): void {
   );
 }
 
-/** ELBv2, likewise. */
 export const lazyElbv2 = (options: AwsOptions): LazyClient<Elbv2> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-elastic-load-balancing-v2');
     return { sdk, client: new sdk.ElasticLoadBalancingV2Client(clientConfig(options)) };
   });
 
-/** The price list, likewise; served in few regions, valid for all. */
+/** The price list: served in few regions, valid for all. */
 export const lazyPricing = (options: AwsOptions): LazyClient<Pricing> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-pricing');
     return { sdk, client: new sdk.PricingClient(clientConfig(options)) };
   });
 
-/** Service Quotas, likewise. */
 export const lazyQuotas = (options: AwsOptions): LazyClient<Quotas> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-service-quotas');
     return { sdk, client: new sdk.ServiceQuotasClient(clientConfig(options)) };
   });
 
-/** STS, likewise; called in the region, because an account may have the global endpoint disabled. */
+/** STS: called in the region, because an account may have the global endpoint disabled. */
 export const lazySts = (options: AwsOptions): LazyClient<Sts> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-sts');
@@ -124,7 +124,7 @@ export const lazySts = (options: AwsOptions): LazyClient<Sts> =>
     return { sdk, client };
   });
 
-/** S3, likewise; endpoints other than AWS are addressed path-style. */
+/** S3: endpoints other than AWS are addressed path-style. */
 export const lazyS3 = (options: AwsOptions): LazyClient<S3> =>
   lazy(async () => {
     const sdk = await import('@aws-sdk/client-s3');
@@ -151,3 +151,47 @@ function lazy<T extends { client: { destroy(): void } }>(make: () => Promise<T>)
     },
   };
 }
+
+/** Uses a client of its own, which is closed after the work. */
+export async function withClient<T, R>(lazyClient: LazyClient<T>, work: (service: T) => Promise<R>): Promise<R> {
+  try {
+    return await work(await lazyClient.get());
+  } finally {
+    lazyClient.close();
+  }
+}
+
+/** One call with a client of its own; throws the AppError of a refused call. */
+export async function callOnce<T, R>(
+  open: (options: AwsOptions) => LazyClient<T>,
+  options: AwsOptions,
+  call: string,
+  work: (service: T) => Promise<R>,
+): Promise<R> {
+  try {
+    return await withClient(open(options), work);
+  } catch (error) {
+    throw toAppError(error, call, options.endpoint);
+  }
+}
+
+const MAX_PAGES = 100;
+
+/** The pages of a listing; throws when there are more than any fleet has, since some endpoints always name another. */
+export async function* allPages<T>(pages: AsyncIterable<T>, call: string): AsyncGenerator<T> {
+  let count = 0;
+  for await (const page of pages) {
+    if (++count > MAX_PAGES) throw new AppError('aws-failed', `${call} did not reach its last page`);
+    yield page;
+  }
+}
+
+/** Tags as pairs of key and value. */
+export const tagRecord = (
+  tags: readonly { Key?: string | undefined; Value?: string | undefined }[] = [],
+): Record<string, string> =>
+  Object.fromEntries(tags.flatMap(({ Key, Value = '' }) => (Key === undefined ? [] : [[Key, Value]])));
+
+/** Tags in the SDK's form. */
+export const tagList = (tags: Record<string, string>): { Key: string; Value: string }[] =>
+  Object.entries(tags).map(([Key, Value]) => ({ Key, Value }));

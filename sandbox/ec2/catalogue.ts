@@ -80,34 +80,23 @@ const AMAZON = { description: 'Amazon Linux 2023', ownerId: '137112412989', owne
 const DEBIAN = { description: 'Debian 13', ownerId: '136693071363', ownerAlias: null };
 
 const IMAGES: readonly Image[] = (['x86_64', 'arm64'] as const).flatMap((architecture) => {
-  const debianArch = architecture === 'arm64' ? 'arm64' : 'amd64';
   const al2023 = (name: string, createdAt: string): Image =>
     image({ ...AMAZON, name: `${name}-kernel-6.1-${architecture}`, architecture, createdAt });
+  const debian = `debian-13-${architecture === 'arm64' ? 'arm64' : 'amd64'}-20260815-2201`;
   return [
     // Two releases, so that a caller who wants the newest has to compare the dates.
     al2023('al2023-ami-2023.9.20251208.0', '2025-12-08T20:00:00.000Z'),
     al2023('al2023-ami-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
     al2023('al2023-ami-minimal-2023.10.20260901.0', '2026-09-01T20:00:00.000Z'),
-    image({
-      ...DEBIAN,
-      name: `debian-13-${debianArch}-20260815-2201`,
-      architecture,
-      createdAt: '2026-08-15T10:00:00.000Z',
-    }),
+    image({ ...DEBIAN, name: debian, architecture, createdAt: '2026-08-15T10:00:00.000Z' }),
   ];
 });
 
-const SIZES: readonly (readonly [size: string, memoryMib: number])[] = [
-  ['nano', 512],
-  ['micro', 1_024],
-  ['small', 2_048],
-  ['medium', 4_096],
-  ['large', 8_192],
-];
+const MEMORY_MIB = { nano: 512, micro: 1_024, small: 2_048, medium: 4_096, large: 8_192 };
 
 // All burstable sizes up to large have two vCPUs.
 const INSTANCE_TYPES: readonly InstanceType[] = (['t3', 't3a', 't4g'] as const).flatMap((family) =>
-  SIZES.map(([size, memoryMib]) => ({
+  Object.entries(MEMORY_MIB).map(([size, memoryMib]) => ({
     name: `${family}.${size}`,
     architecture: family === 't4g' ? ('arm64' as const) : ('x86_64' as const),
     vcpus: 2,

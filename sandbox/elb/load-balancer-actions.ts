@@ -5,9 +5,8 @@ import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { LoadBalancerAbout } from './load-balancer.ts';
 import { LoadBalancer } from './load-balancer.ts';
-import { pageOf } from './paging.ts';
 import type { ElbContext } from './registry.ts';
-import { elbArn, notFound } from './registry.ts';
+import { chooseNamed, elbArn, pageOf } from './registry.ts';
 import { renderAttributes, renderListener, renderLoadBalancer } from './render.ts';
 import { putTags, readTags } from './tag-actions.ts';
 import type { TargetGroup } from './target-group.ts';
@@ -64,7 +63,7 @@ function readWanted(params: Params, { catalogue }: ElbContext): Wanted {
   ];
   const subnets = ids.map((id) => {
     const subnet = catalogue.subnets.find((candidate) => candidate.id === id);
-    if (!subnet) throw notFound('SubnetNotFound', `The subnet ID '${id}' does not exist`);
+    if (!subnet) throw new AwsError('SubnetNotFound', `The subnet ID '${id}' does not exist`);
     return { id, zone: subnet.zone };
   });
   if (new Set(subnets.map(({ zone }) => zone)).size < 2) {
@@ -87,28 +86,16 @@ function readWanted(params: Params, { catalogue }: ElbContext): Wanted {
 }
 
 function sameSettings(about: LoadBalancerAbout, wanted: Wanted): boolean {
-  const ids = (subnets: Wanted['subnets']): string =>
-    subnets
-      .map(({ id }) => id)
-      .sort()
-      .join();
-  return (
-    about.scheme === wanted.scheme &&
-    ids(about.subnets) === ids(wanted.subnets) &&
-    [...about.securityGroupIds].sort().join() === [...wanted.securityGroupIds].sort().join()
-  );
+  const settings = ({ scheme, subnets, securityGroupIds }: Wanted): string =>
+    JSON.stringify([scheme, subnets.map(({ id }) => id).sort(), [...securityGroupIds].sort()]);
+  return settings(about) === settings(wanted);
 }
 
 export function describeLoadBalancers(params: Params, { registry, clock }: ElbContext): XmlNode {
-  const all = [...registry.loadBalancers.values()];
+  const refuse = (missing: string): AwsError =>
+    new AwsError('LoadBalancerNotFound', `Load balancers '[${missing}]' not found`);
   const arns = params.texts('LoadBalancerArns');
-  const names = params.texts('Names');
-  const missing =
-    arns.find((arn) => !registry.loadBalancers.has(arn)) ??
-    names.find((name) => !all.some((b) => b.about.name === name));
-  if (missing !== undefined) throw notFound('LoadBalancerNotFound', `Load balancers '[${missing}]' not found`);
-  const named = arns.length + names.length > 0;
-  const chosen = all.filter((b) => !named || arns.includes(b.about.arn) || names.includes(b.about.name));
+  const chosen = chooseNamed(registry.loadBalancers, arns, params.texts('Names'), refuse);
   const page = pageOf(chosen, params, (b) => b.about.arn);
   return {
     LoadBalancers: { member: page.items.map((balancer) => renderLoadBalancer(balancer, clock.now())) },
@@ -170,7 +157,7 @@ export async function createListener(params: Params, context: ElbContext): Promi
   if (group.use && group.use.loadBalancerArn !== balancer.about.arn) {
     throw new AwsError(
       'TargetGroupAssociationLimit',
-      `The target group '${group.arn}' is in use by another load balancer`,
+      `The target group '${group.about.arn}' is in use by another load balancer`,
     );
   }
   const id = balancer.about.arn.split(':loadbalancer/')[1]!;
@@ -204,13 +191,12 @@ export function describeListeners(params: Params, { registry }: ElbContext): Xml
   if (arns.length === 0 && balancerArn === undefined) {
     throw new AwsError('ValidationError', "Either 'LoadBalancerArn' or 'ListenerArns' must be specified");
   }
-  const found =
-    balancerArn === undefined
-      ? arns.map((arn) => registry.listener(arn))
-      : registry
-          .loadBalancer(balancerArn)
-          .listeners()
-          .map((listener) => ({ balancer: registry.loadBalancer(balancerArn), listener }));
+  const arnsOfOne = (arn: string): string[] =>
+    registry
+      .loadBalancer(arn)
+      .listeners()
+      .map((listener) => listener.arn);
+  const found = (balancerArn === undefined ? arns : arnsOfOne(balancerArn)).map((arn) => registry.listener(arn));
   const page = pageOf(found, params, ({ listener }) => listener.arn);
   return {
     Listeners: { member: page.items.map(({ balancer, listener }) => renderListener(listener, balancer.about.arn)) },

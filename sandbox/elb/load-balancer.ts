@@ -63,7 +63,7 @@ export class LoadBalancer {
       : await startProxy({
           address,
           port,
-          group: () => targetGroup,
+          group: targetGroup,
           nodes: this.#nodes,
           lostDelivery: (path) => {
             const rule = this.#faults.take('lost-delivery', (r) => path.includes(r.path ?? ''));

@@ -15,7 +15,7 @@ export interface ProxyOptions {
   /** The load balancer's address, for listening and as source of its requests to targets. */
   address: string;
   port: number;
-  group: () => TargetGroup;
+  group: TargetGroup;
   /**
    * Number of nodes of the load balancer. A connection belongs to one of them, as on AWS, where each has an address.
    */
@@ -55,7 +55,7 @@ function forward(
   options: ProxyOptions,
   { agent, node }: { agent: Agent; node: number },
 ): void {
-  const chosen = options.group().next(node);
+  const chosen = options.group.next(node);
   if (!chosen) {
     incoming.resume();
     return fail(outgoing, 503, 'Service Temporarily Unavailable');

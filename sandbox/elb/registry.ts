@@ -6,6 +6,7 @@ import type { Catalogue } from '../ec2/catalogue.ts';
 import type { FaultBook } from '../faults.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
+import type { Params } from '../query-protocol.ts';
 import type { Probe } from './health-check.ts';
 import type { Listener, LoadBalancer } from './load-balancer.ts';
 import type { TargetGroup, TargetInstance } from './target-group.ts';
@@ -30,13 +31,13 @@ export class ElbRegistry {
 
   loadBalancer(arn: string): LoadBalancer {
     const found = this.loadBalancers.get(arn);
-    if (!found) throw notFound('LoadBalancerNotFound', `Load balancer '${arn}' not found`);
+    if (!found) throw new AwsError('LoadBalancerNotFound', `Load balancer '${arn}' not found`);
     return found;
   }
 
   targetGroup(arn: string): TargetGroup {
     const found = this.targetGroups.get(arn);
-    if (!found) throw notFound('TargetGroupNotFound', `Target groups '${arn}' not found`);
+    if (!found) throw new AwsError('TargetGroupNotFound', `Target groups '${arn}' not found`);
     return found;
   }
 
@@ -45,7 +46,7 @@ export class ElbRegistry {
       const listener = balancer.listeners().find((candidate) => candidate.arn === arn);
       if (listener) return { balancer, listener };
     }
-    throw notFound('ListenerNotFound', `Listener '${arn}' not found`);
+    throw new AwsError('ListenerNotFound', `Listener '${arn}' not found`);
   }
 
   /** Ends every proxy and every check. */
@@ -55,11 +56,43 @@ export class ElbRegistry {
   }
 }
 
-/** ELBv2 answers 400 where something does not exist. */
-export function notFound(code: string, message: string): AwsError {
-  return new AwsError(code, message, 400);
-}
-
 export function elbArn(region: string, rest: string): string {
   return `arn:aws:elasticloadbalancing:${region}:${ACCOUNT_ID}:${rest}`;
+}
+
+interface Named {
+  about: { arn: string; name: string };
+}
+
+/** Those with one of the ARNs or names, or all when the call names none; throws `refuse` of the first missing one. */
+export function chooseNamed<T extends Named>(
+  all: ReadonlyMap<string, T>,
+  arns: readonly string[],
+  names: readonly string[],
+  refuse: (missing: string) => AwsError,
+): T[] {
+  const items = [...all.values()];
+  const missing =
+    arns.find((arn) => !all.has(arn)) ?? names.find((name) => !items.some(({ about }) => about.name === name));
+  if (missing !== undefined) throw refuse(missing);
+  if (arns.length + names.length === 0) return items;
+  return items.filter(({ about }) => arns.includes(about.arn) || names.includes(about.name));
+}
+
+const MAX_PAGE = 400;
+
+/** One page by PageSize and Marker. @param nameOf identifies the item that a marker names */
+export function pageOf<T>(
+  items: readonly T[],
+  params: Params,
+  nameOf: (item: T) => string,
+): { items: T[]; nextMarker: string | undefined } {
+  const size = params.int('PageSize') ?? MAX_PAGE;
+  if (size < 1 || size > MAX_PAGE) throw new AwsError('ValidationError', `PageSize must be between 1 and ${MAX_PAGE}`);
+  const encode = (item: T): string => Buffer.from(nameOf(item)).toString('base64url');
+  const marker = params.text('Marker');
+  const after = marker === undefined ? -1 : items.findIndex((item) => encode(item) === marker);
+  if (marker !== undefined && after < 0) throw new AwsError('ValidationError', 'Invalid Marker');
+  const rest = items.slice(after + 1);
+  return { items: rest.slice(0, size), nextMarker: rest.length > size ? encode(rest[size - 1]!) : undefined };
 }

@@ -27,13 +27,13 @@ export function renderLoadBalancer(balancer: LoadBalancer, nowMs: number): XmlNo
 }
 
 export function renderTargetGroup(group: TargetGroup): XmlNode {
-  const check = group.healthCheck;
+  const { arn, name, port, vpcId, healthCheck: check } = group.about;
   return {
-    TargetGroupArn: group.arn,
-    TargetGroupName: group.name,
+    TargetGroupArn: arn,
+    TargetGroupName: name,
     Protocol: 'HTTP',
-    Port: group.port,
-    VpcId: group.vpcId,
+    Port: port,
+    VpcId: vpcId,
     HealthCheckProtocol: 'HTTP',
     HealthCheckPort: check.port,
     HealthCheckEnabled: true,
@@ -51,7 +51,7 @@ export function renderTargetGroup(group: TargetGroup): XmlNode {
 }
 
 export function renderListener(listener: Listener, loadBalancerArn: string): XmlNode {
-  const { arn } = listener.targetGroup;
+  const { arn } = listener.targetGroup.about;
   return {
     ListenerArn: listener.arn,
     LoadBalancerArn: loadBalancerArn,
@@ -72,7 +72,7 @@ export function renderListener(listener: Listener, loadBalancerArn: string): Xml
 
 export function renderTargetHealth(group: TargetGroup, target: Target): XmlNode {
   const view = group.healthOf(target);
-  const { port } = group.healthCheck;
+  const { port } = group.about.healthCheck;
   return {
     Target: { Id: target.id, Port: target.port },
     HealthCheckPort: port === 'traffic-port' ? target.port : port,

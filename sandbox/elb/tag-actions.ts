@@ -23,39 +23,35 @@ export function putTags(registry: ElbRegistry, arn: string, tags: ReadonlyMap<st
   registry.tags.set(arn, merged);
 }
 
-/** Throws the NotFound error for the kind of ARN. */
-function checkExists(registry: ElbRegistry, arn: string): void {
-  if (arn.includes(':targetgroup/')) registry.targetGroup(arn);
-  else if (arn.includes(':listener/')) registry.listener(arn);
-  else registry.loadBalancer(arn);
+/** The resources of the call; throws the NotFound error of its kind for the first that does not exist. */
+function readArns(params: Params, registry: ElbRegistry): string[] {
+  const arns = params.texts('ResourceArns');
+  for (const arn of arns) {
+    if (arn.includes(':targetgroup/')) registry.targetGroup(arn);
+    else if (arn.includes(':listener/')) registry.listener(arn);
+    else registry.loadBalancer(arn);
+  }
+  return arns;
 }
 
 export function addTags(params: Params, { registry }: ElbContext): XmlNode {
-  const arns = params.texts('ResourceArns');
-  for (const arn of arns) checkExists(registry, arn);
+  const arns = readArns(params, registry);
   const tags = readTags(params);
   for (const arn of arns) putTags(registry, arn, tags);
   return {};
 }
 
 export function removeTags(params: Params, { registry }: ElbContext): XmlNode {
-  const arns = params.texts('ResourceArns');
-  for (const arn of arns) checkExists(registry, arn);
-  for (const arn of arns) {
+  for (const arn of readArns(params, registry)) {
     for (const key of params.texts('TagKeys')) registry.tags.get(arn)?.delete(key);
   }
   return {};
 }
 
 export function describeTags(params: Params, { registry }: ElbContext): XmlNode {
-  const arns = params.texts('ResourceArns');
-  for (const arn of arns) checkExists(registry, arn);
-  return {
-    TagDescriptions: {
-      member: arns.map((arn) => ({
-        ResourceArn: arn,
-        Tags: { member: [...(registry.tags.get(arn) ?? [])].map(([Key, Value]) => ({ Key, Value })) },
-      })),
-    },
-  };
+  const member = readArns(params, registry).map((arn) => ({
+    ResourceArn: arn,
+    Tags: { member: [...(registry.tags.get(arn) ?? [])].map(([Key, Value]) => ({ Key, Value })) },
+  }));
+  return { TagDescriptions: { member } };
 }

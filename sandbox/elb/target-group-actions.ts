@@ -5,9 +5,8 @@ import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { HealthCheckSettings, Probe } from './health-check.ts';
 import { readName } from './load-balancer-actions.ts';
-import { pageOf } from './paging.ts';
 import type { ElbContext } from './registry.ts';
-import { elbArn, notFound } from './registry.ts';
+import { chooseNamed, elbArn, pageOf } from './registry.ts';
 import { renderAttributes, renderTargetGroup, renderTargetHealth } from './render.ts';
 import { putTags, readTags } from './tag-actions.ts';
 import { TargetGroup } from './target-group.ts';
@@ -19,9 +18,9 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
   const name = readName(params);
   const wanted = readWanted(params, context);
   const tags = readTags(params);
-  const existing = [...registry.targetGroups.values()].find((group) => group.name === name);
+  const existing = [...registry.targetGroups.values()].find((group) => group.about.name === name);
   if (existing) {
-    const { port, vpcId, healthCheck } = existing;
+    const { port, vpcId, healthCheck } = existing.about;
     if (JSON.stringify({ port, vpcId, healthCheck }) !== JSON.stringify(wanted)) {
       throw new AwsError(
         'DuplicateTargetGroupName',
@@ -78,19 +77,15 @@ function readWanted(
 }
 
 export function describeTargetGroups(params: Params, { registry }: ElbContext): XmlNode {
-  const all = [...registry.targetGroups.values()];
-  const arns = params.texts('TargetGroupArns');
-  const names = params.texts('Names');
   const balancerArn = params.text('LoadBalancerArn');
   if (balancerArn !== undefined) registry.loadBalancer(balancerArn);
-  const missing =
-    arns.find((arn) => !registry.targetGroups.has(arn)) ?? names.find((name) => !all.some((g) => g.name === name));
-  if (missing !== undefined) throw notFound('TargetGroupNotFound', `One or more target groups not found: '${missing}'`);
-  const named = arns.length + names.length > 0;
-  const chosen = all
-    .filter((group) => !named || arns.includes(group.arn) || names.includes(group.name))
-    .filter((group) => balancerArn === undefined || group.use?.loadBalancerArn === balancerArn);
-  const page = pageOf(chosen, params, (group) => group.arn);
+  const refuse = (missing: string): AwsError =>
+    new AwsError('TargetGroupNotFound', `One or more target groups not found: '${missing}'`);
+  const arns = params.texts('TargetGroupArns');
+  const chosen = chooseNamed(registry.targetGroups, arns, params.texts('Names'), refuse).filter(
+    (group) => balancerArn === undefined || group.use?.loadBalancerArn === balancerArn,
+  );
+  const page = pageOf(chosen, params, (group) => group.about.arn);
   return { TargetGroups: { member: page.items.map(renderTargetGroup) }, NextMarker: page.nextMarker };
 }
 
@@ -124,33 +119,30 @@ export function describeTargetGroupAttributes(params: Params, { registry }: ElbC
   return renderAttributes(registry.targetGroup(params.need('TargetGroupArn')).attributes);
 }
 
-interface TargetName {
-  id: string;
-  port: number | null;
-}
-
-const readTargets = (params: Params): TargetName[] =>
+/** Without a port it is null. */
+const readTargets = (params: Params): { id: string; port: number | null }[] =>
   params.groups('Targets').map((target) => ({ id: target.need('Id'), port: target.int('Port') ?? null }));
 
 export function registerTargets(params: Params, { registry, findInstance }: ElbContext): XmlNode {
   const group = registry.targetGroup(params.need('TargetGroupArn'));
   const targets = readTargets(params);
   if (targets.length === 0) throw new AwsError('ValidationError', "'Targets' must be specified");
-  const unknown = targets.filter(({ id }) => !findInstance(id)).map(({ id }) => `'${id}'`);
-  if (unknown.length > 0) {
-    throw new AwsError('InvalidTarget', `The following targets do not exist: ${unknown.join(', ')}`);
-  }
-  const idle = targets.filter(({ id }) => findInstance(id)?.state !== 'running').map(({ id }) => `'${id}'`);
-  if (idle.length > 0) {
-    throw new AwsError(
-      'InvalidTarget',
-      `The following targets are not in a running state and cannot be registered: ${idle.join(', ')}`,
-    );
-  }
+  const refuse = (ids: string[], what: string): void => {
+    if (ids.length > 0) throw new AwsError('InvalidTarget', `The following targets ${what}: '${ids.join("', '")}'`);
+  };
+  const ids = targets.map(({ id }) => id);
+  refuse(
+    ids.filter((id) => !findInstance(id)),
+    'do not exist',
+  );
+  refuse(
+    ids.filter((id) => findInstance(id)?.state !== 'running'),
+    'are not in a running state and cannot be registered',
+  );
   if (group.targets().length + targets.length > MAX_TARGETS) {
     throw new AwsError('TooManyTargets', `A target group can have at most ${MAX_TARGETS} targets`);
   }
-  for (const { id, port } of targets) group.register(id, port ?? group.port);
+  for (const { id, port } of targets) group.register(id, port ?? group.about.port);
   return {};
 }
 
@@ -163,21 +155,12 @@ export function deregisterTargets(params: Params, { registry }: ElbContext): Xml
 
 export function describeTargetHealth(params: Params, { registry }: ElbContext): XmlNode {
   const group = registry.targetGroup(params.need('TargetGroupArn'));
-  const asked = readTargets(params);
-  if (asked.length === 0) {
-    return { TargetHealthDescriptions: { member: group.targets().map((target) => renderTargetHealth(group, target)) } };
-  }
-  const member = asked.map(({ id, port }) => {
-    const target = group.targets().find((t) => t.id === id && t.port === (port ?? group.port));
+  const asked = readTargets(params).map(({ id, port }) => ({ id, port: port ?? group.about.port }));
+  const member = (asked.length === 0 ? group.targets() : asked).map(({ id, port }) => {
+    const target = group.targets().find((t) => t.id === id && t.port === port);
     if (target) return renderTargetHealth(group, target);
-    return {
-      Target: { Id: id, Port: port ?? group.port },
-      TargetHealth: {
-        State: 'unused',
-        Reason: 'Target.NotRegistered',
-        Description: 'Target is not registered to the target group',
-      },
-    };
+    const [Reason, Description] = ['Target.NotRegistered', 'Target is not registered to the target group'];
+    return { Target: { Id: id, Port: port }, TargetHealth: { State: 'unused', Reason, Description } };
   });
   return { TargetHealthDescriptions: { member } };
 }

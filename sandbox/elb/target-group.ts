@@ -44,6 +44,14 @@ export interface GroupUse {
   zones: ReadonlySet<string>;
 }
 
+export interface TargetGroupAbout {
+  arn: string;
+  name: string;
+  port: number;
+  vpcId: string;
+  healthCheck: HealthCheckSettings;
+}
+
 export interface TargetGroupOptions {
   clock: Clock;
   probe: Probe;
@@ -55,12 +63,13 @@ const REGISTERING = { code: 'Elb.RegistrationInProgress', text: 'Target registra
 const DRAINING = { code: 'Target.DeregistrationInProgress', text: 'Target deregistration is in progress' };
 
 export class TargetGroup {
-  readonly arn: string;
-  readonly name: string;
-  readonly port: number;
-  readonly vpcId: string;
-  readonly healthCheck: HealthCheckSettings;
-  readonly attributes: Map<string, string>;
+  readonly about: TargetGroupAbout;
+  readonly attributes = new Map([
+    ['deregistration_delay.timeout_seconds', '300'],
+    ['load_balancing.algorithm.type', 'round_robin'],
+    ['slow_start.duration_seconds', '0'],
+    ['stickiness.enabled', 'false'],
+  ]);
   /** Null while no listener forwards to it: then nothing is checked. */
   use: GroupUse | null = null;
   readonly #options: TargetGroupOptions;
@@ -68,21 +77,8 @@ export class TargetGroup {
   /** Round-robin position per node of the load balancer. */
   readonly #turns = new Map<number, number>();
 
-  constructor(
-    about: { arn: string; name: string; port: number; vpcId: string; healthCheck: HealthCheckSettings },
-    options: TargetGroupOptions,
-  ) {
-    this.arn = about.arn;
-    this.name = about.name;
-    this.port = about.port;
-    this.vpcId = about.vpcId;
-    this.healthCheck = about.healthCheck;
-    this.attributes = new Map([
-      ['deregistration_delay.timeout_seconds', '300'],
-      ['load_balancing.algorithm.type', 'round_robin'],
-      ['slow_start.duration_seconds', '0'],
-      ['stickiness.enabled', 'false'],
-    ]);
+  constructor(about: TargetGroupAbout, options: TargetGroupOptions) {
+    this.about = about;
     this.#options = options;
   }
 
@@ -151,23 +147,13 @@ export class TargetGroup {
   }
 
   #unusedReason(target: Target): { code: string; text: string } | null {
-    if (!this.use) {
-      return {
-        code: 'Target.NotInUse',
-        text: 'Target group is not configured to receive traffic from the load balancer',
-      };
-    }
+    const notInUse = (text: string) => ({ code: 'Target.NotInUse', text });
+    if (!this.use) return notInUse('Target group is not configured to receive traffic from the load balancer');
     const instance = this.#options.findInstance(target.id);
-    if (instance?.state !== 'running') {
+    if (instance?.state !== 'running')
       return { code: 'Target.InvalidState', text: `Target is in the ${instance?.state ?? 'terminated'} state` };
-    }
-    if (!this.use.zones.has(instance.zone)) {
-      return {
-        code: 'Target.NotInUse',
-        text: 'Target is in an Availability Zone that is not enabled for the load balancer',
-      };
-    }
-    return null;
+    if (this.use.zones.has(instance.zone)) return null;
+    return notInUse('Target is in an Availability Zone that is not enabled for the load balancer');
   }
 
   async #keepChecking(target: Target): Promise<void> {
@@ -181,14 +167,14 @@ export class TargetGroup {
         return;
       }
       if (this.use && this.#unusedReason(target) === null) {
-        const settings = this.healthCheck;
+        const settings = this.about.healthCheck;
         const port = settings.port === 'traffic-port' ? target.port : Number(settings.port);
         if (target.reason === REGISTERING) target.reason = INITIAL;
         const { address } = instance;
         const failure = await probe({ instanceId: target.id, address, port, from: this.use.address, settings, signal });
         if (!signal.aborted) note(target, failure, settings);
       }
-      await clock.sleep(healthCheckIntervalMs(this.healthCheck), signal);
+      await clock.sleep(healthCheckIntervalMs(this.about.healthCheck), signal);
     }
   }
 

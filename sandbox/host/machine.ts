@@ -2,7 +2,10 @@
  * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
  * the same order and with the same results.
  */
-import { access, mkdir } from 'node:fs/promises';
+import { createWriteStream, existsSync } from 'node:fs';
+import type { WriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-process.ts';
 import { describeError } from '../../shared/domain/errors.ts';
@@ -10,27 +13,26 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
 import type { MachineEvent, MachineSpec } from '../ec2/machine-host.ts';
+import { sleepUntil } from '../end-timer.ts';
 import type { Metadata } from '../imds/metadata-server.ts';
+import { startMetadataServer } from '../imds/metadata-server.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
-import { createWriteStream } from 'node:fs';
-import type { WriteStream } from 'node:fs';
-
-/** Maximum delay of a Node timer. */
-const MAX_TIMER_MS = 2_147_483_647;
 
 export type BootFault = 'silent-boot' | 'dead-boot' | null;
 
-export interface MachineOptions {
+export interface HostOptions {
   clock: Clock;
-  folder: string;
-  spec: MachineSpec;
   /** Hashes of the programs that may run. */
   allowedBundles: ReadonlySet<string>;
   /** Added to the program's environment. */
   environment: Record<string, string>;
-  startMetadata: (spec: MachineSpec) => Promise<Metadata>;
+}
+
+interface MachineOptions extends HostOptions {
+  folder: string;
+  spec: MachineSpec;
   /** Called when the machine has powered itself off. */
   onPowerOff: () => void;
 }
@@ -76,10 +78,10 @@ export class Machine {
   }
 
   async #live(fault: BootFault, power: AbortSignal): Promise<void> {
-    const { spec } = this.#options;
+    const { spec, clock } = this.#options;
     let metadata: Metadata | null = null;
     try {
-      metadata = await this.#options.startMetadata(spec);
+      metadata = await startMetadataServer(spec, clock);
       this.console.line(
         `boot: ${spec.id} at ${spec.address} (${spec.instanceType}, ${spec.zone}), metadata at ${metadata.url}`,
       );
@@ -87,7 +89,7 @@ export class Machine {
     } catch (error) {
       this.console.line(`boot: failed: ${describeError(error)}`);
     } finally {
-      await aborted(power);
+      if (!power.aborted) await once(power, 'abort');
       await metadata?.close();
       this.#service = null;
       this.console.line('power off');
@@ -106,11 +108,13 @@ export class Machine {
     void this.#powerOffAt(Date.parse(settings.powerOffAt), power);
     if (firstBoot) await this.#install(settings, power);
     const program = join(this.folder, PROGRAM);
-    if (!(await exists(program))) {
+    if (!existsSync(program)) {
       this.console.line('crawl-api.service: nothing was installed at the first boot, and user data runs only then');
       return;
     }
-    const node = await this.#node();
+    // The bundle's Node, if it fits this machine; else the one that runs the sandbox.
+    const own = join(this.folder, RUNTIME);
+    const node = (await isForThisMachine(own)) ? own : process.execPath;
     if (power.aborted) return;
     const dead = fault === 'dead-boot';
     if (dead) this.console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
@@ -163,18 +167,9 @@ export class Machine {
     if (end === 'done' && !power.aborted) this.#switchOff('the program is done');
   }
 
-  /** The bundle's Node, if it fits this machine; else the one that runs the sandbox. */
-  async #node(): Promise<string> {
-    const own = join(this.folder, RUNTIME);
-    return (await isForThisMachine(own)) ? own : process.execPath;
-  }
-
   /** The power-off timer from the start of the user data: it fires whatever else fails on the machine. */
   async #powerOffAt(atMs: number, power: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
-    for (let leftMs = atMs - clock.now(); leftMs > 0 && !power.aborted; leftMs = atMs - clock.now()) {
-      await clock.sleep(Math.min(leftMs, MAX_TIMER_MS), power);
-    }
+    await sleepUntil(this.#options.clock, atMs, power);
     if (!power.aborted) this.#switchOff(`it is ${new Date(atMs).toISOString()}, the time set at boot`);
   }
 
@@ -182,20 +177,6 @@ export class Machine {
     this.console.line(`systemd: powering off: ${why}`);
     this.#options.onPowerOff();
   }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!.slice(0, 500);

@@ -1,20 +1,15 @@
 /** The machines behind EC2, as processes of this machine. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineEvent, MachineHost, MachineSpec, MachineStatus } from '../ec2/machine-host.ts';
 import type { FaultBook } from '../faults.ts';
-import type { Metadata } from '../imds/metadata-server.ts';
+import type { HostOptions } from './machine.ts';
 import { Machine } from './machine.ts';
 
-export interface ProcessHostOptions {
-  clock: Clock;
+export interface ProcessHostOptions extends HostOptions {
   /** Holds one folder per instance. */
   folder: string;
-  allowedBundles: ReadonlySet<string>;
-  environment: Record<string, string>;
   faults: FaultBook;
-  startMetadata: (spec: MachineSpec) => Promise<Metadata>;
   /** Called when an instance has powered itself off. */
   onPowerOff: (id: string) => void;
 }
@@ -28,11 +23,8 @@ export class ProcessHost implements MachineHost {
   }
 
   powerOn(spec: MachineSpec): void {
-    let machine = this.#machines.get(spec.id);
-    if (!machine) {
-      machine = this.#create(spec);
-      this.#machines.set(spec.id, machine);
-    }
+    const machine = this.#machines.get(spec.id) ?? this.#create(spec);
+    this.#machines.set(spec.id, machine);
     machine.powerOn(this.#options.faults.takeForBoot());
   }
 
@@ -66,14 +58,6 @@ export class ProcessHost implements MachineHost {
   #create(spec: MachineSpec): Machine {
     const folder = join(this.#options.folder, spec.id);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return new Machine({
-      clock: this.#options.clock,
-      folder,
-      spec,
-      allowedBundles: this.#options.allowedBundles,
-      environment: this.#options.environment,
-      startMetadata: this.#options.startMetadata,
-      onPowerOff: () => this.#options.onPowerOff(spec.id),
-    });
+    return new Machine({ ...this.#options, folder, spec, onPowerOff: () => this.#options.onPowerOff(spec.id) });
   }
 }

@@ -7,17 +7,11 @@ import type { MachineSpec } from '../ec2/machine-host.ts';
 const CREDENTIALS_MS = 6 * 3_600_000;
 const RENEW_EARLIER_MS = 900_000;
 
-interface RoleCredentials {
-  accessKeyId: string;
-  secretAccessKey: string;
-  token: string;
-  issuedAtMs: number;
-}
-
 export class MetadataTree {
   readonly #spec: MachineSpec;
   readonly #fixed: Map<string, string>;
-  #credentials: RoleCredentials | null = null;
+  /** Of the role: the document, and when it was issued. */
+  #credentials: { document: string; issuedAtMs: number } | null = null;
 
   constructor(spec: MachineSpec) {
     this.#spec = spec;
@@ -63,29 +57,22 @@ export class MetadataTree {
 
   #credentialsDocument(nowMs: number): string {
     if (!this.#credentials || nowMs > this.#credentials.issuedAtMs + CREDENTIALS_MS - RENEW_EARLIER_MS) {
-      this.#credentials = {
-        accessKeyId: `ASIA${randomBytes(8).toString('hex').toUpperCase()}`,
-        secretAccessKey: randomBytes(30).toString('base64'),
-        token: randomBytes(96).toString('base64'),
-        issuedAtMs: nowMs,
-      };
-    }
-    const { accessKeyId, secretAccessKey, token, issuedAtMs } = this.#credentials;
-    return JSON.stringify(
-      {
+      const document = pretty({
         Code: 'Success',
-        LastUpdated: seconds(issuedAtMs),
+        LastUpdated: seconds(nowMs),
         Type: 'AWS-HMAC',
-        AccessKeyId: accessKeyId,
-        SecretAccessKey: secretAccessKey,
-        Token: token,
-        Expiration: seconds(issuedAtMs + CREDENTIALS_MS),
-      },
-      null,
-      2,
-    );
+        AccessKeyId: `ASIA${randomBytes(8).toString('hex').toUpperCase()}`,
+        SecretAccessKey: randomBytes(30).toString('base64'),
+        Token: randomBytes(96).toString('base64'),
+        Expiration: seconds(nowMs + CREDENTIALS_MS),
+      });
+      this.#credentials = { document, issuedAtMs: nowMs };
+    }
+    return this.#credentials.document;
   }
 }
+
+const pretty = (document: Record<string, unknown>): string => JSON.stringify(document, null, 2);
 
 const seconds = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
 
@@ -93,23 +80,19 @@ const hostname = (spec: MachineSpec): string =>
   `ip-${spec.address.replaceAll('.', '-')}.${spec.region}.compute.internal`;
 
 function identityDocument(spec: MachineSpec): string {
-  return JSON.stringify(
-    {
-      accountId: ACCOUNT_ID,
-      architecture: spec.architecture,
-      availabilityZone: spec.zone,
-      billingProducts: null,
-      imageId: spec.imageId,
-      instanceId: spec.id,
-      instanceType: spec.instanceType,
-      kernelId: null,
-      pendingTime: seconds(spec.launchedAtMs),
-      privateIp: spec.address,
-      ramdiskId: null,
-      region: spec.region,
-      version: '2017-09-30',
-    },
-    null,
-    2,
-  );
+  return pretty({
+    accountId: ACCOUNT_ID,
+    architecture: spec.architecture,
+    availabilityZone: spec.zone,
+    billingProducts: null,
+    imageId: spec.imageId,
+    instanceId: spec.id,
+    instanceType: spec.instanceType,
+    kernelId: null,
+    pendingTime: seconds(spec.launchedAtMs),
+    privateIp: spec.address,
+    ramdiskId: null,
+    region: spec.region,
+    version: '2017-09-30',
+  });
 }

@@ -11,38 +11,30 @@ const PLENTY = 10_000;
 
 const STANDARD = { code: 'L-1216C47A', name: 'Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances' };
 
-export interface QuotasContext {
-  conditions: ConditionBoard;
-  region: string;
-}
-
 /** One call of AWS's JSON protocol: maps the request's members to the answer's. Throws AwsError. */
 export type JsonAction = (input: Readonly<Record<string, unknown>>) => Record<string, unknown>;
 
 /** By the value of X-Amz-Target. */
-export function createQuotasActions({ conditions, region }: QuotasContext): Map<string, JsonAction> {
-  const quota = (): Record<string, unknown> => ({
-    ServiceCode: 'ec2',
-    ServiceName: 'Amazon Elastic Compute Cloud (Amazon EC2)',
-    QuotaArn: `arn:aws:servicequotas:${region}:${ACCOUNT_ID}:ec2/${STANDARD.code}`,
-    QuotaCode: STANDARD.code,
-    QuotaName: STANDARD.name,
-    Value: conditions.now.vcpuQuota ?? PLENTY,
-    Unit: 'None',
-    Adjustable: true,
-    GlobalQuota: false,
-  });
-  return new Map<string, JsonAction>([
-    [
-      'ServiceQuotasV20190624.GetServiceQuota',
-      ({ ServiceCode, QuotaCode }) => {
-        if (ServiceCode !== 'ec2' || QuotaCode !== STANDARD.code)
-          throw new AwsError(
-            'NoSuchResourceException',
-            'The request failed because the specified service quota does not exist.',
-          );
-        return { Quota: quota() };
+export function createQuotasActions(conditions: ConditionBoard, region: string): Map<string, JsonAction> {
+  const getServiceQuota: JsonAction = ({ ServiceCode, QuotaCode }) => {
+    if (ServiceCode !== 'ec2' || QuotaCode !== STANDARD.code)
+      throw new AwsError(
+        'NoSuchResourceException',
+        'The request failed because the specified service quota does not exist.',
+      );
+    return {
+      Quota: {
+        ServiceCode,
+        ServiceName: 'Amazon Elastic Compute Cloud (Amazon EC2)',
+        QuotaArn: `arn:aws:servicequotas:${region}:${ACCOUNT_ID}:ec2/${STANDARD.code}`,
+        QuotaCode,
+        QuotaName: STANDARD.name,
+        Value: conditions.now.vcpuQuota ?? PLENTY,
+        Unit: 'None',
+        Adjustable: true,
+        GlobalQuota: false,
       },
-    ],
-  ]);
+    };
+  };
+  return new Map([['ServiceQuotasV20190624.GetServiceQuota', getServiceQuota]]);
 }

@@ -19,6 +19,11 @@ export interface Answer {
   afterwards?: () => void;
 }
 
+/** An answer that fault rules do not apply to. */
+export function plainAnswer(status: number, type: string, body: string): Answer {
+  return { status, headers: { 'content-type': type }, body, faults: null };
+}
+
 /** Any error that is not an AwsError is a fault of the sandbox: it is logged and returned as an internal error. */
 export function toAwsError(thrown: unknown, internalCode: string, log: Log): AwsError {
   if (thrown instanceof AwsError) return thrown;

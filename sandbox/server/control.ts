@@ -10,9 +10,10 @@ import type { MachineHost } from '../ec2/machine-host.ts';
 import { AwsError } from '../aws-error.ts';
 import type { FaultBook } from '../faults.ts';
 import { faultRuleSchema } from '../faults.ts';
+import type { EndTimer } from '../end-timer.ts';
 import type { Answer } from './answer.ts';
+import { plainAnswer } from './answer.ts';
 import { readBody } from './http-body.ts';
-import type { Instance } from '../ec2/instance.ts';
 import { MACHINE_EVENTS } from '../ec2/machine-host.ts';
 
 export const CONTROL_PREFIX = '/_crawlfleet/';
@@ -27,9 +28,8 @@ export interface Control {
   clock: Clock;
   /** Starts ending the sandbox; returns at once. */
   shutdown: (why: string) => void;
-  /** When it will end automatically; null for never. */
-  endsAtMs: () => number | null;
-  setEndsAt: (atMs: number) => void;
+  /** When it will end automatically. */
+  timer: EndTimer;
 }
 
 export async function answerControl(request: IncomingMessage, control: Control): Promise<Answer> {
@@ -59,18 +59,13 @@ async function route(what: string, request: IncomingMessage, control: Control): 
       };
     case 'POST ends-at': {
       const { at } = z.strictObject({ at: z.iso.datetime() }).parse(await readJson(request));
-      control.setEndsAt(Date.parse(at));
+      control.timer.set(Date.parse(at));
       return json(200, { endsAt: endsAt(control) });
     }
     case 'GET faults':
       return json(200, control.faults.rules);
     case 'POST faults':
-      control.faults.add(
-        z
-          .array(faultRuleSchema)
-          .max(1_000)
-          .parse(await readJson(request)),
-      );
+      control.faults.add(faultRulesSchema.parse(await readJson(request)));
       return json(200, control.faults.rules);
     case 'DELETE faults':
       control.faults.clear();
@@ -92,9 +87,8 @@ async function route(what: string, request: IncomingMessage, control: Control): 
   }
 }
 
-function endsAt(control: Control): string | null {
-  const atMs = control.endsAtMs();
-  return atMs === null ? null : new Date(atMs).toISOString();
+function endsAt({ timer }: Control): string | null {
+  return timer.atMs === null ? null : new Date(timer.atMs).toISOString();
 }
 
 function listInstances({ fleet, host }: Control): unknown[] {
@@ -113,9 +107,10 @@ function hasToken(request: IncomingMessage, token: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-function json(status: number, content: unknown): Answer {
-  return { status, headers: { 'content-type': 'application/json' }, body: JSON.stringify(content), faults: null };
-}
+const json = (status: number, content: unknown): Answer =>
+  plainAnswer(status, 'application/json', JSON.stringify(content));
+
+const faultRulesSchema = z.array(faultRuleSchema).max(1_000);
 
 const commandSchema = z.strictObject({
   do: z.enum([...MACHINE_EVENTS, 'stop', 'start', 'retire', 'terminate', 'protect', 'unprotect']),
@@ -130,35 +125,12 @@ function commandInstance(
   const command = commandSchema.parse(body).do;
   const instance = fleet.find(id);
   if (!instance) throw new AwsError('InvalidInstanceID.NotFound', `There is no instance ${id}`, 404);
-  carryOut(command, instance, fleet, host);
+  if (command === 'stop') fleet.stop(instance);
+  else if (command === 'start') fleet.start(instance);
+  else if (command === 'retire') fleet.retire(instance);
+  else if (command === 'terminate') fleet.terminate(instance, 'Server.InternalError');
+  else if (command === 'protect' || command === 'unprotect') instance.isProtected = command === 'protect';
+  else if (!host.befall(id, command))
+    throw new AwsError('IncorrectState', `No program is running on ${id}: nothing to ${command}`, 409);
   return { id, state: instance.state };
-}
-
-function carryOut(
-  command: z.infer<typeof commandSchema>['do'],
-  instance: Instance,
-  fleet: Fleet,
-  host: MachineHost,
-): void {
-  switch (command) {
-    case 'stop':
-      fleet.stop(instance);
-      return;
-    case 'start':
-      fleet.start(instance);
-      return;
-    case 'retire':
-      fleet.retire(instance);
-      return;
-    case 'terminate':
-      fleet.terminate(instance, 'Server.InternalError');
-      return;
-    case 'protect':
-    case 'unprotect':
-      instance.isProtected = command === 'protect';
-      return;
-    default:
-      if (!host.befall(instance.id, command))
-        throw new AwsError('IncorrectState', `No program is running on ${instance.id}: nothing to ${command}`, 409);
-  }
 }

@@ -1,21 +1,19 @@
 /** The single port of the sandbox: EC2, ELBv2, S3 and the control routes, distinguished per request. */
+import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { newRequestId } from '../ids.ts';
 import { closeServer, listen } from '../listening.ts';
 import type { Answer } from './answer.ts';
-import { sendAnswer, toAwsError } from './answer.ts';
+import { plainAnswer, sendAnswer, toAwsError } from './answer.ts';
 import type { Control } from './control.ts';
 import { CONTROL_PREFIX, answerControl } from './control.ts';
 import { refusalOf } from './guard.ts';
 import type { S3Endpoint } from './s3-endpoint.ts';
 import { answerS3 } from './s3-endpoint.ts';
 import { AwsError } from '../aws-error.ts';
-import type { FaultBook } from '../faults.ts';
-import type { Log } from '../log.ts';
 import type { JsonAction } from '../quotas/actions.ts';
 import { readBody } from './http-body.ts';
 import type { ConditionBoard } from '../conditions.ts';
@@ -23,9 +21,15 @@ import type { RequestLimits } from '../ec2/request-limits.ts';
 import type { QueryAction, QueryService } from '../query-protocol.ts';
 import { Params, queryError, queryReply, serviceOf } from '../query-protocol.ts';
 
-export interface EndpointParts extends QueryEndpoint, JsonEndpoint, S3Endpoint {
+export interface EndpointParts extends S3Endpoint {
   clock: Clock;
   control: Control;
+  /** By the value of X-Amz-Target. */
+  jsonActions: ReadonlyMap<string, JsonAction>;
+  actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
+  conditions: ConditionBoard;
+  /** EC2's; ELBv2 has none here. */
+  limits: RequestLimits;
 }
 
 export interface Endpoint {
@@ -54,19 +58,17 @@ export async function startEndpoint(port: number, parts: EndpointParts): Promise
 async function handle(request: IncomingMessage, response: ServerResponse, parts: EndpointParts): Promise<void> {
   request.on('error', () => {});
   response.on('error', () => {});
-  const requestId = newRequestId();
+  const requestId = randomUUID();
   const answer = await answerTo(request, requestId, parts).catch((thrown: unknown): Answer => {
     const error = toAwsError(thrown, 'InternalError', parts.log);
-    return { status: 500, headers: { 'content-type': 'text/plain' }, body: error.message, faults: null };
+    return plainAnswer(500, 'text/plain', error.message);
   });
   await sendAnswer(answer, request, response, parts.clock);
 }
 
 async function answerTo(request: IncomingMessage, requestId: string, parts: EndpointParts): Promise<Answer> {
   const refusal = refusalOf(request);
-  if (refusal !== null) {
-    return { status: 403, headers: { 'content-type': 'text/plain' }, body: `${refusal}\n`, faults: null };
-  }
+  if (refusal !== null) return plainAnswer(403, 'text/plain', `${refusal}\n`);
   if (request.url?.startsWith(CONTROL_PREFIX)) return answerControl(request, parts.control);
   if (request.headers['x-amz-target'] !== undefined) return answerJson(request, requestId, parts);
   if (isQueryRequest(request)) return answerQuery(request, requestId, parts);
@@ -75,15 +77,8 @@ async function answerTo(request: IncomingMessage, requestId: string, parts: Endp
 
 const MAX_JSON_BYTES = 100_000;
 
-interface JsonEndpoint {
-  /** By the value of X-Amz-Target. */
-  jsonActions: ReadonlyMap<string, JsonAction>;
-  faults: FaultBook;
-  log: Log;
-}
-
 /** Answers the call; a call to an unimplemented service gets an error that its SDK understands. */
-async function answerJson(request: IncomingMessage, requestId: string, endpoint: JsonEndpoint): Promise<Answer> {
+async function answerJson(request: IncomingMessage, requestId: string, endpoint: EndpointParts): Promise<Answer> {
   const target = String(request.headers['x-amz-target']);
   const action = target.slice(target.lastIndexOf('.') + 1);
   try {
@@ -106,35 +101,21 @@ async function answerJson(request: IncomingMessage, requestId: string, endpoint:
 }
 
 function readInput(body: string): Record<string, unknown> {
+  let input: unknown;
   try {
-    const input: unknown = JSON.parse(body === '' ? '{}' : body);
-    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as Record<string, unknown>;
+    input = JSON.parse(body || '{}');
   } catch {
     // Reported below, like everything else that is not an object.
   }
+  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as Record<string, unknown>;
   throw new AwsError('SerializationException', 'The request is not a JSON object');
 }
 
-function json(status: number, body: Record<string, unknown>): Answer {
-  return {
-    status,
-    headers: { 'content-type': 'application/x-amz-json-1.1' },
-    body: JSON.stringify(body),
-    faults: null,
-  };
-}
+const json = (status: number, body: Record<string, unknown>): Answer =>
+  plainAnswer(status, 'application/x-amz-json-1.1', JSON.stringify(body));
 
 /** More than any call needs: 1,000 ids, or user data of maximum size. */
 const MAX_BODY_BYTES = 1_000_000;
-
-interface QueryEndpoint {
-  actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
-  faults: FaultBook;
-  conditions: ConditionBoard;
-  /** EC2's; ELBv2 has none here. */
-  limits: RequestLimits;
-  log: Log;
-}
 
 /** True for requests of the query protocol; all others are S3's. */
 function isQueryRequest(request: IncomingMessage): boolean {
@@ -144,7 +125,7 @@ function isQueryRequest(request: IncomingMessage): boolean {
   return (request.method === 'POST' && form) || /(^|&)Action=/.test(query);
 }
 
-async function answerQuery(request: IncomingMessage, requestId: string, endpoint: QueryEndpoint): Promise<Answer> {
+async function answerQuery(request: IncomingMessage, requestId: string, endpoint: EndpointParts): Promise<Answer> {
   const query = (request.url ?? '/').split('?', 2)[1] ?? '';
   let service: QueryService = 'ec2';
   let action = '';
@@ -176,6 +157,4 @@ async function answerQuery(request: IncomingMessage, requestId: string, endpoint
   }
 }
 
-function xml(status: number, body: string): Answer {
-  return { status, headers: { 'content-type': 'text/xml;charset=UTF-8' }, body, faults: null };
-}
+const xml = (status: number, body: string): Answer => plainAnswer(status, 'text/xml;charset=UTF-8', body);

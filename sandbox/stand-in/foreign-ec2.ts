@@ -59,22 +59,16 @@ export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace):
   return {
     async list() {
       const found = new Map<string, ForeignInstance>();
-      let token: string | undefined;
-      for (let page = 0; page < MAX_PAGES; page++) {
-        const reply = await client.send(
-          new sdk.DescribeInstancesCommand({
-            Filters: [{ Name: `tag:${RUN_TAG}`, Values: [runId] }],
-            ...(token ? { NextToken: token } : {}),
-          }),
-        );
+      const Filters = [{ Name: `tag:${RUN_TAG}`, Values: [runId] }];
+      let pages = 0;
+      for await (const { Reservations } of sdk.paginateDescribeInstances({ client }, { Filters })) {
         // A gateway's empty 200 is not a list: treated as one, it would end every machine.
-        if (!reply.Reservations) throw new Error('DescribeInstances answered without a list');
-        for (const instance of reply.Reservations.flatMap((r) => r.Instances ?? []).flatMap(toForeign)) {
+        if (!Reservations) throw new Error('DescribeInstances answered without a list');
+        for (const instance of Reservations.flatMap((r) => r.Instances ?? []).flatMap(toForeign)) {
           // Some endpoints ignore an unknown filter and return every instance.
           if (instance.tags.get(RUN_TAG) === runId) found.set(instance.id, instance);
         }
-        token = reply.NextToken;
-        if (!token) break;
+        if (++pages === MAX_PAGES) break;
       }
       return [...found.values()];
     },

@@ -6,8 +6,8 @@
  *
  * Usage: main.ts FOLDER, with the pipe as stdin. Ends on its own.
  */
+import { readFileSync, readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { findMarked, markOf } from './marked-processes.ts';
 
 /** A process between fork and exec does not show the mark yet: only several scans without a match are proof. */
 const CLEAN_LOOKS = 4;
@@ -25,6 +25,21 @@ function kill(pid: number): void {
   }
 }
 
+/** Pids of the processes whose environment has the mark. Linux only. */
+function findMarked(mark: string): number[] {
+  const isMarked = (pid: number): boolean => {
+    try {
+      return `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`.includes(`\0${mark}`);
+    } catch {
+      return false;
+    }
+  };
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => pid !== process.pid && isMarked(pid));
+}
+
 async function killAll(mark: string): Promise<void> {
   for (let clean = 0, looks = 0; clean < CLEAN_LOOKS && looks < MAX_LOOKS; looks++) {
     const found = findMarked(mark);
@@ -39,4 +54,6 @@ if (!folder) throw new Error('usage: supervisor/main.ts FOLDER');
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 process.stdin.resume();
 process.stdin.on('error', () => {});
-process.stdin.once('close', () => void killAll(markOf(folder)));
+// The beginning of the environment entry that every program of an instance under this folder has.
+const mark = Buffer.from(`STATE_DIRECTORY=${folder}/`).toString('latin1');
+process.stdin.once('close', () => void killAll(mark));
