@@ -7,7 +7,7 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { Action } from './model/actions.ts';
 import { actionKey } from './model/actions.ts';
-import { act } from './act.ts';
+import { act, changesCloud } from './act.ts';
 import type { LoopLink } from './callbacks/callbacks.ts';
 import type { Core } from './model/core.ts';
 import { decide } from './decide/decide.ts';
@@ -136,7 +136,8 @@ export class ControlLoop implements LoopLink {
 
   async #carryOut(world: World, action: Action, key: string, signal: AbortSignal): Promise<void> {
     try {
-      if (await act(this.#core, world, action, { dispatcher: this.#dispatcher, signal })) this.#observer.expectChange();
+      await act(this.#core, world, action, { dispatcher: this.#dispatcher, signal });
+      if (changesCloud(action)) this.#observer.expectChange();
       this.#failures.delete(key);
       this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.monotonic() });
     } catch (error) {

@@ -2,7 +2,7 @@
  * How the main server handles addresses that stopped on their own: which return products, which are replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
-import { canReplace, hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, AddressIncident } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
@@ -127,7 +127,7 @@ const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
  */
 function isHelpOnItsWay(world: BanWorld): boolean {
   return [...world.fleet.latest.values()].some((r) => {
-    if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
+    if (isGivenUp(r)) return world.work.waiting > 0 && isFilledSoon(world, r.slot, r);
     if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
     return r.phase === 'pending' || r.phase === 'booting';
   });

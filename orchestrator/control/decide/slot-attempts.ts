@@ -66,11 +66,6 @@ export function canFill(world: TryWorld, slot: number, record: InstanceRecord | 
   return mayFill(world, slot, record) && (makesRoom || canAfford(world));
 }
 
-/** True when a given-up slot may be filled again. */
-export function canReplace(world: TryWorld, slot: number, record: InstanceRecord): boolean {
-  return canFill(world, slot, record);
-}
-
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
 export function isFilledSoon(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);

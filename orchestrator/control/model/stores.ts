@@ -15,10 +15,7 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FillRates } from './report.ts';
-import type { NumberReport } from './report.ts';
-import type { ListedRun } from './report.ts';
-import type { RunReport } from './report.ts';
+import type { FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { StallCause } from './stall-causes.ts';
 
@@ -191,27 +188,17 @@ export interface RunRow extends RunRowReader {
   addEvent(event: RunEvent): Promise<void>;
 }
 
-export interface InstanceRecord {
-  slot: number;
-  epoch: number;
-  phase: InstancePhase;
-  /** When it entered the phase. */
-  phaseAtMs: number;
-  reason: string | null;
+/** The columns of an instance's row that a patch may change. */
+interface InstanceColumns {
   instanceId: string | null;
   address: string | null;
   zone: string | null;
-  /** The claim: the launch request for EC2. */
-  request: LaunchRequest;
-  /** MAC key of the hello. */
-  token: string;
   /** RunInstances calls sent so far. */
   attempts: number;
   /** EC2's answer to the last call; null before the first answer, and once the instance exists. */
   answer: LaunchFailure | null;
   /** The last fault that a service reported, such as ELBv2's reason for an unhealthy target. */
   lastError: string | null;
-  claimedAtMs: number;
   launchedAtMs: number | null;
   terminatedAtMs: number | null;
   /** Last state EC2 showed; null before EC2 showed the instance. */
@@ -219,10 +206,6 @@ export interface InstanceRecord {
   /** Why EC2 ended the instance on its own; null while it has not, or gives no reason. */
   stateReason: StateReason | null;
   registered: boolean;
-  publicKey: string | null;
-  counter: number;
-  lastHeartbeatAtMs: number | null;
-  progress: Progress | null;
   problem: string | null;
   sealed: boolean;
   /** When its address rotation was ordered (`aws.recycle_every`); null before that. */
@@ -230,6 +213,24 @@ export interface InstanceRecord {
   manifestKey: string | null;
   manifestSha256: string | null;
   consoleOutput: string | null;
+}
+
+export type InstancePatch = Partial<InstanceColumns>;
+
+export interface InstanceRecord extends EpochId, InstanceColumns {
+  phase: InstancePhase;
+  /** When it entered the phase. */
+  phaseAtMs: number;
+  reason: string | null;
+  /** The claim: the launch request for EC2. */
+  request: LaunchRequest;
+  /** MAC key of the hello. */
+  token: string;
+  claimedAtMs: number;
+  publicKey: string | null;
+  counter: number;
+  lastHeartbeatAtMs: number | null;
+  progress: Progress | null;
   /** The last incident it reported, over or not. */
   incident: AddressIncident | null;
 }
@@ -254,38 +255,12 @@ export interface IncidentReport extends Pick<AddressIncident, 'verdict' | 'atMs'
 }
 
 /** One incident of one instance with its evidence, for the report. */
-export interface IncidentRecord extends AddressIncident {
-  slot: number;
-  epoch: number;
+export interface IncidentRecord extends AddressIncident, EpochId {
   address: string | null;
   evidence: Evidence;
 }
 
 export type HelloResult = 'accepted' | 'repeated' | 'other-key' | 'other-instance' | 'too-late' | 'unknown';
-
-/** The columns of an instance's row that may change, besides its phase. */
-export type InstancePatch = Partial<
-  Pick<
-    InstanceRecord,
-    | 'instanceId'
-    | 'address'
-    | 'zone'
-    | 'attempts'
-    | 'answer'
-    | 'lastError'
-    | 'stateReason'
-    | 'launchedAtMs'
-    | 'terminatedAtMs'
-    | 'cloudState'
-    | 'registered'
-    | 'sealed'
-    | 'rotateAtMs'
-    | 'manifestKey'
-    | 'manifestSha256'
-    | 'consoleOutput'
-    | 'problem'
-  >
->;
 
 /** The claim of a slot and epoch. */
 export interface NewClaim extends EpochId {
@@ -413,11 +388,8 @@ export interface PartId extends EpochId {
   seq: number;
 }
 
-export interface PartRecord extends PartRef, EpochId {
+export interface PartRecord extends PartRef, EpochId, OutcomeCounts {
   state: 'seen' | 'loaded' | 'failed';
-  stored: number;
-  gone: number;
-  failed: number;
 }
 
 export interface PublishEnd {
