@@ -16,6 +16,14 @@ const SETTLED = 'crawlfleet_settled';
 /** Phases of runs that have ended and published their rows; a cancelled run only if it was stopped. */
 export const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
 
+/** For `orderBy`. */
+export const NEWEST_FIRST = ['started_at', 'id'].map((column) => ({ column, order: 'desc' as const }));
+
+/** For `where`: a run with a cancel request publishes nothing. */
+export function notCancelled(run: Knex.QueryBuilder): void {
+  void run.whereNull('request').orWhereNot({ request: 'cancel' });
+}
+
 /** Newest first. A cancelled run publishes nothing; neither does one without settled products. */
 export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
   const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
@@ -26,9 +34,7 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
     knex(`${RUNS} as r`)
       .where({ results_table: own.results_table })
       .whereIn('phase', PUBLISHED)
-      .where((any) => {
-        void any.whereNull('request').orWhereNot({ request: 'cancel' });
-      })
+      .where(notCancelled)
       .where((any) => {
         void any
           .where('started_at', '>', own.started_at)
@@ -41,10 +47,7 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
           .whereRaw('p.run_id = r.id')
           .where((any) => void any.where('p.stored', '>', 0).orWhere('p.gone', '>', 0));
       })
-      .orderBy([
-        { column: 'started_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
+      .orderBy(NEWEST_FIRST)
       .select('r.id'),
   );
   return rows.map((row) => row.id);

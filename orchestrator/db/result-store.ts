@@ -99,7 +99,7 @@ export class KnexResultStore implements ResultStore {
         loaded_at: nowMs,
       });
       return counts;
-    }, 'read committed');
+    });
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {

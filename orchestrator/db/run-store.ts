@@ -27,7 +27,7 @@ import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import { createStaging } from './staging.ts';
-import { PUBLISHED } from './newer-runs.ts';
+import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
@@ -105,11 +105,7 @@ export class KnexRunStore implements RunStore {
 
   list(limit: number): Promise<RunRecord[]> {
     return inQuery(this.#db, async (knex) => {
-      const order = [
-        { column: 'started_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ];
-      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(order).limit(limit));
+      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(NEWEST_FIRST).limit(limit));
       return rows.map(toRecord);
     });
   }
@@ -158,7 +154,7 @@ export class KnexRunRow implements RunRow {
         .where({ id, phase: from })
         .modify((run) => {
           // A cancel request arrived while the rows were being checked: they are discarded, not held.
-          if (to === 'held') void run.where(notToBeCancelled);
+          if (to === 'held') void run.where(notCancelled);
         })
         .update({
           phase: to,
@@ -223,10 +219,6 @@ async function addEvent(db: Database, id: string, event: RunEvent): Promise<void
   });
 }
 
-function notToBeCancelled(run: Knex.QueryBuilder): void {
-  void run.whereNull('request').orWhereNot({ request: 'cancel' });
-}
-
 /** The event of a run's move. */
 export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: string | null): RunEvent {
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
@@ -276,11 +268,8 @@ function readListedRuns(db: Database, listKey: string, limit: number): Promise<L
       knex('crawlfleet_runs')
         .where({ list_key: listKey })
         .whereIn('phase', PUBLISHED)
-        .where((any) => void any.whereNull('request').orWhereNot({ request: 'cancel' }))
-        .orderBy([
-          { column: 'started_at', order: 'desc' },
-          { column: 'id', order: 'desc' },
-        ])
+        .where(notCancelled)
+        .orderBy(NEWEST_FIRST)
         .limit(limit)
         .select('planned', 'list_accepted'),
     );
