@@ -26,14 +26,7 @@ export async function note(
 ): Promise<boolean> {
   if (world.notedKeys.has(key)) return false;
   const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-  await core.run.addEvent({
-    atMs: core.clock.now(),
-    kind: event,
-    ...place,
-    from: null,
-    to: key,
-    detail,
-  });
+  await core.run.addEvent({ atMs: core.clock.now(), kind: event, ...place, from: null, to: key, detail });
   world.notedKeys.add(key);
   if (isAlarm) await core.alarm(detail, at);
   else core.log.info({ ...at }, detail);

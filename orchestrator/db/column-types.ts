@@ -29,10 +29,7 @@ const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
   // DECIMAL rounds to its own digits, which the user chose by declaring it; integer types would silently drop the
   // fraction.
   number: { declared: 'double', accepts: /^(double|float|real|decimal|numeric)$/ },
-  integer: {
-    declared: 'bigint',
-    accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/,
-  },
+  integer: { declared: 'bigint', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/ },
   boolean: { declared: 'boolean', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint)$/ },
   // Not TIMESTAMP: that is an instant, while a page shows a local time in its own zone.
   date: { declared: 'date', accepts: /^(date|datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },

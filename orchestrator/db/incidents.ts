@@ -61,13 +61,7 @@ export async function writeIncident(
   const { verdict, untilMs: until, evidence } = incident;
   const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
   if (open) await trx(TABLE).where(open).update(values);
-  else
-    await trx(TABLE).insert({
-      ...key,
-      ...values,
-      seq: (last?.seq ?? 0) + 1,
-      at: incident.atMs,
-    });
+  else await trx(TABLE).insert({ ...key, ...values, seq: (last?.seq ?? 0) + 1, at: incident.atMs });
 }
 
 /** Records on the last incident that its products were reassigned; the first time is kept. */

@@ -252,10 +252,7 @@ function newRow(run: NewRun): Record<string, SqlValue> {
 }
 
 function toRecord(row: RunColumns): RunRecord {
-  return {
-    ...RUN.read(row),
-    ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
-  };
+  return { ...RUN.read(row), ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }) };
 }
 
 /**

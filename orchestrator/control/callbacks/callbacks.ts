@@ -169,11 +169,7 @@ export class Callbacks {
   async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
     // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
     if (record.publicKey !== null) return record.address ?? own;
-    const { address, corrected } = this.#sources.hello(callback, {
-      source: callback.source,
-      ec2: record.address,
-      own,
-    });
+    const { address, corrected } = this.#sources.hello(callback, { source: callback.source, ec2: record.address, own });
     for (const at of corrected) await this.#core.fleet.patch(at, { address: at.address });
     return address;
   }
