@@ -4,9 +4,7 @@ import { NOTED_KINDS } from './model/actions.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';
 
-/**
- * More than the notes of any run, which has a few for each slot. Moves, transfers and alarms are many times as many.
- */
+/** More than any run has notes: a few for each slot. Moves, transfers and alarms are many times as many. */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
@@ -15,9 +13,7 @@ export async function notedKeys(core: Pick<Core, 'run'>): Promise<string[]> {
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
-/**
- * Writes the event unless its key is known, then logs it, or raises an alarm, which logs it too. True when it is new.
- */
+/** Writes the event unless its key is known, then logs it or raises an alarm (which logs it). True when it is new. */
 export async function note(
   core: Core,
   world: Pick<World, 'notedKeys'>,

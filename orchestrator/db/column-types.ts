@@ -1,6 +1,4 @@
-/**
- * The columns a mapping needs in its result table: their types in a new table, and which existing types are accepted.
- */
+/** The columns a mapping needs in its result table: their types in a new table, and the existing types it accepts. */
 import type { FieldType, Mapping } from '../../shared/domain/mapping.ts';
 import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
@@ -18,10 +16,7 @@ export interface NeededColumn {
 /** The longest row_key, in characters. */
 export const MAX_ROW_KEY_CHARS = 255;
 
-/**
- * product_id is shorter with row_key beside it in the key: 512 + 255 characters of 4 bytes are just below MySQL's
- * 3,072.
- */
+/** Shorter with row_key beside it in the key: 512 + 255 characters of 4 bytes are just below MySQL's 3,072. */
 const MAX_ID_CHARS_BESIDE_ROW_KEY = 512;
 
 const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
@@ -101,10 +96,7 @@ function byteText(db: KeyTypes, chars: number): string {
     : `varchar(${chars}) character set utf8mb4 collate ${db.byteCollation}`;
 }
 
-/**
- * How a column compares row keys: `exact` distinguishes all of them, `integer` those that are plain whole numbers;
- * null: it may conflate two.
- */
+/** How a column compares row keys: `exact` all, `integer` plain whole numbers; null: it may conflate two. */
 export function rowKeyKind(db: Pick<Database, 'engine'>, column: ColumnInfo): 'exact' | 'integer' | null {
   if (column.generated) return null;
   if (/^(tinyint|smallint|mediumint|int|integer|bigint)$/.test(column.type)) return 'integer';

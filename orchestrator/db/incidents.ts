@@ -37,10 +37,7 @@ export async function lastIncidents(
   return new Map(rows.map((row) => [epochKey(row), INCIDENT.read(row)]));
 }
 
-/**
- * Inserts, updates or (with null) ends the open incident. The caller has locked the instance's row, so there is no
- * other writer.
- */
+/** Inserts, updates or (with null) ends the open incident. The instance's row is locked: there is no other writer. */
 export async function writeIncident(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },

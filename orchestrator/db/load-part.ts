@@ -69,10 +69,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   return counts;
 }
 
-/**
- * The results whose product is planned under that number and id and has no outcome; each product once, sorted by id
- * like the staging table.
- */
+/** The results of open products planned under that number and id; each once, sorted by id like the staging table. */
 async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<ItemResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);

@@ -95,10 +95,7 @@ export function createLockGuard(db: Database): LockGuard {
   };
 }
 
-/**
- * First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, which then cannot change
- * until the commit.
- */
+/** First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, then until the commit. */
 export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
   const query = trx(TABLE).where({ name: 'fence' }).select<{ fence: SqlNumber }[]>('fence');
   // SQLite has one writer at a time, and inTransaction has made this transaction that writer.

@@ -1,6 +1,4 @@
-/**
- * Staging tables that no run will publish any more: left by a run that ended, or by one that died while being stored.
- */
+/** Staging tables that no run will publish any more: of a run that ended, or that died while being stored. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';

@@ -255,10 +255,7 @@ function toRecord(row: RunColumns): RunRecord {
   return { ...RUN.read(row), ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }) };
 }
 
-/**
- * The newest ended runs over this list, at most `limit`. Held and cancelled runs do not count, because no person has
- * approved them.
- */
+/** The newest ended runs over this list. Held and cancelled runs do not count: no person has approved them. */
 function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
   return inQuery(db, async (knex) => {
     const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(

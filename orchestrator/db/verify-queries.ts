@@ -1,7 +1,4 @@
-/**
- * The facts `verify` needs from the database: the ledger of items, the ledger of parts, and (verify-rows.ts) the result
- * table.
- */
+/** The facts for `verify`: the ledger of items, that of parts, and (verify-rows.ts) the result table. */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';

@@ -149,10 +149,7 @@ export class Callbacks {
     }
   }
 
-  /**
-   * Another machine may have read the token from the user data. Behind a NAT all hellos come from one address: one
-   * alarm is enough.
-   */
+  /** Another machine may have read the token. Behind a NAT all hellos come from one address: one alarm is enough. */
   async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
     const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
     const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
@@ -163,9 +160,7 @@ export class Callbacks {
     await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
   }
 
-  /**
-   * The address to record for the instance; also corrects those of others once this hello shows which source to trust.
-   */
+  /** The address to record; also corrects those of others once this hello shows which source to trust. */
   async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
     // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
     if (record.publicKey !== null) return record.address ?? own;
@@ -261,10 +256,7 @@ export class Callbacks {
     return orders;
   }
 
-  /**
-   * For an instance that has stored nothing: a page stored by another one, so that it does not mistake an odd page for
-   * a ban.
-   */
+  /** For an instance that has stored nothing: a page that another one stored, lest it takes an odd page for a ban. */
   async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
     this.#canaryPage ??= await this.#core.work.anyStored();

@@ -25,9 +25,7 @@ export interface CallerId {
 
 /** Maximum concurrent look-ups for unknown callers: half of the connection pool stays free for authenticated ones. */
 const MAX_LOOKUPS = 4;
-/**
- * Maximum look-ups per second: the loop sees each new claim within a heartbeat, so only younger ones need a look-up.
- */
+/** Maximum look-ups per second: the loop sees each new claim within a heartbeat; only younger ones need one. */
 const MAX_LOOKUPS_A_SECOND = 50;
 
 export class CallerKeys {

@@ -31,10 +31,7 @@ export interface OrderInput {
   transfer: string[];
   /** Maximum products it may hold; null while shares are equal. */
   maxProducts: number | null;
-  /**
-   * True when its address is replaced, because it is banned or rotated: the instance uploads, closes its epoch and
-   * ends.
-   */
+  /** Its address is replaced, because it is banned or rotated: the instance uploads, closes its epoch and ends. */
   rotate: boolean;
   verdict: Orders['verdict'];
   canaryPage: Orders['canaryPage'];

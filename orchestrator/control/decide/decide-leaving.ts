@@ -45,10 +45,7 @@ export function decideLeaving(
 
 const isEnding = ({ state }: CloudInstance): boolean => state === 'shutting-down' || state === 'terminated';
 
-/**
- * EC2 does not show it long enough after it was given up; or, without an answer of EC2, it would have powered itself
- * off.
- */
+/** EC2 does not show it long after it was given up; or, without an answer of EC2, it would have powered itself off. */
 function isNeverSeen(world: World, record: InstanceRecord): boolean {
   if (world.nowMs > powerOffAtMs(world.run)) return true;
   return world.cloud !== null && world.cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;

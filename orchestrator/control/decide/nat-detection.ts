@@ -1,13 +1,9 @@
-/**
- * Two instances behind one egress address would crawl at twice the intended pace. Only one of them may continue. Pure.
- */
+/** Two instances behind one egress address would crawl at twice the intended pace: only one may continue. Pure. */
 import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
-/**
- * The instance that keeps the record's address; null when that is the record itself, or no instance shares the address.
- */
+/** The instance that keeps the record's address; null when that is the record itself, or none shares the address. */
 export function sharesAddressWith(fleet: FleetSnapshot, record: InstanceRecord): InstanceRecord | null {
   const owner = record.address === null ? undefined : fleet.addressOwners.get(record.address);
   return owner === undefined || owner === record || isGivenUp(record) ? null : owner;

@@ -90,10 +90,7 @@ export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
 const isSuccessor = ({ fleet }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
   fleet.find({ slot, epoch: epoch - 1 })?.reason === LOSS_REASON.rotated;
 
-/**
- * True when the next epoch of the slot may be claimed now. A banned or rotated address must be gone first: no more are
- * up than planned.
- */
+/** The next epoch may be claimed. A banned or rotated address must be gone first: no more are up than planned. */
 export function isVacated(record: InstanceRecord): boolean {
   // No instance existed that could have uploaded anything, and the same keys may not open the bucket either.
   if (record.phase === 'terminated' && record.instanceId === null && isRefused(record)) return true;
@@ -101,10 +98,7 @@ export function isVacated(record: InstanceRecord): boolean {
   return isClosed(record) && (!makesRoom || isLeaving(record));
 }
 
-/**
- * No further launch will bring an instance: every pool is refused permanently, keys or rights are lost, or machines die
- * at launch.
- */
+/** No launch will bring an instance: every pool is refused for good, rights are lost, or machines die at launch. */
 export function isHopeless(world: TryWorld): boolean {
   return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
 }

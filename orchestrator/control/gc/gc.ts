@@ -58,10 +58,7 @@ export interface GcItem {
   expiresAt: string | null;
   /** An instance that may be crawling for a run that this database does not know: another main server's, or one that it has lost. */
   unknownRun: boolean;
-  /**
-   * `marked`: found past its expiry for the first time; `waiting`: marked less than a minute ago. In a dry run, what
-   * would be done.
-   */
+  /** `marked`: past its expiry for the first time; `waiting`: marked a moment ago. In a dry run, what would be done. */
   action: 'kept' | 'marked' | 'waiting' | 'terminated' | 'failed';
   /** Why it was kept, or what failed. */
   detail: string | null;

@@ -19,10 +19,7 @@ type PoolWorld = Pick<World, 'fleet' | 'nowMs' | 'limits'> & Partial<Pick<World,
 /** Longest pause for a pool that stays dry, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
-/**
- * The pool of the slot's next claim; a null pool while the pools are not known yet: then the claim itself takes the
- * first.
- */
+/** The pool of the slot's next claim; null while the pools are not known: then the claim itself takes the first. */
 export function nextPool(world: PoolWorld, slot: number): NextPool {
   const { pools } = world;
   if (!pools) return { kind: 'pool', pool: null };
@@ -44,10 +41,7 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
   return { kind: 'wait', untilMs: Math.max(world.nowMs, Math.min(...due)) };
 }
 
-/**
- * All pools in the order a slot tries them: slots start in different subnets, each tries all of them before the next
- * type.
- */
+/** All pools in the order of a slot: it starts in a subnet of its own and tries all of them before the next type. */
 export function poolsFor({ subnetIds, instanceTypes }: Pools, slot: number): Pool[] {
   const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
   return instanceTypes.flatMap((instanceType) => own.map((subnetId) => ({ subnetId, instanceType })));

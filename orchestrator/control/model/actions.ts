@@ -63,10 +63,7 @@ export function actionKey(action: Action): string {
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
 }
 
-/**
- * `forecast`: the run is late or stalled; an alarm has the same text. `decision`: something was done that the plan did
- * not foresee.
- */
+/** `forecast`: the run is late or stalled; an alarm says so too. `decision`: something that was not planned. */
 export const NOTED_KINDS = ['forecast', 'decision'] as const;
 
 type NotedKind = (typeof NOTED_KINDS)[number];

@@ -108,9 +108,7 @@ export interface FillRates {
   fields: Record<string, number>;
 }
 
-/**
- * What a run over the whole of `products.query` records about its list. Runs over other products (a retry) record none.
- */
+/** What a run over the whole of `products.query` records about its list. Runs over other products record none. */
 export interface ListRecord {
   /** Runs with the same key are compared with each other. */
   key: string;

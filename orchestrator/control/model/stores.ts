@@ -19,10 +19,7 @@ import type { FillRates, ListedRun, NumberReport, RunReport } from './report.ts'
 import type { RunSettings } from './run-settings.ts';
 import type { StallCause } from './stall-causes.ts';
 
-/**
- * The user requests `stop` and `cancel`; the main server sets the others when going on would do harm or achieve
- * nothing.
- */
+/** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export interface RunRecord {
@@ -288,10 +285,7 @@ export interface FleetStore extends FleetReader {
   /** Writes the claim (phase `claimed`); false when (run, slot, epoch) is claimed already. */
   claim(claim: NewClaim): Promise<boolean>;
   patch(at: EpochId, patch: InstancePatch): Promise<void>;
-  /**
-   * Records the reported manifest of an instance, unless one is recorded or the instance no longer serves; true when
-   * recorded.
-   */
+  /** Records the reported manifest, unless one is recorded or the instance no longer serves; true when recorded. */
   noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean>;
   /**
    * Moves the instance if it is in `from`, and writes an event; false when it was in another phase. The only way a
@@ -343,17 +337,11 @@ export interface WorkReader {
   counts(): Promise<WorkCounts>;
   /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
-  /**
-   * Chunks of (slot, epoch) with open products and their number, the last granted first (the highest index first among
-   * those granted together).
-   */
+  /** Chunks of (slot, epoch) with open products; the last granted first, of those the highest index first. */
   chunksOf(at: EpochId): Promise<OwnedChunk[]>;
   /** The id of any stored product; null while there is none. */
   anyStored(): Promise<string | null>;
-  /**
-   * Failed products in order of number, from `after` on (exclusive); at most `limit`, only those with `reasons` if
-   * given.
-   */
+  /** Failed products by number, after `after`; at most `limit`, only those with `reasons` if given. */
   failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]>;
   /** Exact counts over all items: slow on millions, for the report and `verify`. */
   outcomes(): Promise<
@@ -369,10 +357,7 @@ export interface WorkStore extends WorkReader {
    * (or were already) its own; `limitChunks` is the maximum it may own in total.
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
-  /**
-   * Takes back every chunk of (slot, epoch) that has open products, as its next generation; returns the number of
-   * products.
-   */
+  /** Takes back every chunk of (slot, epoch) with open products, as its next generation; returns how many products. */
   returnChunks(at: EpochId): Promise<number>;
   /**
    * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;

@@ -79,10 +79,7 @@ export async function isOver(
 
 const isDamaged = (error: unknown): error is AppError => error instanceof AppError && error.code.startsWith('object-');
 
-/**
- * The row of a run known only from the bucket. Its private key was lost with the database, so no orders can be signed
- * for it.
- */
+/** The row of a run known only from the bucket. Its private key is lost, so no orders can be signed for it. */
 export function rebuiltRun(description: RunDescription): NewRun {
   return {
     id: description.run,
@@ -144,10 +141,7 @@ async function loadOne(core: RecoverCore, slot: number, epoch: number, part: Buc
   }
 }
 
-/**
- * Records epochs missing from the database as `lost`, so that the control loop closes them and terminates their
- * machines.
- */
+/** Records epochs missing from the database as `lost`: the control loop closes them and terminates their machines. */
 export async function noteUnknownEpochs(
   core: RecoverCore,
   run: RunRecord,

@@ -21,10 +21,7 @@ export function chunkLimits(world: WorkerWorld & Pick<World, 'lastTransferAtMs' 
 export const slotLimit = ({ equal, byTime }: ChunkLimits, slot: number): number =>
   byTime === null ? equal : (byTime.maxChunks.get(slot) ?? 0);
 
-/**
- * The highest limit of any running slot; 0 when the waiting chunks are for instances still to come. Each knows its own
- * limit.
- */
+/** The highest limit of a running slot; 0 when what waits is for instances to come. Each knows its own limit. */
 export const offerLimit = ({ equal, byTime }: ChunkLimits): number => byTime?.maxOfServing ?? equal;
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */

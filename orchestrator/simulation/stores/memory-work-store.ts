@@ -1,7 +1,4 @@
-/**
- * WorkStore in memory: the contract of db/work-store.ts without SQL. A recount visits all chunks; everything else only
- * what it changes.
- */
+/** WorkStore in memory: the contract of db/work-store.ts. A recount visits all chunks, the rest only what changes. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
