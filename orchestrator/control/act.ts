@@ -1,9 +1,8 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
 import type { Action, HaltReason } from './model/actions.ts';
-import { alarmOnce } from './alarm-once.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
 import type { Core } from './model/core.ts';
-import { note } from './run-notes.ts';
+import { alarmOnce, note } from './run-notes.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { publishRun } from './results/finish.ts';
 import { adopt, claim, launch } from './launching/launch.ts';

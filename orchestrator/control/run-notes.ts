@@ -1,6 +1,7 @@
-/** Notes that a run makes once: stored as events, so that a main server that resumes the run does not repeat them. */
+/** What is said once: notes of a run, stored so that no later main server repeats them, and alarms about what lasts. */
 import type { Note } from './model/actions.ts';
 import { NOTED_KINDS } from './model/actions.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';
 
@@ -27,4 +28,16 @@ export async function note(
   if (isAlarm) await core.alarm(detail, at);
   else core.log.info({ ...at }, detail);
   return true;
+}
+
+/** Raises the alarm if this main server has not raised one under this key before. */
+export async function alarmOnce(
+  core: Pick<Core, 'alarm' | 'processState'>,
+  key: string,
+  detail: string,
+  at?: EpochId,
+): Promise<void> {
+  if (core.processState.raisedAlarms.has(key)) return;
+  core.processState.raisedAlarms.add(key);
+  await core.alarm(detail, at);
 }

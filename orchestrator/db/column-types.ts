@@ -73,7 +73,7 @@ export function keyColumns(mapping: Mapping): string[] {
   return hasRows(mapping) ? ['product_id', 'row_key'] : ['product_id'];
 }
 
-type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
+export type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
 
 /** Maximum characters of product_id in our tables. */
 export function maxIdChars(db: Pick<Database, 'engine'>, mapping: Mapping): number {
@@ -90,7 +90,8 @@ export function rowKeyType(db: KeyTypes): string {
   return byteText(db, MAX_ROW_KEY_CHARS);
 }
 
-function byteText(db: KeyTypes, chars: number): string {
+/** The type of a text that is compared by its bytes. */
+export function byteText(db: KeyTypes, chars: number): string {
   return db.engine === 'sqlite'
     ? 'TEXT collate BINARY'
     : `varchar(${chars}) character set utf8mb4 collate ${db.byteCollation}`;

@@ -7,13 +7,12 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FillRates, RunReport } from '../control/model/report.ts';
-import type { PartId, PartRecord, PublishEnd, ResultStore } from '../control/model/stores.ts';
+import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
-import type { RunEndMove } from './publish.ts';
 import { countRows, publishRun } from './publish.ts';
 import type { SqlNumber } from './rows.ts';
 import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
@@ -132,8 +131,8 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  publish(to: RunEndMove['to'], end: PublishEnd): Promise<{ rows: number }> {
-    return publishRun(this.#run, { to, ...end });
+  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
+    return publishRun(this.#run, to, end);
   }
 
   newerRuns(): Promise<string[]> {

@@ -5,8 +5,6 @@
  */
 import type { Knex } from 'knex';
 import { backoffMs } from '../../shared/domain/backoff.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
 
@@ -55,7 +53,7 @@ export function inQuery<T>(db: Database, work: (knex: Knex) => Promise<T>): Prom
 
 /** Retries `work` with growing, jittered pauses on transient faults. */
 export async function withRetry<T>(
-  db: { clock: Clock; random: Random; label: string },
+  db: Pick<Database, 'clock' | 'random' | 'label'>,
   work: () => Promise<T>,
 ): Promise<T> {
   const startedMs = db.clock.monotonic();

@@ -7,6 +7,7 @@ import type { VerifyFacts } from '../control/verify/verify-facts.ts';
 import { noDifference, note } from '../control/verify/verify-facts.ts';
 import type { Database } from './connect.ts';
 import { Fingerprint, Repeats, hashOf, slicesOf } from './fingerprint.ts';
+import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { toNumber, rowsOf, rowOf } from './rows.ts';
@@ -29,7 +30,7 @@ export function readVerifyFacts(db: Database, runId: string, slice = SLICE): Pro
     if (!run) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
     const ledger = await readLedger(knex, runId);
     const parts = await compareParts(knex, runId, ledger.byPart);
-    const published = /^(completed|banned|failed|cancelled)$/.test(run.phase) && run.request !== 'cancel';
+    const published = PUBLISHED.includes(run.phase) && run.request !== 'cancel';
     const slices = slicesOf(ledger.items, slice);
     const repeated = ledger.repeats.any();
     const { given } = ledger;

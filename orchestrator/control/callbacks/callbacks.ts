@@ -17,7 +17,7 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
 import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
-import { alarmOnce } from '../alarm-once.ts';
+import { alarmOnce } from '../run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';

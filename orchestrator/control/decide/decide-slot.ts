@@ -10,8 +10,7 @@ import {
   mustReturnProducts,
   openIncident,
 } from './ban-policy.ts';
-import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
-import { lose, move } from './instance-moves.ts';
+import { VISIBLE_AFTER_MS, decideLeaving, goneReason, lose, move } from './decide-leaving.ts';
 import { canAfford } from '../launching/budget.ts';
 import type { LaunchGate } from '../model/world.ts';
 import { launchGate } from '../launching/launch-gate.ts';

@@ -1,7 +1,6 @@
 /** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
-import { isDyingAtLaunch } from '../launching/launch-deaths.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
-import { launchGate } from '../launching/launch-gate.ts';
+import { isDyingAtLaunch, launchGate } from '../launching/launch-gate.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { canAfford } from '../launching/budget.ts';
 import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
@@ -29,7 +28,7 @@ export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   if (isTooLateToBoot(world)) return false;
   const epochs = world.fleet.epochs(slot);
   // A rotated instance has not failed, and may be followed by another as long as there is time.
-  // A death at launch says nothing about the slot: `launch-deaths.ts` bounds those.
+  // A death at launch says nothing about the slot: `launch-gate.ts` bounds those.
   const launched = epochs.filter(
     (r) => r.instanceId !== null && r.reason !== LOSS_REASON.rotated && deathAtLaunch(r) === null,
   );

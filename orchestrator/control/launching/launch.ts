@@ -12,7 +12,7 @@ import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause } from '.
 import { TAG } from '../../cloud/compute.ts';
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
-import { alarmOnce } from '../alarm-once.ts';
+import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, LaunchTurn } from '../model/core.ts';
 import type { NextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';

@@ -377,6 +377,9 @@ export interface PartRecord extends PartRef, EpochId, OutcomeCounts {
   state: 'seen' | 'loaded' | 'failed';
 }
 
+/** How a run ends whose rows are published. */
+export type PublishedPhase = 'completed' | 'banned' | 'failed' | 'cancelled';
+
 export interface PublishEnd {
   exitCode: ExitCode;
   reason: string | null;
@@ -421,7 +424,7 @@ export interface ResultStore extends ResultReader {
    * later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    */
-  publish(to: 'completed' | 'banned' | 'failed' | 'cancelled', end: PublishEnd): Promise<{ rows: number }>;
+  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
   noteNumbers(): Promise<void>;
   setFill(fill: FillRates): Promise<void>;
