@@ -75,7 +75,6 @@ export interface GcReport {
 }
 
 interface Look {
-  instances: CloudInstance[];
   balancers: OwnedBalancer[];
   found: Found[];
   facts: GcFacts;
@@ -128,7 +127,7 @@ async function lookAround(options: GcOptions): Promise<Look> {
     if (run) runs.set(id, run);
   }
   const nowMs = clock.now() + (options.skewMs() ?? 0);
-  return { instances, balancers, found, facts: { owner, nowMs, runs, workedOn } };
+  return { balancers, found, facts: { owner, nowMs, runs, workedOn } };
 }
 
 /** Queries AWS and the database again, and removes what may still be removed. */
