@@ -1,5 +1,6 @@
 /** The facts for `verify`: the ledger of items, that of parts, and (verify-rows.ts) the result table. */
 import type { Knex } from 'knex';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
@@ -106,16 +107,9 @@ async function compareParts(
   runId: string,
   byPart: ReadonlyMap<string, PartCounts>,
 ): Promise<Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'>> {
-  const rows = await rowsOf<{
-    slot: SqlNumber;
-    epoch: SqlNumber;
-    seq: SqlNumber;
-    state: 'seen' | 'loaded' | 'failed';
-    stored: SqlNumber;
-    gone: SqlNumber;
-    failed: SqlNumber;
-    result_rows: SqlNumber;
-  }>(knex('crawlfleet_parts').where({ run_id: runId }));
+  const rows = await rowsOf<
+    EpochId & OutcomeCounts & { seq: number; state: 'seen' | 'loaded' | 'failed'; result_rows: number }
+  >(knex('crawlfleet_parts').where({ run_id: runId }));
   const parts = { seen: 0, loaded: 0, failed: 0 };
   const partsOff = noDifference();
   const known = new Set<string>();
@@ -124,12 +118,9 @@ async function compareParts(
     const key = `${row.slot}/${row.epoch}/${row.seq}`;
     if (row.state === 'loaded') known.add(key);
     const items = byPart.get(key) ?? noCounts();
-    const same =
-      items.stored === toNumber(row.stored) &&
-      items.gone === toNumber(row.gone) &&
-      items.failed === toNumber(row.failed) &&
-      items.rows === toNumber(row.result_rows);
-    if (!same) note(partsOff, key);
+    const { stored, gone, failed, result_rows } = row;
+    const same = items.stored === stored && items.gone === gone && items.failed === failed;
+    if (!same || items.rows !== result_rows) note(partsOff, key);
   }
   const withoutPart = noDifference();
   for (const [key, counts] of byPart) {

@@ -12,7 +12,7 @@ import {
 } from './ban-policy.ts';
 import { VISIBLE_AFTER_MS, decideLeaving, goneReason, lose, move } from './decide-leaving.ts';
 import { canAfford } from '../launching/budget.ts';
-import type { LaunchGate } from '../model/world.ts';
+import type { LaunchGate, World } from '../model/world.ts';
 import { launchGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
@@ -21,7 +21,6 @@ import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from '../model/run-
 import { sharesAddressWith } from './nat-detection.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
 import { isRefused, wasNeverLaunched } from '../model/instance-state.ts';
 
 /** Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls do not count. */
