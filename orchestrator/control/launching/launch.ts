@@ -201,27 +201,29 @@ async function tellRefusal(
   const where = `${request.instanceType} in ${request.subnetId}`;
   const said = `EC2 refuses slot ${slot} (${where}): ${cause}: ${message}`;
   const at = { slot, epoch };
-  const once = (key: string, more: string): Promise<void> => alarmOnce(core, key, `${said}${more}`, at);
   switch (cause) {
     case 'quota':
-      return once('quota', `. ${await quotaAdvice(core, run, request.instanceType)}`);
+      return alarmOnce(core, 'quota', `${said}. ${await quotaAdvice(core, run, request.instanceType)}`, at);
     case 'pool':
-      return once(`pool ${where}`, '; other zones and types are tried, and this one again later');
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried, and this one again later`, at);
     case 'throttled':
-      return once('throttled', '; launches go on more slowly');
+      return alarmOnce(core, 'throttled', `${said}; launches go on more slowly`, at);
     case 'spent':
       return;
     case 'zone':
-      return once(`pool ${where}`, '; other zones and types are tried');
-    case 'type': {
-      const other = `this account may not launch ${request.instanceType}, and the other types of aws.instance_types are tried`;
-      return once(`type ${request.instanceType}`, `; ${other}`);
-    }
+      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried`, at);
+    case 'type':
+      return alarmOnce(
+        core,
+        `type ${request.instanceType}`,
+        `${said}; this account may not launch ${request.instanceType}, and the other types of aws.instance_types are tried`,
+        at,
+      );
     case 'credentials':
     case 'denied':
       return tellRights(core, { cause, message }, at);
     case 'invalid':
-      return once(`invalid ${where}`, '; other zones and types are tried');
+      return alarmOnce(core, `invalid ${where}`, `${said}; other zones and types are tried`, at);
   }
 }
 

@@ -62,21 +62,22 @@ const ending = (state: OpenEnd['state'], exitCode: ExitCode, reason: string | nu
 function openEnd(input: EndInput): OpenEnd {
   const { request, planned, failed } = input;
   const left = input.reasons[input.uncrawledReason] ?? 0;
-  const notCrawled = `${left} products not crawled`;
   const nothing = planned > 0 && (input.reasons['lost-instance'] ?? 0) === planned;
   const leftToNobody = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
   if (input.noInstances !== null && request === null && leftToNobody) {
     const { cause, reason } = input.noInstances;
     const code = cause === 'rights' ? EXIT.config : EXIT.capacity;
-    return nothing ? ending('failed', code, reason) : ending('completed', code, `${notCrawled}: ${reason}`);
+    if (nothing) return ending('failed', code, reason);
+    return ending('completed', code, `${left} products not crawled: ${reason}`);
   }
   if (request === null && input.uncrawledReason === 'budget' && left > 0)
-    return ending('completed', EXIT.budget, `run.max_cost reached: ${notCrawled}`);
+    return ending('completed', EXIT.budget, `run.max_cost reached: ${left} products not crawled`);
   // If all products were settled after all, the open circuit breaker has cost nothing.
-  if (request === 'banned' && left > 0) return ending('banned', EXIT.banned, `banned by the site: ${notCrawled}`);
+  if (request === 'banned' && left > 0)
+    return ending('banned', EXIT.banned, `banned by the site: ${left} products not crawled`);
   if (request === 'no-balancer' && left > 0) {
-    const what = 'AWS refuses the load balancer, a right or a parameter is wrong';
-    return ending('failed', EXIT.config, `${what}: ${notCrawled}`);
+    const reason = `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`;
+    return ending('failed', EXIT.config, reason);
   }
   if (isStallCause(request) && left > 0)
     return ending('failed', stallFacts(request).exitCode, stallReason(request, left));
@@ -86,9 +87,9 @@ function openEnd(input: EndInput): OpenEnd {
   if (request === 'cancel') return { state: 'cancelled', ...CANCELLED };
   // Crawling stopped because the mapping reads nothing: more time would not have helped.
   if (request === 'site-changed' && left > 0)
-    return ending('failed', EXIT.failedProducts, `the site or its mapping has changed: ${notCrawled}`);
+    return ending('failed', EXIT.failedProducts, `the site or its mapping has changed: ${left} products not crawled`);
   if (nothing) return ending('failed', EXIT.failedProducts, 'no instance crawled anything');
-  const missed = missedDeadline(input, notCrawled);
+  const missed = missedDeadline(input, left);
   if (missed !== null) return ending('completed', EXIT.deadline, `deadline missed: ${missed}`);
   const share = planned === 0 ? 0 : failed / planned;
   return share > input.maxFailed
@@ -96,10 +97,11 @@ function openEnd(input: EndInput): OpenEnd {
     : ending('completed', EXIT.complete, null);
 }
 
-function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, notCrawled: string): string | null {
-  const hasLeft = (reasons[uncrawledReason] ?? 0) > 0;
-  if (hasLeft && uncrawledReason === 'robots') return `${notCrawled}, because robots.txt could not be read`;
-  if (hasLeft && uncrawledReason === 'deadline') return notCrawled;
+function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, left: number): string | null {
+  if (left > 0 && (uncrawledReason === 'deadline' || uncrawledReason === 'robots')) {
+    const why = uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
+    return `${left} products not crawled${why}`;
+  }
   const stuck = reasons.upload ?? 0;
   if (stuck > 0) return `the results of ${stuck} products could not be uploaded`;
   return onTime ? null : 'published late';
