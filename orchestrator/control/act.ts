@@ -1,9 +1,8 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
 import type { Action, HaltReason } from './model/actions.ts';
-import { alarmOnce } from './alarm-once.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
 import type { Core } from './model/core.ts';
-import { note } from './run-notes.ts';
+import { alarmOnce, note } from './run-notes.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { publishRun } from './results/finish.ts';
 import { adopt, claim, launch } from './launching/launch.ts';
@@ -20,85 +19,74 @@ import type { StallCause } from './model/stall-causes.ts';
 import { isStallCause, stallFacts } from './model/stall-causes.ts';
 import { isGivenUp } from './model/instance-state.ts';
 
-/** True after an AWS call whose effect a Describe will show. */
+/** True for an action whose effect a Describe of AWS will show. */
+export function changesCloud(action: Action): boolean {
+  if (action.kind === 'move-instance') return action.to === 'lost';
+  const kinds = ['move-run', 'ensure-balancer', 'forget-balancer', 'launch', 'register', 'terminate'];
+  return kinds.includes(action.kind);
+}
+
 export async function act(
   core: Core,
   world: World,
   action: Action,
   { dispatcher, signal }: { dispatcher: Dispatcher; signal: AbortSignal },
-): Promise<boolean> {
+): Promise<void> {
   const { run } = world;
   switch (action.kind) {
     case 'move-run':
       await core.run.move(action.from, action.to, action.reason === null ? {} : { reason: action.reason });
-      return true;
+      return;
     case 'ensure-balancer':
-      await makeBalancer(core, world);
-      return true;
+      return makeBalancer(core, world);
     case 'forget-balancer':
-      await forgetBalancer(core, world);
-      return true;
+      return forgetBalancer(core, world);
     case 'claim':
       if (action.why !== undefined)
         await note(core, world, { key: `slot ${action.slot}`, event: 'decision', detail: action.why, at: action });
-      await claim(core, world, action);
-      return false;
+      return claim(core, world, action);
     case 'launch':
-      await launch(core, run, action.slot, action.epoch);
-      return true;
+      return launch(core, run, action.slot, action.epoch);
     case 'adopt':
-      await adopt(core, action, action.instance);
-      return false;
+      return adopt(core, action, action.instance);
     case 'move-instance':
-      await moveInstance(core, world, action);
-      return action.to === 'lost';
+      return moveInstance(core, world, action);
     case 'register':
       return register(core, world, action);
     case 'offer':
-      await dispatcher.pump(run, action.limitChunks, {
+      return dispatcher.pump(run, action.limitChunks, {
         heartbeatMs: world.limits.heartbeatMs,
         targets: world.targets.size,
         signal,
       });
-      return false;
     case 'confirm':
-      await confirmManifest(core, run, action);
-      return false;
+      return confirmManifest(core, run, action);
     case 'close':
-      await closeEpoch(core, run, action);
-      return false;
+      return closeEpoch(core, run, action);
     case 'reassign':
-      await reassignProducts(core, world, action);
-      return false;
+      return reassignProducts(core, world, action);
     case 'halt':
-      await halt(core, world, action.reason);
-      return false;
+      return halt(core, world, action.reason);
     case 'rotate':
-      await rotateAddress(core, world, action);
-      return false;
+      return rotateAddress(core, world, action);
     case 'terminate':
-      await terminate(core, world, action);
-      return true;
+      return terminate(core, world, action);
     case 'hold':
-      await alarmOnce(core, `hold ${action.cause}`, action.detail);
-      return false;
+      return alarmOnce(core, `hold ${action.cause}`, action.detail);
     case 'note':
       await note(core, world, action.note, action.alarm);
-      return false;
+      return;
     case 'load':
-      await loadParts(core);
-      return false;
+      return loadParts(core);
     case 'remove-balancer':
       await core.balancers.remove(run.balancer!);
       await core.run.setBalancer(null);
       core.processState.balancerMayRemain = false;
-      return false;
+      return;
     case 'sweep-balancer':
-      await sweepBalancer(core, world);
-      return false;
+      return sweepBalancer(core, world);
     case 'publish':
-      await publishRun(core);
-      return false;
+      return publishRun(core);
   }
 }
 
@@ -118,11 +106,7 @@ async function moveInstance(
     if (consoleOutput !== null) await core.fleet.patch({ slot, epoch }, { consoleOutput });
   }
   const moved = await core.fleet.move({ slot, epoch }, from, to, { reason, detail });
-  if (moved && to === 'banned')
-    await core.alarm(`slot ${slot}: ${whatBanned(record)}`, {
-      slot,
-      epoch,
-    });
+  if (moved && to === 'banned') await core.alarm(`slot ${slot}: ${whatBanned(record)}`, { slot, epoch });
   if (moved && to === 'lost' && reason === LOSS.sharedAddress)
     await core.alarm(sharedAlarm(slot, detail), { slot, epoch });
   if (moved && to === 'lost' && reason !== LOSS.notNeeded)
@@ -159,7 +143,7 @@ function whatBanned(record: InstanceRecord | undefined): string {
     : `the site has banned ${address} (${record?.incident?.rule})`;
 }
 
-async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<boolean> {
+async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<void> {
   try {
     if ((await core.balancers.register(world.run.balancer!, action.instanceId)) === 'registered') {
       await core.fleet.patch(action, { registered: true });
@@ -168,7 +152,6 @@ async function register(core: Core, world: World, action: Extract<Action, { kind
     if (!(error instanceof AppError) || error.code !== 'aws-not-found') throw error;
     await forgetBalancer(core, world);
   }
-  return true;
 }
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */

@@ -1,13 +1,10 @@
-/**
- * The loop: observe, decide, act, and sleep until something changes. Its state is in the database, so `resume` only has
- * to start it again.
- */
+/** Observe, decide, act, sleep until something changes. The state is in the database: `resume` only starts it again. */
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import type { Action } from './model/actions.ts';
 import { actionKey } from './model/actions.ts';
-import { act } from './act.ts';
+import { act, changesCloud } from './act.ts';
 import type { LoopLink } from './callbacks/callbacks.ts';
 import type { Core } from './model/core.ts';
 import { decide } from './decide/decide.ts';
@@ -18,9 +15,7 @@ import type { World } from './model/world.ts';
 
 /** A publish that fails this often will not recover on its own: a person must fix the cause and `resume`. */
 const MAX_PUBLISH_FAILURES = 6;
-/**
- * Minimum pause before an action that changed nothing `decide` reads is repeated: each finished action wakes the loop.
- */
+/** Minimum pause before an action is repeated that changed nothing `decide` reads: each end of one wakes the loop. */
 const REPEAT_MS = 250;
 /** EC2 takes time to end a machine; the call is repeated only in case it was lost. */
 const REPEAT_TERMINATE_MS = 10_000;
@@ -61,10 +56,7 @@ export class ControlLoop implements LoopLink {
     this.#wake.abort('woken');
   }
 
-  /**
-   * Returns when the run has ended and nothing of it is left, or the signal aborts. Throws errors that no retry can
-   * fix.
-   */
+  /** Returns when the run has ended and nothing of it is left, or the signal aborts. Throws what no retry can fix. */
   async run(signal: AbortSignal): Promise<void> {
     const onAbort = (): void => this.wake();
     signal.addEventListener('abort', onAbort);
@@ -137,7 +129,8 @@ export class ControlLoop implements LoopLink {
 
   async #carryOut(world: World, action: Action, key: string, signal: AbortSignal): Promise<void> {
     try {
-      if (await act(this.#core, world, action, { dispatcher: this.#dispatcher, signal })) this.#observer.expectChange();
+      await act(this.#core, world, action, { dispatcher: this.#dispatcher, signal });
+      if (changesCloud(action)) this.#observer.expectChange();
       this.#failures.delete(key);
       this.#done.set(key, { what: describe(world, action), atMs: this.#core.clock.monotonic() });
     } catch (error) {
@@ -165,10 +158,7 @@ export class ControlLoop implements LoopLink {
 /** Part of the minimum pause for each instance: a round reads and judges every one. */
 const PAUSE_EACH_MS = 0.5;
 
-/**
- * Minimum pause, however often the loop is woken: thousands of instances send many callbacks a second. At most a tenth
- * of a heartbeat.
- */
+/** Minimum pause, however often callbacks wake the loop of a large fleet. At most a tenth of a heartbeat. */
 function leastPauseMs(world: World | null): number {
   if (world === null) return 0;
   const { heartbeatMs } = world.limits;
@@ -181,9 +171,7 @@ function describe(world: World, action: Action): string {
   return JSON.stringify(action.kind === 'offer' ? [action, ...world.targets] : action);
 }
 
-/**
- * Another main server holds the lock: going on would do harm. Everything else is retried until the run's own limits.
- */
+/** Another main server holds the lock: going on would do harm. All else is retried until the run's own limits. */
 function isFatal(error: unknown): boolean {
   return error instanceof AppError && error.code === 'lock-held';
 }

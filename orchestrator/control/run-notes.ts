@@ -1,12 +1,11 @@
-/** Notes that a run makes once: stored as events, so that a main server that resumes the run does not repeat them. */
+/** What is said once: notes of a run, stored so that no later main server repeats them, and alarms about what lasts. */
 import type { Note } from './model/actions.ts';
 import { NOTED_KINDS } from './model/actions.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';
 
-/**
- * More than the notes of any run, which has a few for each slot. Moves, transfers and alarms are many times as many.
- */
+/** More than any run has notes: a few for each slot. Moves, transfers and alarms are many times as many. */
 const MAX_NOTES = 10_000;
 
 /** The keys of what this run has noted so far. */
@@ -15,9 +14,7 @@ export async function notedKeys(core: Pick<Core, 'run'>): Promise<string[]> {
   return ofKinds.flat().flatMap((e) => (e.to === null ? [] : [e.to]));
 }
 
-/**
- * Writes the event unless its key is known, then logs it, or raises an alarm, which logs it too. True when it is new.
- */
+/** Writes the event unless its key is known, then logs it or raises an alarm (which logs it). True when it is new. */
 export async function note(
   core: Core,
   world: Pick<World, 'notedKeys'>,
@@ -26,16 +23,21 @@ export async function note(
 ): Promise<boolean> {
   if (world.notedKeys.has(key)) return false;
   const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-  await core.run.addEvent({
-    atMs: core.clock.now(),
-    kind: event,
-    ...place,
-    from: null,
-    to: key,
-    detail,
-  });
+  await core.run.addEvent({ atMs: core.clock.now(), kind: event, ...place, from: null, to: key, detail });
   world.notedKeys.add(key);
   if (isAlarm) await core.alarm(detail, at);
   else core.log.info({ ...at }, detail);
   return true;
+}
+
+/** Raises the alarm if this main server has not raised one under this key before. */
+export async function alarmOnce(
+  core: Pick<Core, 'alarm' | 'processState'>,
+  key: string,
+  detail: string,
+  at?: EpochId,
+): Promise<void> {
+  if (core.processState.raisedAlarms.has(key)) return;
+  core.processState.raisedAlarms.add(key);
+  await core.alarm(detail, at);
 }

@@ -4,7 +4,7 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { RunBinding } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
-import type { Attempt, Isolation } from './retry.ts';
+import type { Attempt } from './retry.ts';
 import { inQuery, inTransaction } from './retry.ts';
 
 export class BoundRun {
@@ -32,16 +32,11 @@ export class BoundRun {
   }
 
   /** A transaction under the fence, which cannot change until the commit. */
-  write<T>(work: (trx: Knex.Transaction, attempt: Attempt) => Promise<T>, isolation?: Isolation): Promise<T> {
-    const { db } = this;
-    return inTransaction(
-      db,
-      async (trx, attempt) => {
-        await assertFence(trx, db, this.#binding.fence);
-        return work(trx, attempt);
-      },
-      isolation,
-    );
+  write<T>(work: (trx: Knex.Transaction, attempt: Attempt) => Promise<T>): Promise<T> {
+    return inTransaction(this.db, async (trx, attempt) => {
+      await assertFence(trx, this.db, this.#binding.fence);
+      return work(trx, attempt);
+    });
   }
 
   /** One update under the fence, as the first statement of a query; returns the number of changed rows. */

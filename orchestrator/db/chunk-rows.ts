@@ -1,26 +1,26 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
 import type { ChunkState } from '../../shared/domain/phases.ts';
-import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowsOf } from './rows.ts';
+import { inPieces, rowsOf } from './rows.ts';
 
 export const CHUNKS = 'crawlfleet_chunks';
 export const ITEMS = 'crawlfleet_items';
 
+/** Integer columns are numbers on both engines; only BIGINT, and what is counted or summed, may come as text. */
 export interface ChunkRow {
-  idx: SqlNumber;
-  first_n: SqlNumber;
-  last_n: SqlNumber;
-  products: SqlNumber;
-  generation: SqlNumber;
+  idx: number;
+  first_n: number;
+  last_n: number;
+  products: number;
+  generation: number;
   state: ChunkState;
-  slot: SqlNumber | null;
-  epoch: SqlNumber | null;
+  slot: number | null;
+  epoch: number | null;
 }
 
 /** `<index>-<generation>` */
 export function chunkId(row: Pick<ChunkRow, 'idx' | 'generation'>): string {
-  return `${toNumber(row.idx)}-${toNumber(row.generation)}`;
+  return `${row.idx}-${row.generation}`;
 }
 
 /** The reverse of chunkId; null for any other text, because instances send these. */
@@ -43,25 +43,24 @@ export async function openItems(
   runId: string,
   chunks: readonly ChunkRow[],
 ): Promise<Map<number, OpenItem[]>> {
-  const found = new Map<number, OpenItem[]>(chunks.map((c) => [toNumber(c.idx), []]));
+  const found = new Map<number, OpenItem[]>(chunks.map((c) => [c.idx, []]));
   // Advances in step with the rows, which are sorted by n.
-  const ordered = [...chunks].sort((a, b) => toNumber(a.first_n) - toNumber(b.first_n));
+  const ordered = [...chunks].sort((a, b) => a.first_n - b.first_n);
   for (const piece of inPieces(ordered, RANGES)) {
-    const rows = await rowsOf<{ n: SqlNumber; product_id: string }>(
+    const rows = await rowsOf<OpenItem>(
       knex(ITEMS)
         .where({ run_id: runId })
         .whereNull('outcome')
         .where((any) => {
-          for (const c of piece) any.orWhereBetween('n', [toNumber(c.first_n), toNumber(c.last_n)]);
+          for (const c of piece) any.orWhereBetween('n', [c.first_n, c.last_n]);
         })
         .orderBy('n')
         .select('n', 'product_id'),
     );
     let at = 0;
     for (const row of rows) {
-      const n = toNumber(row.n);
-      while (n > toNumber(piece[at]!.last_n)) at++;
-      found.get(toNumber(piece[at]!.idx))!.push({ n, product_id: row.product_id });
+      while (row.n > piece[at]!.last_n) at++;
+      found.get(piece[at]!.idx)!.push(row);
     }
   }
   return found;
@@ -72,13 +71,13 @@ export async function closeSettled(knex: Knex, runId: string, waiting: readonly 
   if (waiting.length === 0) return;
   const open = await openItems(knex, runId, waiting);
   for (const row of waiting) {
-    if (open.get(toNumber(row.idx))!.length > 0) continue;
+    if (open.get(row.idx)!.length > 0) continue;
     await closeChunk(knex, runId, row);
   }
 }
 
 /** Closes a chunk if it is still waiting in that generation. */
 export async function closeChunk(knex: Knex, runId: string, row: ChunkRow): Promise<void> {
-  const key = { run_id: runId, idx: toNumber(row.idx), generation: toNumber(row.generation), state: 'waiting' };
-  await knex(CHUNKS).where(key).update({ state: 'closed' });
+  const { idx, generation } = row;
+  await knex(CHUNKS).where({ run_id: runId, idx, generation, state: 'waiting' }).update({ state: 'closed' });
 }

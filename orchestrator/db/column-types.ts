@@ -1,6 +1,4 @@
-/**
- * The columns a mapping needs in its result table: their types in a new table, and which existing types are accepted.
- */
+/** The columns a mapping needs in its result table: their types in a new table, and the existing types it accepts. */
 import type { FieldType, Mapping } from '../../shared/domain/mapping.ts';
 import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
@@ -18,10 +16,7 @@ export interface NeededColumn {
 /** The longest row_key, in characters. */
 export const MAX_ROW_KEY_CHARS = 255;
 
-/**
- * product_id is shorter with row_key beside it in the key: 512 + 255 characters of 4 bytes are just below MySQL's
- * 3,072.
- */
+/** Shorter with row_key beside it in the key: 512 + 255 characters of 4 bytes are just below MySQL's 3,072. */
 const MAX_ID_CHARS_BESIDE_ROW_KEY = 512;
 
 const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
@@ -29,10 +24,7 @@ const MYSQL: Record<FieldType, { declared: string; accepts: RegExp }> = {
   // DECIMAL rounds to its own digits, which the user chose by declaring it; integer types would silently drop the
   // fraction.
   number: { declared: 'double', accepts: /^(double|float|real|decimal|numeric)$/ },
-  integer: {
-    declared: 'bigint',
-    accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/,
-  },
+  integer: { declared: 'bigint', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint|decimal|numeric|double)$/ },
   boolean: { declared: 'boolean', accepts: /^(tinyint|smallint|mediumint|int|integer|bigint)$/ },
   // Not TIMESTAMP: that is an instant, while a page shows a local time in its own zone.
   date: { declared: 'date', accepts: /^(date|datetime|char|varchar|tinytext|text|mediumtext|longtext)$/ },
@@ -81,7 +73,7 @@ export function keyColumns(mapping: Mapping): string[] {
   return hasRows(mapping) ? ['product_id', 'row_key'] : ['product_id'];
 }
 
-type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
+export type KeyTypes = Pick<Database, 'engine' | 'byteCollation'>;
 
 /** Maximum characters of product_id in our tables. */
 export function maxIdChars(db: Pick<Database, 'engine'>, mapping: Mapping): number {
@@ -98,16 +90,14 @@ export function rowKeyType(db: KeyTypes): string {
   return byteText(db, MAX_ROW_KEY_CHARS);
 }
 
-function byteText(db: KeyTypes, chars: number): string {
+/** The type of a text that is compared by its bytes. */
+export function byteText(db: KeyTypes, chars: number): string {
   return db.engine === 'sqlite'
     ? 'TEXT collate BINARY'
     : `varchar(${chars}) character set utf8mb4 collate ${db.byteCollation}`;
 }
 
-/**
- * How a column compares row keys: `exact` distinguishes all of them, `integer` those that are plain whole numbers;
- * null: it may conflate two.
- */
+/** How a column compares row keys: `exact` all, `integer` plain whole numbers; null: it may conflate two. */
 export function rowKeyKind(db: Pick<Database, 'engine'>, column: ColumnInfo): 'exact' | 'integer' | null {
   if (column.generated) return null;
   if (/^(tinyint|smallint|mediumint|int|integer|bigint)$/.test(column.type)) return 'integer';

@@ -13,10 +13,7 @@ export class UnfitValue {
   }
 }
 
-/**
- * The value as bound, without unread numbers. MySQL would silently round 1.5 in an integer column, so such values are
- * refused here.
- */
+/** The value as bound, without unread numbers. What MySQL would silently round, as 1.5 in an integer, is refused. */
 export function toSqlValue(column: Column, given: FieldValue): SqlValue | UnfitValue {
   const value = settle(given, null);
   if (value === null) return null;

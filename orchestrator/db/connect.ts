@@ -18,9 +18,7 @@ export interface Database {
   engine: 'mysql' | 'sqlite';
   /** For messages: host, user and database, never the password. */
   label: string;
-  /**
-   * Collation that compares texts by their bytes, including trailing spaces; null on SQLite, where this is the default.
-   */
+  /** Collation that compares texts by their bytes, with trailing spaces; null on SQLite, where this is the default. */
   byteCollation: string | null;
   /** Schema of unqualified table names; null on SQLite. */
   schema: string | null;
@@ -43,19 +41,14 @@ export interface OpenOptions {
 }
 
 const CONNECT_MS = 10_000;
-/**
- * Pool size: enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by
- * default.
- */
+/** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
 /** Shorter than the server's idle limit, so that the pool never hands out a dead connection. */
 const POOL_IDLE_MS = 20_000;
 /** Waiting for an SQLite lock blocks the whole process, so the wait is short and retry.ts repeats it. */
 const SQLITE_BUSY_MS = 100;
 
-/**
- * Throws `config-invalid`, `database-unreachable`, `database-rights` and, for an outdated server, `database-schema`.
- */
+/** Throws `config-invalid`, `database-unreachable`, `database-rights` and, for an old server, `database-schema`. */
 export async function openDatabase(url: string, options: OpenOptions = {}): Promise<Database> {
   const address = parseDatabaseUrl(url);
   const tools = { clock: options.clock ?? systemClock, random: options.random ?? systemRandom };

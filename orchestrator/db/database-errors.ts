@@ -12,80 +12,35 @@ import { AppError } from '../../shared/domain/errors.ts';
  */
 export type DatabaseFault = 'unwilling' | 'conflict' | 'lost' | 'data' | 'denied' | 'other';
 
-const UNWILLING = new Set([
-  'ER_READ_ONLY_MODE',
-  'ER_INNODB_READ_ONLY',
-  'ER_DISK_FULL',
-  'ER_RECORD_FILE_FULL',
-  'ER_ERROR_ON_WRITE',
-  'ER_TEMP_FILE_WRITE_FAILURE',
-  'SQLITE_FULL',
-]);
+/** Codes that mean the fault wherever they occur. */
+const CODES: Record<Exclude<DatabaseFault, 'other'>, string> = {
+  unwilling: `
+    ER_READ_ONLY_MODE ER_INNODB_READ_ONLY ER_DISK_FULL ER_RECORD_FILE_FULL ER_ERROR_ON_WRITE
+    ER_TEMP_FILE_WRITE_FAILURE SQLITE_FULL`,
+  // With ER_NEED_REPREPARE and ER_RECORD_HAS_CHANGED, MariaDB 11 and MySQL demand that the transaction restarts, or the
+  // statement is prepared again.
+  conflict: `
+    ER_LOCK_DEADLOCK ER_LOCK_WAIT_TIMEOUT ER_CHECKREAD ER_NEED_REPREPARE ER_RECORD_HAS_CHANGED SQLITE_BUSY
+    SQLITE_BUSY_SNAPSHOT SQLITE_BUSY_RECOVERY SQLITE_LOCKED`,
+  lost: `
+    PROTOCOL_CONNECTION_LOST PROTOCOL_SEQUENCE_TIMEOUT PROTOCOL_PACKETS_OUT_OF_ORDER ECONNRESET ECONNREFUSED
+    ECONNABORTED EPIPE ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN ER_SERVER_SHUTDOWN
+    ER_CONNECTION_KILLED ER_QUERY_INTERRUPTED ER_CON_COUNT_ERROR ER_TOO_MANY_USER_CONNECTIONS
+    ER_CLIENT_INTERACTION_TIMEOUT`,
+  denied: `
+    ER_ACCESS_DENIED_ERROR ER_ACCESS_DENIED_NO_PASSWORD_ERROR ER_DBACCESS_DENIED_ERROR ER_TABLEACCESS_DENIED_ERROR
+    ER_COLUMNACCESS_DENIED_ERROR ER_SPECIFIC_ACCESS_DENIED_ERROR ER_OPTION_PREVENTS_STATEMENT SQLITE_READONLY
+    SQLITE_PERM SQLITE_AUTH`,
+  data: `
+    ER_DATA_TOO_LONG ER_WARN_DATA_OUT_OF_RANGE ER_TRUNCATED_WRONG_VALUE ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
+    ER_INVALID_JSON_TEXT ER_INVALID_JSON_TEXT_IN_PARAM ER_INVALID_CHARACTER_STRING ER_CANNOT_CONVERT_STRING
+    ER_BAD_NULL_ERROR ER_CHECK_CONSTRAINT_VIOLATED ER_CONSTRAINT_FAILED ER_NET_PACKET_TOO_LARGE WARN_DATA_TRUNCATED
+    SQLITE_TOOBIG SQLITE_MISMATCH SQLITE_CONSTRAINT_NOTNULL SQLITE_CONSTRAINT_CHECK SQLITE_CONSTRAINT_DATATYPE`,
+};
 
-const CONFLICT = new Set([
-  'ER_LOCK_DEADLOCK',
-  'ER_LOCK_WAIT_TIMEOUT',
-  'ER_CHECKREAD',
-  // With these, MariaDB 11 and MySQL demand that the transaction restarts, or the statement is prepared again.
-  'ER_NEED_REPREPARE',
-  'ER_RECORD_HAS_CHANGED',
-  'SQLITE_BUSY',
-  'SQLITE_BUSY_SNAPSHOT',
-  'SQLITE_BUSY_RECOVERY',
-  'SQLITE_LOCKED',
-]);
-
-const LOST = new Set([
-  'PROTOCOL_CONNECTION_LOST',
-  'PROTOCOL_SEQUENCE_TIMEOUT',
-  'PROTOCOL_PACKETS_OUT_OF_ORDER',
-  'ECONNRESET',
-  'ECONNREFUSED',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ER_SERVER_SHUTDOWN',
-  'ER_CONNECTION_KILLED',
-  'ER_QUERY_INTERRUPTED',
-  'ER_CON_COUNT_ERROR',
-  'ER_TOO_MANY_USER_CONNECTIONS',
-  'ER_CLIENT_INTERACTION_TIMEOUT',
-]);
-
-const DENIED = new Set([
-  'ER_ACCESS_DENIED_ERROR',
-  'ER_ACCESS_DENIED_NO_PASSWORD_ERROR',
-  'ER_DBACCESS_DENIED_ERROR',
-  'ER_TABLEACCESS_DENIED_ERROR',
-  'ER_COLUMNACCESS_DENIED_ERROR',
-  'ER_SPECIFIC_ACCESS_DENIED_ERROR',
-  'ER_OPTION_PREVENTS_STATEMENT',
-  'SQLITE_READONLY',
-  'SQLITE_PERM',
-  'SQLITE_AUTH',
-]);
-
-const DATA = new Set([
-  'ER_DATA_TOO_LONG',
-  'ER_WARN_DATA_OUT_OF_RANGE',
-  'ER_TRUNCATED_WRONG_VALUE',
-  'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD',
-  'ER_INVALID_JSON_TEXT',
-  'ER_INVALID_JSON_TEXT_IN_PARAM',
-  'ER_INVALID_CHARACTER_STRING',
-  'ER_CANNOT_CONVERT_STRING',
-  'ER_BAD_NULL_ERROR',
-  'ER_CHECK_CONSTRAINT_VIOLATED',
-  'ER_CONSTRAINT_FAILED',
-  'ER_NET_PACKET_TOO_LARGE',
-  'WARN_DATA_TRUNCATED',
-  'SQLITE_TOOBIG',
-  'SQLITE_MISMATCH',
-]);
+const FAULTS = new Map<string, DatabaseFault>();
+for (const fault of Object.keys(CODES) as (keyof typeof CODES)[])
+  for (const code of CODES[fault].match(/\w+/g)!) FAULTS.set(code, fault);
 
 interface DriverError {
   code?: unknown;
@@ -112,12 +67,10 @@ export function databaseCode(error: unknown): string {
 
 export function classifyDatabaseError(error: unknown): DatabaseFault {
   const code = databaseCode(error);
-  if (UNWILLING.has(code) || isReadOnlyServer(error, code) || isNoSpace(error, code)) return 'unwilling';
-  if (CONFLICT.has(code)) return 'conflict';
-  if (LOST.has(code)) return 'lost';
-  if (DENIED.has(code) || code.startsWith('SQLITE_READONLY')) return 'denied';
-  if (DATA.has(code) || code === 'SQLITE_CONSTRAINT_NOTNULL' || code === 'SQLITE_CONSTRAINT_CHECK') return 'data';
-  if (code === 'SQLITE_CONSTRAINT_DATATYPE') return 'data';
+  if (isReadOnlyServer(error, code) || isNoSpace(error, code)) return 'unwilling';
+  const known = FAULTS.get(code);
+  if (known !== undefined) return known;
+  if (code.startsWith('SQLITE_READONLY')) return 'denied';
   // SQLSTATE class 22 is "data exception" in every SQL database.
   const { sqlState } = (error ?? {}) as DriverError;
   if (typeof sqlState === 'string' && sqlState.startsWith('22')) return 'data';

@@ -168,10 +168,7 @@ export class KnexFleetStore implements FleetStore {
     });
   }
 
-  /**
-   * One statement without a transaction, as by far the most frequent write. Its time distinguishes a repeat after a
-   * lost answer from a replay.
-   */
+  /** One statement, as by far the most frequent write. Its time tells a repeat after a lost answer from a replay. */
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
     const { counter, problem } = beat;
     const key = this.#run.key(at);

@@ -1,7 +1,4 @@
-/**
- * The marks of gc, on knex. They are written without the lock: another process's mark only makes a later gc check
- * again.
- */
+/** The marks of gc, on knex. Written without the lock: another process's mark only makes a later gc check again. */
 import type { GcMark, GcMarkStore } from '../control/gc/gc.ts';
 import type { Database } from './connect.ts';
 import { inQuery, inTransaction } from './retry.ts';

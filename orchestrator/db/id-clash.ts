@@ -23,8 +23,7 @@ export async function findIdClash(
     if (other !== undefined)
       return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
   }
-  const result =
-    db.engine === 'mysql' ? await probeMysql(db, column, productIds) : await probeSqlite(db, column, productIds);
+  const result = await probe(db, column, productIds);
   if (result === null) return null;
   if (result === 'clash')
     return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) treats some of the products as equal`;
@@ -36,28 +35,21 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
   return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
 }
 
-/**
- * Null, `clash`, or the database's message for a value that does not fit. The table is temporary: other sessions never
- * see it.
- */
-async function probeMysql(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+/** The table is temporary, so other sessions never see it; created and dropped as each engine wants it. */
+function probeTable(db: Database, column: ColumnInfo): { create: string; drop: string } {
+  const create = `create temporary table ${PROBE} (product_id ${column.declared}`;
+  if (db.engine === 'sqlite')
+    return {
+      create: `${create} collate ${column.collation ?? 'BINARY'} not null unique)`,
+      drop: `drop table temp.${PROBE}`,
+    };
   const charset = column.charset === null ? '' : ` character set ${column.charset} collate ${column.collation}`;
-  return probe(
-    db,
-    `create temporary table ${PROBE} (product_id ${column.declared}${charset} not null primary key)`,
-    productIds,
-  );
+  return { create: `${create}${charset} not null primary key)`, drop: `drop temporary table ${PROBE}` };
 }
 
-async function probeSqlite(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
-  return probe(
-    db,
-    `create temporary table ${PROBE} (product_id ${column.declared} collate ${column.collation ?? 'BINARY'} not null unique)`,
-    productIds,
-  );
-}
-
-async function probe(db: Database, create: string, productIds: readonly string[]): Promise<string | null> {
+/** Null, `clash`, or the database's message for a value that does not fit. */
+async function probe(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+  const { create, drop } = probeTable(db, column);
   try {
     return await db.knex.transaction(async (trx) => {
       await trx.raw(create);
@@ -65,7 +57,7 @@ async function probe(db: Database, create: string, productIds: readonly string[]
         return await insertAll(trx, db, productIds);
       } finally {
         // The connection returns to the pool, and the table would stay with it.
-        await trx.raw(db.engine === 'mysql' ? `drop temporary table ${PROBE}` : `drop table temp.${PROBE}`);
+        await trx.raw(drop);
       }
     });
   } catch (error) {
@@ -76,12 +68,8 @@ async function probe(db: Database, create: string, productIds: readonly string[]
 async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
   const target = { table: PROBE, columns: ['product_id'], existing: 'error' } as const;
   try {
-    const refused = await bulkInsert(
-      trx,
-      db,
-      target,
-      productIds.map((id) => [id]),
-    );
+    const rows = productIds.map((id) => [id]);
+    const refused = await bulkInsert(trx, db, target, rows);
     return refused[0]
       ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds[refused[0].index])} (${refused[0].detail})`
       : null;
@@ -91,12 +79,7 @@ async function insertAll(trx: Knex.Transaction, db: Database, productIds: readon
   }
 }
 
-function isDuplicate(error: unknown): boolean {
-  const code = databaseCode(error);
-  return (
-    classifyDatabaseError(error) === 'other' &&
-    (code === 'ER_DUP_ENTRY' ||
-      code === 'ER_DUP_UNKNOWN_IN_INDEX' ||
-      /^SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)$/.test(code))
-  );
-}
+const DUPLICATE = /^(ER_DUP_ENTRY|ER_DUP_UNKNOWN_IN_INDEX|SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY))$/;
+
+const isDuplicate = (error: unknown): boolean =>
+  classifyDatabaseError(error) === 'other' && DUPLICATE.test(databaseCode(error));

@@ -37,10 +37,7 @@ export async function lastIncidents(
   return new Map(rows.map((row) => [epochKey(row), INCIDENT.read(row)]));
 }
 
-/**
- * Inserts, updates or (with null) ends the open incident. The caller has locked the instance's row, so there is no
- * other writer.
- */
+/** Inserts, updates or (with null) ends the open incident. The instance's row is locked: there is no other writer. */
 export async function writeIncident(
   trx: Knex.Transaction,
   key: { run_id: string; slot: number; epoch: number },
@@ -61,13 +58,7 @@ export async function writeIncident(
   const { verdict, untilMs: until, evidence } = incident;
   const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
   if (open) await trx(TABLE).where(open).update(values);
-  else
-    await trx(TABLE).insert({
-      ...key,
-      ...values,
-      seq: (last?.seq ?? 0) + 1,
-      at: incident.atMs,
-    });
+  else await trx(TABLE).insert({ ...key, ...values, seq: (last?.seq ?? 0) + 1, at: incident.atMs });
 }
 
 /** Records on the last incident that its products were reassigned; the first time is kept. */

@@ -21,9 +21,7 @@ interface Known {
 export class LaunchRequests {
   readonly #known = new Map<string, Known>();
 
-  /**
-   * The requests of these claims by epochKey; deleted claims are left out. Callers share them and must not change them.
-   */
+  /** The requests of these claims by epochKey, without deleted claims. Callers share them and must not change them. */
   async read(
     knex: Knex,
     runId: string,

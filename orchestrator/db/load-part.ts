@@ -10,8 +10,7 @@ import type { ChunkRow } from './chunk-rows.ts';
 import { CHUNKS, ITEMS, closeSettled } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { RunShape } from './run-shape.ts';
-import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowsOf } from './rows.ts';
+import { inPieces, rowsOf } from './rows.ts';
 import type { ShownCounts } from './settled-values.ts';
 import { countMarks } from './settled-values.ts';
 import type { StoredResult } from './stage-rows.ts';
@@ -69,21 +68,18 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   return counts;
 }
 
-/**
- * The results whose product is planned under that number and id and has no outcome; each product once, sorted by id
- * like the staging table.
- */
+/** The results of open products planned under that number and id; each once, sorted by id like the staging table. */
 async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<ItemResult[]> {
   const byN = new Map<number, ItemResult>();
   for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
   const open: ItemResult[] = [];
   const numbers = [...byN.keys()].sort((a, b) => a - b);
   for (const narrow of onNumbers(numbers)) {
-    const rows = await rowsOf<{ n: SqlNumber; product_id: string; outcome: Outcome | null }>(
+    const rows = await rowsOf<{ n: number; product_id: string; outcome: Outcome | null }>(
       trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'outcome'),
     );
     for (const row of rows) {
-      const result = byN.get(toNumber(row.n))!;
+      const result = byN.get(row.n)!;
       if (row.outcome === null && row.product_id === result.id) open.push(result);
     }
   }

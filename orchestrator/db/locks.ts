@@ -23,55 +23,60 @@ interface LeaseRow {
   expires_at: SqlNumber;
 }
 
-/** Takes a free or expired lease, or exactly the lease that `steal` describes. */
-export function acquireLock(
-  db: Database,
-  { owner, nowMs, leaseMs, steal }: { owner: string; nowMs: number; leaseMs: number; steal: LockHolder | undefined },
-): Promise<{ fence: number } | { heldBy: LockHolder }> {
-  const token = randomUUID();
-  return inTransaction(db, async (trx) => {
-    const lease = await rowOf<LeaseRow>(trx(TABLE).where({ name: 'lease' }).forUpdate().first());
-    if (!lease) throw new AppError('internal', `${db.label}: the lock row is missing`);
-    // Our own earlier attempt: it committed, but the answer was lost.
-    if (lease.token === token) return { fence: toNumber(lease.fence) };
-    const holder = lease.owner === null ? null : holderOf(lease);
-    const free = !holder || holder.expiresAtMs <= nowMs || (steal !== undefined && isSame(holder, steal));
-    if (!free) return { heldBy: holder };
-    const fence = toNumber(lease.fence) + 1;
-    await trx(TABLE)
-      .where({ name: 'lease' })
-      .update({ fence, owner, token, run_id: null, expires_at: nowMs + leaseMs });
-    // Waits for pending writes under the old fence.
-    await trx(TABLE).where({ name: 'fence' }).update({ fence });
-    return { fence };
-  });
-}
+/** The part of RunStore that is about the lock. */
+export class KnexLocks {
+  protected readonly db: Database;
+  readonly guard: LockGuard;
 
-/** False when the lock has been lost. */
-export function renewLock(
-  db: Database,
-  { fence, nowMs, leaseMs, runId }: { fence: number; nowMs: number; leaseMs: number; runId: string | null },
-): Promise<boolean> {
-  return inQuery(db, async (knex) => {
-    const changed = await knex(TABLE)
-      .where({ name: 'lease', fence })
-      .whereNotNull('owner')
-      .update({ run_id: runId, expires_at: nowMs + leaseMs });
-    return changed > 0;
-  });
-}
+  constructor(db: Database) {
+    this.db = db;
+    this.guard = createLockGuard(db);
+  }
 
-/** Releases the lock; the fence stays, so the next holder's is higher. */
-export async function releaseLock(db: Database, fence: number): Promise<void> {
-  await inTransaction(db, async (trx) => {
-    const changed = await trx(TABLE)
-      .where({ name: 'lease', fence })
-      .update({ fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 });
-    if (changed > 0)
+  /** Takes a free or expired lease, or exactly the lease that `steal` describes. */
+  acquireLock(
+    owner: string,
+    nowMs: number,
+    leaseMs: number,
+    steal?: LockHolder,
+  ): Promise<{ fence: number } | { heldBy: LockHolder }> {
+    const token = randomUUID();
+    return inTransaction(this.db, async (trx) => {
+      const lease = await rowOf<LeaseRow>(trx(TABLE).where({ name: 'lease' }).forUpdate().first());
+      if (!lease) throw new AppError('internal', `${this.db.label}: the lock row is missing`);
+      // Our own earlier attempt: it committed, but the answer was lost.
+      if (lease.token === token) return { fence: toNumber(lease.fence) };
+      const holder = lease.owner === null ? null : holderOf(lease);
+      const free = !holder || holder.expiresAtMs <= nowMs || (steal !== undefined && isSame(holder, steal));
+      if (!free) return { heldBy: holder };
+      const fence = toNumber(lease.fence) + 1;
       await trx(TABLE)
-        .where({ name: 'fence', fence })
-        .update({ fence: fence + 1 });
-  });
+        .where({ name: 'lease' })
+        .update({ fence, owner, token, run_id: null, expires_at: nowMs + leaseMs });
+      // Waits for pending writes under the old fence.
+      await trx(TABLE).where({ name: 'fence' }).update({ fence });
+      return { fence };
+    });
+  }
+
+  async renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
+    const values = { run_id: runId, expires_at: nowMs + leaseMs };
+    const changed = await inQuery(this.db, (knex) =>
+      knex(TABLE).where({ name: 'lease', fence }).whereNotNull('owner').update(values),
+    );
+    return changed > 0;
+  }
+
+  /** The fence stays, so the next holder's is higher. */
+  async releaseLock(fence: number): Promise<void> {
+    const nobody = { fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 };
+    await inTransaction(this.db, async (trx) => {
+      if ((await trx(TABLE).where({ name: 'lease', fence }).update(nobody)) > 0)
+        await trx(TABLE)
+          .where({ name: 'fence', fence })
+          .update({ fence: fence + 1 });
+    });
+  }
 }
 
 /** The database's own clock and named lock; SQLite has neither, and all processes that use its file share a machine. */
@@ -95,10 +100,7 @@ export function createLockGuard(db: Database): LockGuard {
   };
 }
 
-/**
- * First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, which then cannot change
- * until the commit.
- */
+/** First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, then until the commit. */
 export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
   const query = trx(TABLE).where({ name: 'fence' }).select<{ fence: SqlNumber }[]>('fence');
   // SQLite has one writer at a time, and inTransaction has made this transaction that writer.

@@ -16,10 +16,7 @@ const LATEST = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
-/**
- * Brings the tables up to date; safe when several processes do so. Throws `database-schema` when they are newer than
- * this program.
- */
+/** Brings the tables up to date; safe in several processes at once. Throws `database-schema` when they are newer. */
 export async function migrate(db: Database): Promise<void> {
   if (await isMigrated(db)) return;
   await (db.engine === 'sqlite' ? migrateSqlite(db) : migrateMysql(db));
@@ -30,10 +27,7 @@ export async function isMigrated(db: Database): Promise<boolean> {
   return (await knownVersion(db)) === LATEST;
 }
 
-/**
- * True when our tables exist, in this or an earlier version. Throws `database-schema` when they are newer than this
- * program.
- */
+/** True when our tables exist, in this or an earlier version. Throws `database-schema` when they are newer. */
 export async function hasTables(db: Database): Promise<boolean> {
   return (await knownVersion(db)) > 0;
 }
@@ -120,10 +114,7 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   }
 }
 
-/**
- * Throws `database-schema` while instances of a run of an earlier version may be running: until its deadline and grace
- * are over.
- */
+/** Throws `database-schema` while instances of an earlier version may be running: until deadline and grace are over. */
 async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
   const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
   const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(

@@ -11,10 +11,7 @@ interface Migration {
   tables?: Record<string, (table: Knex.CreateTableBuilder) => void>;
   /** Columns added to tables of earlier migrations, by table and name. */
   columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
-  /**
-   * New names by old ones; columns by the new name of their table. Renamed only if the old name exists and the new one
-   * does not.
-   */
+  /** New names by old ones; columns under their table's new name. Only if the old name exists, and the new not. */
   renamedTables?: Record<string, string>;
   renamedColumns?: Record<string, Record<string, string>>;
   /** True: the upgrade is refused while a run of an earlier version is in progress. */

@@ -6,7 +6,8 @@
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
 import { ITEMS } from './chunk-rows.ts';
-import type { Database } from './connect.ts';
+import type { KeyTypes } from './column-types.ts';
+import { byteText } from './column-types.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowOf, rowsOf, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -15,6 +16,14 @@ const RUNS = 'crawlfleet_runs';
 const SETTLED = 'crawlfleet_settled';
 /** Phases of runs that have ended and published their rows; a cancelled run only if it was stopped. */
 export const PUBLISHED = ['completed', 'banned', 'failed', 'cancelled'];
+
+/** For `orderBy`. */
+export const NEWEST_FIRST = ['started_at', 'id'].map((column) => ({ column, order: 'desc' as const }));
+
+/** For `where`: a run with a cancel request publishes nothing. */
+export function notCancelled(run: Knex.QueryBuilder): void {
+  void run.whereNull('request').orWhereNot({ request: 'cancel' });
+}
 
 /** Newest first. A cancelled run publishes nothing; neither does one without settled products. */
 export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
@@ -26,9 +35,7 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
     knex(`${RUNS} as r`)
       .where({ results_table: own.results_table })
       .whereIn('phase', PUBLISHED)
-      .where((any) => {
-        void any.whereNull('request').orWhereNot({ request: 'cancel' });
-      })
+      .where(notCancelled)
       .where((any) => {
         void any
           .where('started_at', '>', own.started_at)
@@ -41,10 +48,7 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
           .whereRaw('p.run_id = r.id')
           .where((any) => void any.where('p.stored', '>', 0).orWhere('p.gone', '>', 0));
       })
-      .orderBy([
-        { column: 'started_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ])
+      .orderBy(NEWEST_FIRST)
       .select('r.id'),
   );
   return rows.map((row) => row.id);
@@ -95,7 +99,7 @@ export type ExceptSettled = (query: Knex.QueryBuilder) => void;
  */
 export async function withoutSettled<T>(
   trx: Knex.Transaction,
-  db: Pick<Database, 'engine' | 'byteCollation'>,
+  db: KeyTypes,
   newer: readonly string[],
   work: (exceptSettled: ExceptSettled) => Promise<T>,
 ): Promise<T> {
@@ -104,7 +108,7 @@ export async function withoutSettled<T>(
     db.engine === 'mysql' ? `drop temporary table if exists ${SETTLED}` : `drop table if exists temp.${SETTLED}`;
   // A connection that returned to the pool half-way may still have it.
   await trx.raw(drop);
-  await trx.raw(`create temporary table ${SETTLED} (product_id ${idType(db)} not null primary key)`);
+  await trx.raw(`create temporary table ${SETTLED} (product_id ${byteText(db, MAX_ID_CHARS)} not null primary key)`);
   try {
     const found = trx(ITEMS).whereIn('run_id', newer).whereIn('outcome', ['stored', 'gone']).distinct('product_id');
     const { sql, bindings } = found.toSQL();
@@ -116,10 +120,4 @@ export async function withoutSettled<T>(
     // After a fault the connection may be lost, and the table with it.
     await trx.raw(drop).catch(() => undefined);
   }
-}
-
-/** The same type as in the items: compared by its bytes. */
-function idType(db: Pick<Database, 'engine' | 'byteCollation'>): string {
-  if (db.engine === 'sqlite') return 'text';
-  return `varchar(${MAX_ID_CHARS}) character set utf8mb4 collate ${db.byteCollation ?? 'utf8mb4_bin'}`;
 }

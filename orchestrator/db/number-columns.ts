@@ -66,9 +66,7 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
     .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
 }
 
-/**
- * Per field, how many values their text does not decide, and how many stay undecided. One pass over the staging table.
- */
+/** Per field, how many values their text does not decide, and how many stay undecided. One pass over staging. */
 async function countUnread(
   trx: Knex,
   { unread, staging }: Shape,

@@ -1,9 +1,8 @@
-/**
- * Staging tables that no run will publish any more: left by a run that ended, or by one that died while being stored.
- */
+/** Staging tables that no run will publish any more: of a run that ended, or that died while being stored. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
+import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { rowsOf, toNumber } from './rows.ts';
@@ -12,8 +11,6 @@ import { dropStaging } from './staging.ts';
 const PREFIX = 'crawlfleet_staging_';
 /** A day: the time users have to inspect the rows of a run that ended badly. */
 const OLD_MS = 24 * 3_600_000;
-/** Phases in which the rows are published or discarded. The rows of a `held` run wait for a person. */
-const SETTLED: readonly RunPhase[] = ['completed', 'banned', 'failed', 'cancelled'];
 
 /**
  * Runs whose staging table is an orphan: settled, or unknown to the database, for at least a day.
@@ -38,7 +35,8 @@ export function findOrphanStaging(db: Database, nowMs: number, workedOn: string 
       if (id === workedOn) return false;
       const run = runs.get(id);
       if (!run) return nowMs - (startOf(id) ?? Infinity) >= OLD_MS;
-      return SETTLED.includes(run.phase) && run.finished_at !== null && nowMs - toNumber(run.finished_at) >= OLD_MS;
+      // The rows of a `held` run wait for a person.
+      return PUBLISHED.includes(run.phase) && run.finished_at !== null && nowMs - toNumber(run.finished_at) >= OLD_MS;
     });
   });
 }

@@ -8,7 +8,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
-import type { PublishEnd } from '../control/model/stores.ts';
+import type { PublishEnd, PublishedPhase } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { ITEMS } from './chunk-rows.ts';
 import { keyColumns } from './column-types.ts';
@@ -31,15 +31,11 @@ const RUNS = 'crawlfleet_runs';
 /** Product IDs per DELETE. */
 const LIST = 1_000;
 
-export interface RunEndMove extends PublishEnd {
-  to: 'completed' | 'banned' | 'failed' | 'cancelled';
-}
-
 /**
  * Publishes once: a run that is no longer `loading` (or `held`, for a release) is left unchanged. A run that was
  * cancelled (not stopped) keeps its ledger but publishes no rows: that is what cancel means.
  */
-export function publishRun(bound: BoundRun, end: RunEndMove): Promise<{ rows: number }> {
+export function publishRun(bound: BoundRun, published: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
   const { db, id: runId } = bound;
   const nowMs = bound.now();
   return bound.write(async (trx) => {
@@ -67,7 +63,8 @@ export function publishRun(bound: BoundRun, end: RunEndMove): Promise<{ rows: nu
       });
     }
     // Decided here, under the row's lock: the stop request may have come after `end` was determined.
-    const { to, exitCode, reason } = isCancelled ? { to: 'cancelled' as const, ...CANCELLED } : end;
+    const to = isCancelled ? 'cancelled' : published;
+    const { exitCode, reason } = isCancelled ? CANCELLED : end;
     await trx(RUNS)
       .where({ id: runId })
       .update({

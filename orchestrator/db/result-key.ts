@@ -31,9 +31,7 @@ export function keyFaults(db: Database, info: TableInfo, table: string, mapping:
   return [...usable, ...own, ...otherKeyFaults(db, info, table, mapping)];
 }
 
-/**
- * True for a table whose rows are also identified by row_key: a mapping without `rows` has no value for that column.
- */
+/** True for a table whose rows are also identified by row_key: a mapping without `rows` has no value for it. */
 export function isKeyedByRow(info: TableInfo): boolean {
   const keys = uniqueKeys(info);
   return keys.some((k) => isKey(k.columns, PAIR)) && !keys.some((k) => isKey(k.columns, ['product_id']));
@@ -99,10 +97,7 @@ function pairFaults(db: Database, info: TableInfo, table: string, mapping: Mappi
   return whats.map((what, i) => ({ what, mend: i === 0 ? mend : null }));
 }
 
-/**
- * An upsert that hits another unique key would overwrite another product's row. A key that contains all of ours is
- * harmless.
- */
+/** An upsert that hits another unique key would overwrite another product's row, unless it contains all of ours. */
 function otherKeyFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
   const own = keyColumns(mapping);
   const written = new Set(neededColumns(db, mapping).map((c) => c.name.toLowerCase()));

@@ -7,13 +7,12 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FillRates, RunReport } from '../control/model/report.ts';
-import type { PartId, PartRecord, PublishEnd, ResultStore } from '../control/model/stores.ts';
+import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
-import type { RunEndMove } from './publish.ts';
 import { countRows, publishRun } from './publish.ts';
 import type { SqlNumber } from './rows.ts';
 import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
@@ -21,10 +20,9 @@ import type { RunShape } from './run-shape.ts';
 import { readRunShape, readSettings } from './run-shape.ts';
 import { dropStaging } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import type { Database } from './connect.ts';
-import { inQuery } from './retry.ts';
 
 const PARTS = 'crawlfleet_parts';
+const RUNS = 'crawlfleet_runs';
 
 const PART = new Columns<PartRecord>(
   {
@@ -99,7 +97,7 @@ export class KnexResultStore implements ResultStore {
         loaded_at: nowMs,
       });
       return counts;
-    }, 'read committed');
+    });
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {
@@ -132,16 +130,39 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  publish(to: RunEndMove['to'], end: PublishEnd): Promise<{ rows: number }> {
-    return publishRun(this.#run, { to, ...end });
+  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
+    return publishRun(this.#run, to, end);
   }
 
   newerRuns(): Promise<string[]> {
     return this.#run.query((knex) => newerRuns(knex, this.#run.id));
   }
 
+  /** One pass over the staging table. */
   fillOfFields(): Promise<FillRates['fields']> {
-    return readFields(this.#run.db, this.#run.id);
+    const { db, id } = this.#run;
+    return this.#run.query(async (knex) => {
+      const shape = await readRunShape(knex, db, id);
+      const { columns, staging } = shape;
+      const values = fieldValues(shape, await readDecisions(knex, id, shape));
+      const sums = columns.map((column, i) => {
+        // An empty text or list counts as no value, whatever the type of the user's column.
+        const empty = column.type === 'json' ? `('', '[]')` : `('')`;
+        const { sql } = values[i]!;
+        return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
+      });
+      const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
+      const bindings = ['found', ...sums.flatMap(({ i }) => [...values[i]!.bindings, ...values[i]!.bindings, `f${i}`])];
+      const row = await rowOf<Record<string, SqlNumber | null>>(
+        knex(staging)
+          .select(knex.raw(select, bindings) as never)
+          .first()
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      const found = toNumber(row?.found);
+      if (found === 0) return {};
+      return Object.fromEntries(columns.map((column, i) => [column.name, toNumber(row?.[`f${i}`]) / found]));
+    });
   }
 
   noteNumbers(): Promise<void> {
@@ -153,13 +174,36 @@ export class KnexResultStore implements ResultStore {
   }
 
   earlierFills(limit: number): Promise<FillRates[]> {
-    return readEarlier(this.#run.db, this.#run.id, limit);
+    const { id } = this.#run;
+    return this.#run.query(async (knex) => {
+      const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
+        knex(RUNS).where({ id }).first('results_table', 'started_at'),
+      );
+      if (!own) return [];
+      const rows = await rowsOf<{ fill: string | null; report: string | null }>(
+        knex(RUNS)
+          .where({ results_table: own.results_table, phase: 'completed' })
+          .where('started_at', '<', own.started_at)
+          .where('planned', '>', 0)
+          // A retry crawls the difficult products, so it is no reference for a full run.
+          .whereNull('parent_id')
+          .orderBy('started_at', 'desc')
+          .limit(limit)
+          .select('fill', 'report'),
+      );
+      return rows.flatMap(({ fill, report }) => {
+        if (fill !== null) return [JSON.parse(fill) as FillRates];
+        // From before runs were measured: its report at least has the number of stored products.
+        const products = report === null ? null : (JSON.parse(report) as RunReport).products;
+        return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
+      });
+    });
   }
 
   async setFill(fill: FillRates): Promise<void> {
     const { id } = this.#run;
     const values = { fill: JSON.stringify(fill) };
-    await this.#run.query((knex) => this.#run.update(knex, knex('crawlfleet_runs').where({ id }), values));
+    await this.#run.query((knex) => this.#run.update(knex, knex(RUNS).where({ id }), values));
   }
 
   async dropStaging(): Promise<void> {
@@ -203,59 +247,4 @@ function readable(row: Record<string, unknown>, types: ReadonlyMap<string, Field
     return [name, type === 'date' ? text.slice(0, 10) : type === 'datetime' ? text.replace(/(\.000)?Z$/, '') : text];
   });
   return Object.fromEntries(entries);
-}
-
-const RUNS = 'crawlfleet_runs';
-
-/** The share of staged rows with a value, by field; empty without rows. One pass over the staging table. */
-function readFields(db: Database, runId: string): Promise<FillRates['fields']> {
-  return inQuery(db, async (knex) => {
-    const shape = await readRunShape(knex, db, runId);
-    const { columns, staging } = shape;
-    const values = fieldValues(shape, await readDecisions(knex, runId, shape));
-    const sums = columns.map((column, i) => {
-      // An empty text or list counts as no value, whatever the type of the user's column.
-      const empty = column.type === 'json' ? `('', '[]')` : `('')`;
-      const { sql } = values[i]!;
-      return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
-    });
-    const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
-    const bindings = ['found', ...sums.flatMap(({ i }) => [...values[i]!.bindings, ...values[i]!.bindings, `f${i}`])];
-    const row = await rowOf<Record<string, SqlNumber | null>>(
-      knex(staging)
-        .select(knex.raw(select, bindings) as never)
-        .first()
-        .options({ timeout: LONG_STATEMENT_MS }),
-    );
-    const found = toNumber(row?.found);
-    if (found === 0) return {};
-    return Object.fromEntries(columns.map((column, i) => [column.name, toNumber(row?.[`f${i}`]) / found]));
-  });
-}
-
-/** Of the newest completed runs that wrote to this table and began before `runId`; at most `limit`. */
-function readEarlier(db: Database, runId: string, limit: number): Promise<FillRates[]> {
-  return inQuery(db, async (knex) => {
-    const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
-      knex(RUNS).where({ id: runId }).first('results_table', 'started_at'),
-    );
-    if (!own) return [];
-    const rows = await rowsOf<{ fill: string | null; report: string | null }>(
-      knex(RUNS)
-        .where({ results_table: own.results_table, phase: 'completed' })
-        .where('started_at', '<', own.started_at)
-        .where('planned', '>', 0)
-        // A retry crawls the difficult products, so it is no reference for a full run.
-        .whereNull('parent_id')
-        .orderBy('started_at', 'desc')
-        .limit(limit)
-        .select('fill', 'report'),
-    );
-    return rows.flatMap(({ fill, report }) => {
-      if (fill !== null) return [JSON.parse(fill) as FillRates];
-      // From before runs were measured: its report at least has the number of stored products.
-      const products = report === null ? null : (JSON.parse(report) as RunReport).products;
-      return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
-    });
-  });
 }

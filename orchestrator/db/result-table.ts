@@ -57,10 +57,7 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/**
- * Creates the table unless it exists: product_id, with `rows` also row_key, a column per field, run_id, url,
- * crawled_at.
- */
+/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at. */
 export async function createResultTable(db: Database, table: string, mapping: Mapping): Promise<void> {
   checkName(db, table);
   const needed = neededColumns(db, mapping);

@@ -5,8 +5,6 @@
  */
 import type { Knex } from 'knex';
 import { backoffMs } from '../../shared/domain/backoff.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
 
@@ -22,35 +20,25 @@ export interface Attempt {
 }
 
 /**
- * `read committed`: locks rows but not the gaps between them, so that two transactions on neighbouring rows do not wait
- * for each other. SQLite has only one writer at a time anyway.
- */
-export type Isolation = 'default' | 'read committed';
-
-/**
  * Runs `work` in a transaction and repeats it on transient faults. `work` must be repeatable, and with
  * `attempt.maybeDone` it must find out from its rows whether it has already happened. Throws AppErrors only.
  */
 export function inTransaction<T>(
   db: Database,
   work: (trx: Knex.Transaction, attempt: Attempt) => Promise<T>,
-  isolation: Isolation = 'default',
 ): Promise<T> {
   const attempt: Attempt = { maybeDone: false };
   return withRetry(db, async () => {
     let committing = false;
     try {
-      return await db.knex.transaction(
-        async (trx) => {
-          // A transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
-          // starts with a write can.
-          if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
-          const result = await work(trx, attempt);
-          committing = true;
-          return result;
-        },
-        isolation === 'default' || db.engine === 'sqlite' ? {} : { isolationLevel: isolation },
-      );
+      return await db.knex.transaction(async (trx) => {
+        // A transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
+        // starts with a write can.
+        if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
+        const result = await work(trx, attempt);
+        committing = true;
+        return result;
+      });
     } catch (error) {
       if (committing && classifyDatabaseError(error) === 'lost') attempt.maybeDone = true;
       throw error;
@@ -65,7 +53,7 @@ export function inQuery<T>(db: Database, work: (knex: Knex) => Promise<T>): Prom
 
 /** Retries `work` with growing, jittered pauses on transient faults. */
 export async function withRetry<T>(
-  db: { clock: Clock; random: Random; label: string },
+  db: Pick<Database, 'clock' | 'random' | 'label'>,
   work: () => Promise<T>,
 ): Promise<T> {
   const startedMs = db.clock.monotonic();

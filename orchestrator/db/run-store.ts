@@ -7,27 +7,18 @@ import type { RunPhase } from '../../shared/domain/states.ts';
 import { RUN_PHASES, canMoveRun, isRunEnd } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
-import type {
-  LockGuard,
-  LockHolder,
-  NewRun,
-  RunEvent,
-  RunRecord,
-  RunRow,
-  RunStore,
-  StopRequest,
-} from '../control/model/stores.ts';
+import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../control/model/stores.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { bulkInsert } from './bulk-insert.ts';
 import type { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
-import { acquireLock, assertFence, createLockGuard, releaseLock, renewLock, throwIfFenced } from './locks.ts';
+import { KnexLocks, assertFence, throwIfFenced } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
 import { createStaging } from './staging.ts';
-import { PUBLISHED } from './newer-runs.ts';
+import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
@@ -54,29 +45,9 @@ const RUN = new Columns<Omit<RunRecord, 'numbers' | 'measuredTailMs'>>({
 
 type RunColumns = Record<string, unknown> & { numbers: string | null };
 
-export class KnexRunStore implements RunStore {
-  readonly guard: LockGuard;
-  readonly #db: Database;
-
-  constructor(db: Database) {
-    this.#db = db;
-    this.guard = createLockGuard(db);
-  }
-
-  acquireLock(owner: string, nowMs: number, leaseMs: number, steal?: LockHolder) {
-    return acquireLock(this.#db, { owner, nowMs, leaseMs, steal });
-  }
-
-  renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
-    return renewLock(this.#db, { fence, nowMs, leaseMs, runId });
-  }
-
-  releaseLock(fence: number): Promise<void> {
-    return releaseLock(this.#db, fence);
-  }
-
+export class KnexRunStore extends KnexLocks implements RunStore {
   async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
-    const db = this.#db;
+    const db = this.db;
     await inQuery(db, (knex) => throwIfFenced(knex, db, fence));
     // Before the transaction: any CREATE TABLE would make MySQL commit it.
     await createStaging(db, run.id, run.settings.results.table, run.settings.mapping);
@@ -100,35 +71,42 @@ export class KnexRunStore implements RunStore {
   }
 
   get(id: string): Promise<RunRecord | null> {
-    return selectRun(this.#db, id);
+    return selectRun(this.db, id);
   }
 
   list(limit: number): Promise<RunRecord[]> {
-    return inQuery(this.#db, async (knex) => {
-      const order = [
-        { column: 'started_at', order: 'desc' },
-        { column: 'id', order: 'desc' },
-      ];
-      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(order).limit(limit));
+    return inQuery(this.db, async (knex) => {
+      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(NEWEST_FIRST).limit(limit));
       return rows.map(toRecord);
     });
   }
 
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
-    return readListedRuns(this.#db, listKey, limit);
+    return inQuery(this.db, async (knex) => {
+      const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(
+        knex('crawlfleet_runs')
+          .where({ list_key: listKey })
+          .whereIn('phase', PUBLISHED)
+          .where(notCancelled)
+          .orderBy(NEWEST_FIRST)
+          .limit(limit)
+          .select('planned', 'list_accepted'),
+      );
+      return rows.map((row) => ({ products: toNumber(row.planned), accepted: toBoolean(row.list_accepted ?? 0) }));
+    });
   }
 
   async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
-    const changed = await inQuery(this.#db, (knex) => whereAccepted(knex, id, request).update({ request }));
+    const changed = await inQuery(this.db, (knex) => whereAccepted(knex, id, request).update({ request }));
     return changed > 0;
   }
 
   addEvent(id: string, event: RunEvent): Promise<void> {
-    return addEvent(this.#db, id, event);
+    return addEvent(this.db, id, event);
   }
 
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
-    return inQuery(this.#db, (knex) => selectEvents(knex, id, limit, kind));
+    return inQuery(this.db, (knex) => selectEvents(knex, id, limit, kind));
   }
 }
 
@@ -158,7 +136,7 @@ export class KnexRunRow implements RunRow {
         .where({ id, phase: from })
         .modify((run) => {
           // A cancel request arrived while the rows were being checked: they are discarded, not held.
-          if (to === 'held') void run.where(notToBeCancelled);
+          if (to === 'held') void run.where(notCancelled);
         })
         .update({
           phase: to,
@@ -223,10 +201,6 @@ async function addEvent(db: Database, id: string, event: RunEvent): Promise<void
   });
 }
 
-function notToBeCancelled(run: Knex.QueryBuilder): void {
-  void run.whereNull('request').orWhereNot({ request: 'cancel' });
-}
-
 /** The event of a run's move. */
 export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, detail: string | null): RunEvent {
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
@@ -260,30 +234,5 @@ function newRow(run: NewRun): Record<string, SqlValue> {
 }
 
 function toRecord(row: RunColumns): RunRecord {
-  return {
-    ...RUN.read(row),
-    ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
-  };
-}
-
-/**
- * The newest ended runs over this list, at most `limit`. Held and cancelled runs do not count, because no person has
- * approved them.
- */
-function readListedRuns(db: Database, listKey: string, limit: number): Promise<ListedRun[]> {
-  return inQuery(db, async (knex) => {
-    const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(
-      knex('crawlfleet_runs')
-        .where({ list_key: listKey })
-        .whereIn('phase', PUBLISHED)
-        .where((any) => void any.whereNull('request').orWhereNot({ request: 'cancel' }))
-        .orderBy([
-          { column: 'started_at', order: 'desc' },
-          { column: 'id', order: 'desc' },
-        ])
-        .limit(limit)
-        .select('planned', 'list_accepted'),
-    );
-    return rows.map((row) => ({ products: toNumber(row.planned), accepted: toBoolean(row.list_accepted ?? 0) }));
-  });
+  return { ...RUN.read(row), ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }) };
 }

@@ -23,10 +23,7 @@ export interface Staged {
 
 const LIST = 1_000;
 
-/**
- * `results` are sorted by id with each product once; none of them has rows in staging yet. Extra memory: one batch of
- * rows.
- */
+/** `results`: by id, each product once, none of them staged yet. Extra memory: one batch of rows. */
 export async function stageRows(
   trx: Knex.Transaction,
   db: Database,

@@ -79,10 +79,7 @@ export interface UnreadColumns {
   comma: string;
 }
 
-/**
- * `mayBeEmpty`: false where the column of the user's table is NOT NULL, so that no number can wait for the whole
- * column.
- */
+/** `mayBeEmpty`: false where the user's column is NOT NULL, so that no number can wait for the whole column. */
 export type StagedNumber = UnreadColumns & { mayBeEmpty: boolean };
 
 export function unreadColumns(mapping: Mapping): UnreadColumns[] {

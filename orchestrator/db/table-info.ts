@@ -71,11 +71,7 @@ async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<
       collation: 'collation_name',
     }),
   );
-  const keys = await rowsOf<{
-    name: string;
-    column: string | null;
-    part: SqlNumber | null;
-  }>(
+  const keys = await rowsOf<{ name: string; column: string | null; part: SqlNumber | null }>(
     knex('information_schema.statistics')
       .where(where)
       .where({ non_unique: 0 })
@@ -90,30 +86,22 @@ async function readMysqlTable(knex: Knex, db: Database, table: string): Promise<
   };
 }
 
-interface MysqlColumn {
-  name: string;
-  declared: string;
-  type: string;
+type MysqlColumn = Omit<ColumnInfo, 'nullable' | 'hasDefault' | 'generated' | 'maxLength'> & {
   nullable: string;
   fallback: string | null;
   extra: string;
   maxLength: SqlNumber | null;
-  charset: string | null;
-  collation: string | null;
-}
+};
 
-function fromMysql(column: MysqlColumn): ColumnInfo {
-  const generated = /\b(virtual|stored|persistent)\b/i.test(column.extra);
+function fromMysql({ fallback, extra, ...column }: MysqlColumn): ColumnInfo {
+  const generated = /\b(virtual|stored|persistent)\b/i.test(extra);
   return {
-    name: column.name,
-    declared: column.declared,
+    ...column,
     type: column.type.toLowerCase(),
     nullable: column.nullable === 'YES',
-    hasDefault: column.fallback !== null || generated || /auto_increment/i.test(column.extra),
+    hasDefault: fallback !== null || generated || /auto_increment/i.test(extra),
     generated,
     maxLength: column.maxLength === null ? null : Number(column.maxLength),
-    charset: column.charset,
-    collation: column.collation,
   };
 }
 

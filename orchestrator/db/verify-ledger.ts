@@ -6,26 +6,25 @@ import { noDifference, note } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Slice } from './fingerprint.ts';
 import { isIn } from './fingerprint.ts';
-import type { SqlNumber } from './rows.ts';
-import { toNumber, rowsOf } from './rows.ts';
+import { rowsOf } from './rows.ts';
 
 const PAGE = 5_000;
 
 export interface LedgerItem {
-  n: SqlNumber;
+  n: number;
   product_id: string;
   outcome: Outcome | null;
   reason: FailureReason | null;
-  slot: SqlNumber | null;
-  epoch: SqlNumber | null;
-  seq: SqlNumber | null;
-  result_rows: SqlNumber | null;
+  slot: number | null;
+  epoch: number | null;
+  seq: number | null;
+  result_rows: number | null;
 }
 
 /** How many rows of the result table an item produced. */
 export function rowsGiven(item: Pick<LedgerItem, 'outcome' | 'result_rows'>): number {
   // No number means one row: see the migration that added the column.
-  return item.outcome === 'stored' ? Number(item.result_rows ?? 1) : 0;
+  return item.outcome === 'stored' ? (item.result_rows ?? 1) : 0;
 }
 
 /** In the order of the products. */
@@ -40,7 +39,7 @@ export async function* ledgerPages(knex: Knex, runId: string): AsyncGenerator<Le
         .select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows'),
     );
     if (page.length === 0) return;
-    after = toNumber(page.at(-1)!.n);
+    after = page.at(-1)!.n;
     yield page;
   }
 }

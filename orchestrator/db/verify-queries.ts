@@ -1,8 +1,6 @@
-/**
- * The facts `verify` needs from the database: the ledger of items, the ledger of parts, and (verify-rows.ts) the result
- * table.
- */
+/** The facts for `verify`: the ledger of items, that of parts, and (verify-rows.ts) the result table. */
 import type { Knex } from 'knex';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
@@ -10,6 +8,7 @@ import type { VerifyFacts } from '../control/verify/verify-facts.ts';
 import { noDifference, note } from '../control/verify/verify-facts.ts';
 import type { Database } from './connect.ts';
 import { Fingerprint, Repeats, hashOf, slicesOf } from './fingerprint.ts';
+import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import type { SqlNumber } from './rows.ts';
 import { toNumber, rowsOf, rowOf } from './rows.ts';
@@ -32,7 +31,7 @@ export function readVerifyFacts(db: Database, runId: string, slice = SLICE): Pro
     if (!run) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
     const ledger = await readLedger(knex, runId);
     const parts = await compareParts(knex, runId, ledger.byPart);
-    const published = /^(completed|banned|failed|cancelled)$/.test(run.phase) && run.request !== 'cancel';
+    const published = PUBLISHED.includes(run.phase) && run.request !== 'cancel';
     const slices = slicesOf(ledger.items, slice);
     const repeated = ledger.repeats.any();
     const { given } = ledger;
@@ -108,16 +107,9 @@ async function compareParts(
   runId: string,
   byPart: ReadonlyMap<string, PartCounts>,
 ): Promise<Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'>> {
-  const rows = await rowsOf<{
-    slot: SqlNumber;
-    epoch: SqlNumber;
-    seq: SqlNumber;
-    state: 'seen' | 'loaded' | 'failed';
-    stored: SqlNumber;
-    gone: SqlNumber;
-    failed: SqlNumber;
-    result_rows: SqlNumber;
-  }>(knex('crawlfleet_parts').where({ run_id: runId }));
+  const rows = await rowsOf<
+    EpochId & OutcomeCounts & { seq: number; state: 'seen' | 'loaded' | 'failed'; result_rows: number }
+  >(knex('crawlfleet_parts').where({ run_id: runId }));
   const parts = { seen: 0, loaded: 0, failed: 0 };
   const partsOff = noDifference();
   const known = new Set<string>();
@@ -126,12 +118,9 @@ async function compareParts(
     const key = `${row.slot}/${row.epoch}/${row.seq}`;
     if (row.state === 'loaded') known.add(key);
     const items = byPart.get(key) ?? noCounts();
-    const same =
-      items.stored === toNumber(row.stored) &&
-      items.gone === toNumber(row.gone) &&
-      items.failed === toNumber(row.failed) &&
-      items.rows === toNumber(row.result_rows);
-    if (!same) note(partsOff, key);
+    const { stored, gone, failed, result_rows } = row;
+    const same = items.stored === stored && items.gone === gone && items.failed === failed;
+    if (!same || items.rows !== result_rows) note(partsOff, key);
   }
   const withoutPart = noDifference();
   for (const [key, counts] of byPart) {

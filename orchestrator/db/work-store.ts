@@ -1,5 +1,6 @@
 /** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { InstancePhase } from '../../shared/domain/states.ts';
@@ -25,9 +26,7 @@ export class KnexWorkStore implements WorkStore {
   counts(): Promise<WorkCounts> {
     return this.#run.query(async (knex) => {
       const rows = await rowsOf<
-        Pick<ChunkRow, 'state' | 'slot' | 'epoch' | 'products'> & {
-          chunks: SqlNumber;
-        }
+        Pick<ChunkRow, 'state' | 'slot' | 'epoch'> & { chunks: SqlNumber; products: SqlNumber }
       >(
         knex(CHUNKS)
           .where({ run_id: this.#run.id })
@@ -44,8 +43,7 @@ export class KnexWorkStore implements WorkStore {
         if (row.state === 'waiting') counts.waiting += chunks;
         if (row.state !== 'granted') continue;
         counts.granted += chunks;
-        const at = { slot: toNumber(row.slot), epoch: toNumber(row.epoch) };
-        counts.bySlot.push({ ...at, chunks, products: toNumber(row.products) });
+        counts.bySlot.push({ slot: row.slot!, epoch: row.epoch!, chunks, products: toNumber(row.products) });
       }
       return counts;
     });
@@ -64,7 +62,7 @@ export class KnexWorkStore implements WorkStore {
       const open = await openItems(knex, runId, wanted);
       const chunks: OpenChunk[] = [];
       for (const row of wanted) {
-        const products = open.get(toNumber(row.idx))!.map((p) => ({ n: p.n, id: p.product_id }));
+        const products = open.get(row.idx)!.map((p) => ({ n: p.n, id: p.product_id }));
         if (products.length > 0) chunks.push({ id: chunkId(row), products });
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, row);
@@ -90,18 +88,14 @@ export class KnexWorkStore implements WorkStore {
         .count({ chunks: '*' })
         .first()) as { chunks: SqlNumber } | undefined;
       let room = mayTake ? limitChunks - toNumber(count?.chunks) : 0;
-      const rows = await lockChunks(
-        trx,
-        run_id,
-        asked.map((c) => c.index),
-      );
+      const indexes = asked.map((c) => c.index);
+      const rows = await lockChunks(trx, run_id, indexes);
       const granted: string[] = [];
       const taken: number[] = [];
       for (const { index, generation } of asked) {
         const row = rows.get(index);
-        if (!row || toNumber(row.generation) !== generation || taken.includes(index)) continue;
-        if (row.state === 'granted' && toNumber(row.slot) === slot && toNumber(row.epoch) === epoch)
-          granted.push(chunkId(row));
+        if (!row || row.generation !== generation || taken.includes(index)) continue;
+        if (isOwn(row, key)) granted.push(chunkId(row));
         if (row.state !== 'waiting' || room <= 0) continue;
         room--;
         taken.push(index);
@@ -140,7 +134,7 @@ export class KnexWorkStore implements WorkStore {
       );
       const open = await openItems(knex, key.run_id, rows);
       return rows
-        .map((row) => ({ id: chunkId(row), open: open.get(toNumber(row.idx))!.length }))
+        .map((row) => ({ id: chunkId(row), open: open.get(row.idx)!.length }))
         .filter((chunk) => chunk.open > 0);
     });
   }
@@ -153,13 +147,7 @@ export class KnexWorkStore implements WorkStore {
     return this.#run.write(async (trx) => {
       await trx('crawlfleet_instances').where(key).forUpdate().first('phase');
       const rows = await lockChunks(trx, key.run_id, indexes);
-      const owned = [...rows.values()].filter(
-        (row) =>
-          asked.has(chunkId(row)) &&
-          row.state === 'granted' &&
-          toNumber(row.slot) === key.slot &&
-          toNumber(row.epoch) === key.epoch,
-      );
+      const owned = [...rows.values()].filter((row) => asked.has(chunkId(row)) && isOwn(row, key));
       return nextGeneration(trx, key.run_id, owned);
     });
   }
@@ -177,7 +165,7 @@ export class KnexWorkStore implements WorkStore {
     return this.#run.query(async (knex) => {
       const query = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
       if (reasons) void query.whereIn('reason', [...reasons]);
-      const rows = await rowsOf<{ n: SqlNumber; product_id: string; reason: FailureReason; detail: string | null }>(
+      const rows = await rowsOf<{ n: number; product_id: string; reason: FailureReason; detail: string | null }>(
         query
           .orderBy('n')
           .limit(limit)
@@ -185,7 +173,7 @@ export class KnexWorkStore implements WorkStore {
           // Only a few of a million products may have failed: finding them is one long scan.
           .options({ timeout: LONG_STATEMENT_MS }),
       );
-      return rows.map(({ n, product_id, reason, detail }) => ({ n: toNumber(n), id: product_id, reason, detail }));
+      return rows.map(({ n, product_id, reason, detail }) => ({ n, id: product_id, reason, detail }));
     });
   }
 
@@ -205,11 +193,7 @@ export class KnexWorkStore implements WorkStore {
 
   outcomes(): ReturnType<WorkStore['outcomes']> {
     return this.#run.query(async (knex) => {
-      const rows = await rowsOf<{
-        outcome: Outcome | null;
-        reason: FailureReason | null;
-        items: SqlNumber;
-      }>(
+      const rows = await rowsOf<{ outcome: Outcome | null; reason: FailureReason | null; items: SqlNumber }>(
         knex(ITEMS)
           .where({ run_id: this.#run.id })
           .groupBy('outcome', 'reason')
@@ -231,12 +215,7 @@ export class KnexWorkStore implements WorkStore {
 
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
     return this.#run.query(async (knex) => {
-      const rows = await rowsOf<{
-        slot: SqlNumber;
-        epoch: SqlNumber;
-        outcome: Outcome;
-        items: SqlNumber;
-      }>(
+      const rows = await rowsOf<EpochId & { outcome: Outcome; items: SqlNumber }>(
         knex(ITEMS)
           .where({ run_id: this.#run.id })
           .whereNotNull('slot')
@@ -247,17 +226,19 @@ export class KnexWorkStore implements WorkStore {
           .options({ timeout: LONG_STATEMENT_MS }),
       );
       const bySlot = new Map<string, EpochId & OutcomeCounts>();
-      for (const row of rows) {
-        const at = { slot: toNumber(row.slot), epoch: toNumber(row.epoch) };
-        const key = `${at.slot}/${at.epoch}`;
-        const counts = bySlot.get(key) ?? { ...at, stored: 0, gone: 0, failed: 0 };
-        counts[row.outcome] += toNumber(row.items);
+      for (const { slot, epoch, outcome, items } of rows) {
+        const key = epochKey({ slot, epoch });
+        const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
+        counts[outcome] += toNumber(items);
         bySlot.set(key, counts);
       }
       return [...bySlot.values()];
     });
   }
 }
+
+const isOwn = (row: ChunkRow, { slot, epoch }: EpochId): boolean =>
+  row.state === 'granted' && row.slot === slot && row.epoch === epoch;
 
 /** The rows of these chunks, locked in index order, so that two grants wait for each other instead of deadlocking. */
 async function lockChunks(
@@ -269,7 +250,7 @@ async function lockChunks(
   const ordered = [...new Set(indexes)].sort((a, b) => a - b);
   for (const piece of inPieces(ordered, LIST)) {
     const query = trx(CHUNKS).where({ run_id: runId }).whereIn('idx', piece).orderBy('idx').forUpdate();
-    for (const row of await rowsOf<ChunkRow>(query)) found.set(toNumber(row.idx), row);
+    for (const row of await rowsOf<ChunkRow>(query)) found.set(row.idx, row);
   }
   return found;
 }
@@ -279,19 +260,13 @@ async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readon
   const open = await openItems(trx, runId, rows);
   let products = 0;
   for (const row of rows) {
-    const left = open.get(toNumber(row.idx))!.length;
+    const left = open.get(row.idx)!.length;
     if (left === 0) continue;
     products += left;
+    const nobody = { slot: null, epoch: null, granted_at: null };
     await trx(CHUNKS)
-      .where({ run_id: runId, idx: toNumber(row.idx) })
-      .update({
-        state: 'waiting',
-        generation: toNumber(row.generation) + 1,
-        products: left,
-        slot: null,
-        epoch: null,
-        granted_at: null,
-      });
+      .where({ run_id: runId, idx: row.idx })
+      .update({ state: 'waiting', generation: row.generation + 1, products: left, ...nobody });
   }
   return products;
 }

@@ -439,10 +439,7 @@ export class SimulatedInstance {
   #upload(now: number): void {
     const { settings, objects, clock, uploadMs } = this.#o;
     if (now < this.#nextTryMs) return;
-    this.#cut ??= {
-      seq: this.#parts.length,
-      results: this.#results.splice(0, PART_PRODUCTS).map((r) => r.result),
-    };
+    this.#cut ??= { seq: this.#parts.length, results: this.#results.splice(0, PART_PRODUCTS).map((r) => r.result) };
     const { seq, results } = this.#cut;
     this.#isUploading = true;
     this.#after(uploadMs, () => {

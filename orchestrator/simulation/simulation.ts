@@ -229,9 +229,7 @@ function typesOf({ plan, input }: Scenario): string[] {
 
 const RUN_ID = 'simulated';
 const TITLE = { name: 'title', steps: [{ type: 'css' as const, selector: 'h1' }], required: true };
-const MAPPING: Mapping = {
-  pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields: [TITLE] }],
-};
+const MAPPING: Mapping = { pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields: [TITLE] }] };
 
 function newRunOf({ input, plan, rules }: Scenario): NewRun {
   return {

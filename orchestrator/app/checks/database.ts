@@ -2,12 +2,11 @@
 import { readServerFacts } from '../../db/server-facts.ts';
 import type { Check, Finding } from './check.ts';
 import { ok, warning, failed } from './check.ts';
-import { checkRights } from '../../db/rights.ts';
+import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { refusalOfList } from '../plan/make-plan.ts';
 import { findingOf } from './run-checks.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
-import { checkResultRights } from '../../db/result-rights.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';

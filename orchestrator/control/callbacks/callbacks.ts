@@ -17,7 +17,7 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import type { Envelope } from '../../../shared/wire/signature.ts';
 import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
-import { alarmOnce } from '../alarm-once.ts';
+import { alarmOnce } from '../run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';
@@ -25,8 +25,8 @@ import type { Core } from '../model/core.ts';
 import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import type { OrderInput } from './orders.ts';
-import { fencedOrders, isShardComplete, orderInput, ordersFor } from './orders.ts';
+import type { Effects } from './orders.ts';
+import { NO_EFFECTS, fencedOrders, orderInput, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -72,11 +72,6 @@ interface Received {
   routine: boolean;
 }
 
-/** What a heartbeat has changed, and what its sender is asked for in return. */
-type Effects = Pick<OrderInput, 'partsAck' | 'granted' | 'transfer' | 'canaryPage'>;
-
-const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
-
 /** The same for every unauthenticated caller: it must not reveal whether a run, slot or epoch exists. */
 const NOT_PROVED = 'unknown caller or invalid signature; an instance that was claimed a moment ago may try again';
 /** Minimum time between two alarms about the same kind of refused callback. */
@@ -107,6 +102,7 @@ export class Callbacks {
   async hello(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
     const { slot, epoch } = callback;
+    const at = { slot, epoch };
     const known = await this.#callers.find(callback, false);
     if (known === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
@@ -117,7 +113,7 @@ export class Callbacks {
     }
     const hello = parseBody(helloSchema, body);
     if (!hello.ok) return refuse(400, hello.error);
-    const record = await core.fleet.get({ slot, epoch });
+    const record = await core.fleet.get(at);
     if (!record) return refuse(404, 'no such slot and epoch');
     // The instance may be up before the reply of RunInstances arrives.
     if (record.instanceId === null) return refuse(425, 'this instance is not known yet; send hello again');
@@ -134,20 +130,9 @@ export class Callbacks {
     switch (result) {
       case 'accepted':
         core.processState.firstReadyMs ??= core.clock.now();
-        core.log.info(
-          {
-            slot: callback.slot,
-            epoch: callback.epoch,
-            instance: hello.value.instanceId,
-            address,
-          },
-          'instance is ready',
-        );
+        core.log.info({ slot, epoch, instance: hello.value.instanceId, address }, 'instance is ready');
         if (Math.abs(skewMs) > 60_000)
-          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, {
-            slot,
-            epoch,
-          });
+          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, at);
         await this.#lookAtSource(callback, record);
         this.#loop.wake();
         return this.#answer(HELLO_PATH, callback, { ok: true });
@@ -164,10 +149,7 @@ export class Callbacks {
     }
   }
 
-  /**
-   * Another machine may have read the token from the user data. Behind a NAT all hellos come from one address: one
-   * alarm is enough.
-   */
+  /** Another machine may have read the token. Behind a NAT all hellos come from one address: one alarm is enough. */
   async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
     const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
     const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
@@ -178,17 +160,11 @@ export class Callbacks {
     await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
   }
 
-  /**
-   * The address to record for the instance; also corrects those of others once this hello shows which source to trust.
-   */
+  /** The address to record; also corrects those of others once this hello shows which source to trust. */
   async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
     // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
     if (record.publicKey !== null) return record.address ?? own;
-    const { address, corrected } = this.#sources.hello(callback, {
-      source: callback.source,
-      ec2: record.address,
-      own,
-    });
+    const { address, corrected } = this.#sources.hello(callback, { source: callback.source, ec2: record.address, own });
     for (const at of corrected) await this.#core.fleet.patch(at, { address: at.address });
     return address;
   }
@@ -275,14 +251,12 @@ export class Callbacks {
       maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(slot) === true,
     });
-    if (serving && !record.sealed && isShardComplete(input)) await core.fleet.patch({ slot, epoch }, { sealed: true });
-    return ordersFor(input);
+    const orders = ordersFor(input);
+    if (serving && !record.sealed && orders.sealed) await core.fleet.patch({ slot, epoch }, { sealed: true });
+    return orders;
   }
 
-  /**
-   * For an instance that has stored nothing: a page stored by another one, so that it does not mistake an odd page for
-   * a ban.
-   */
+  /** For an instance that has stored nothing: a page that another one stored, lest it takes an odd page for a ban. */
   async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
     if (progress.stored > 0 || totals.stored === 0) return null;
     this.#canaryPage ??= await this.#core.work.anyStored();

@@ -3,6 +3,7 @@
  * be able to load it. A claim's token never changes, nor does a key once it is bound, so both are cached for the whole
  * run.
  */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { KeyObject } from 'node:crypto';
 import { importPublicKey } from '../../../shared/wire/signature.ts';
@@ -17,17 +18,11 @@ export interface Credentials {
   publicKey: KeyObject | null;
 }
 
-export interface CallerId {
-  run: string;
-  slot: number;
-  epoch: number;
-}
+type CallerId = EpochId & { run: string };
 
 /** Maximum concurrent look-ups for unknown callers: half of the connection pool stays free for authenticated ones. */
 const MAX_LOOKUPS = 4;
-/**
- * Maximum look-ups per second: the loop sees each new claim within a heartbeat, so only younger ones need a look-up.
- */
+/** Maximum look-ups per second: the loop sees each new claim within a heartbeat; only younger ones need one. */
 const MAX_LOOKUPS_A_SECOND = 50;
 
 export class CallerKeys {
@@ -68,8 +63,8 @@ export class CallerKeys {
     if (known) known.publicKey ??= publicKey;
   }
 
-  #remembered({ slot, epoch }: CallerId): Credentials | undefined {
-    return this.#known.get(epochKey({ slot, epoch }));
+  #remembered(at: EpochId): Credentials | undefined {
+    return this.#known.get(epochKey(at));
   }
 
   #seen(caller: CallerId): Credentials | null {
@@ -77,10 +72,10 @@ export class CallerKeys {
     return record ? this.#remember(record) : null;
   }
 
-  #remember({ slot, epoch, token, publicKey }: InstanceRecord): Credentials {
-    const known = this.#remembered({ run: this.#core.runId, slot, epoch }) ?? { token, publicKey: null };
-    if (publicKey !== null) known.publicKey ??= importPublicKey(publicKey);
-    this.#known.set(epochKey({ slot, epoch }), known);
+  #remember(record: InstanceRecord): Credentials {
+    const known = this.#remembered(record) ?? { token: record.token, publicKey: null };
+    if (record.publicKey !== null) known.publicKey ??= importPublicKey(record.publicKey);
+    this.#known.set(epochKey(record), known);
     return known;
   }
 

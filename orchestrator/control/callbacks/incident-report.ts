@@ -9,9 +9,7 @@ const MAX_URL = 2_000;
 const MAX_HEADERS = 40;
 const MAX_HEADER = 500;
 
-/**
- * Returns what the heartbeat changes in the record. Writes only when the incident began, turned into a ban, or ended.
- */
+/** Returns what the heartbeat changes in the record. Writes only when the incident began, became a ban, or ended. */
 export async function recordIncident(
   core: Core,
   record: InstanceRecord,

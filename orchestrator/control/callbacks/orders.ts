@@ -31,10 +31,7 @@ export interface OrderInput {
   transfer: string[];
   /** Maximum products it may hold; null while shares are equal. */
   maxProducts: number | null;
-  /**
-   * True when its address is replaced, because it is banned or rotated: the instance uploads, closes its epoch and
-   * ends.
-   */
+  /** Its address is replaced, because it is banned or rotated: the instance uploads, closes its epoch and ends. */
   rotate: boolean;
   verdict: Orders['verdict'];
   canaryPage: Orders['canaryPage'];
@@ -44,9 +41,7 @@ export interface OrderInput {
  * Sealed = the shard is complete: no chunk waits for an owner or may come back, and this instance has crawled all it
  * holds. Before that an instance stays open, so that it can take products of a lost, banned or slow one.
  */
-export function isShardComplete(
-  input: Pick<OrderInput, 'nowMs' | 'run' | 'record' | 'heartbeat' | 'granted' | 'waiting' | 'returning' | 'rotate'>,
-): boolean {
+function isShardComplete(input: OrderInput): boolean {
   if (input.record.sealed || isDraining(input) || input.rotate) return true;
   return isIdle(input) && input.waiting === 0 && !input.returning;
 }
@@ -76,16 +71,16 @@ export function ordersFor(input: OrderInput): Orders {
   };
 }
 
-export interface HeardHeartbeat extends Pick<
-  OrderInput,
-  'granted' | 'partsAck' | 'superseded' | 'transfer' | 'maxProducts' | 'canaryPage'
-> {
-  /** The sender's record, updated by this heartbeat. */
-  record: InstanceRecord;
-  heartbeat: Heartbeat;
+/** What a heartbeat has changed, and what its sender is asked for in return. */
+export type Effects = Pick<OrderInput, 'partsAck' | 'granted' | 'transfer' | 'canaryPage'>;
+
+export const NO_EFFECTS: Effects = { partsAck: -1, granted: [], transfer: [], canaryPage: null };
+
+/** `record` is the sender's, updated by this heartbeat. */
+interface HeardHeartbeat
+  extends Effects, Pick<OrderInput, 'record' | 'heartbeat' | 'superseded' | 'robots' | 'maxProducts'> {
   /** False for an instance that is given up or superseded: its reply only reports that. */
   serving: boolean;
-  robots: RobotsPolicy | null;
   /** True while the fleet is uneven enough for this instance to receive chunks. */
   awaited: boolean;
 }
@@ -109,15 +104,6 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
 
 /** The reply to an epoch that is given up or superseded: it owns nothing and has to end. */
 export function fencedOrders(world: World, record: InstanceRecord, heartbeat: Heartbeat): Orders {
-  const none = {
-    granted: [],
-    transfer: [],
-    maxProducts: null,
-    partsAck: -1,
-    awaited: false,
-    serving: false,
-    robots: null,
-    canaryPage: null,
-  };
+  const none = { ...NO_EFFECTS, maxProducts: null, awaited: false, serving: false, robots: null };
   return ordersFor(orderInput(world, { ...none, record, heartbeat, superseded: true }));
 }

@@ -3,9 +3,8 @@
  * one under the next epoch. A few at a time, and never where it would cost the run more than it gains. Pure.
  */
 import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address-rotation.ts';
-import type { Action } from '../model/actions.ts';
+import type { Action, Note } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
-import type { Note } from '../model/actions.ts';
 import { canAffordRotation } from '../launching/budget.ts';
 import { nextPool } from '../launching/pools.ts';
 import { launchGate } from '../launching/launch-gate.ts';

@@ -2,7 +2,7 @@
  * How the main server handles addresses that stopped on their own: which return products, which are replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
-import { canReplace, hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
+import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, AddressIncident } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
@@ -15,10 +15,7 @@ export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressI
   return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
 }
 
-/**
- * True while it takes no products: it has an open incident, its address is rotated, or its products are still to be
- * reassigned.
- */
+/** It takes no products: it has an open incident, its address is rotated, or its products are to be reassigned. */
 export function isUnavailable(record: InstanceRecord): boolean {
   return record.phase === 'banned' || openIncident(record) !== null || record.rotateAtMs !== null;
 }
@@ -37,10 +34,7 @@ export function isBeingReplaced(world: BanWorld, record: InstanceRecord): boolea
   );
 }
 
-/**
- * True when its slot gets another address, because this one is banned or old enough: its uncrawled products wait for
- * that one.
- */
+/** Its slot gets another address, because this one is banned or old enough: what it has not crawled waits for it. */
 export function isRotatingAddress(world: BanWorld, record: InstanceRecord): boolean {
   return (record.rotateAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
 }
@@ -127,7 +121,7 @@ const isOneOfMany = (world: BanWorld): boolean => world.run.plan.instances > 1;
  */
 function isHelpOnItsWay(world: BanWorld): boolean {
   return [...world.fleet.latest.values()].some((r) => {
-    if (isGivenUp(r)) return world.work.waiting > 0 && canReplace(world, r.slot, r) && isFilledSoon(world, r.slot, r);
+    if (isGivenUp(r)) return world.work.waiting > 0 && isFilledSoon(world, r.slot, r);
     if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
     return r.phase === 'pending' || r.phase === 'booting';
   });
@@ -151,10 +145,7 @@ export function recentBans(world: BanWorld): { banned: InstanceRecord[]; fleet: 
   return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
-/**
- * False for an address that got only missing pages: its products may really be gone, and other instances check them
- * again.
- */
+/** False for an address that got only missing pages: they may really be gone, and other instances check them again. */
 function isDefiniteBan(record: InstanceRecord): boolean {
   return record.incident?.verdict === 'banned' && record.incident.rule !== ALL_GONE;
 }

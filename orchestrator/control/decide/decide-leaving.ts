@@ -1,7 +1,6 @@
 /** What to do about an instance that is given up or done, until EC2 shows that its machine has ended. Pure. */
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { Action } from '../model/actions.ts';
-import { move } from './instance-moves.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
@@ -45,10 +44,7 @@ export function decideLeaving(
 
 const isEnding = ({ state }: CloudInstance): boolean => state === 'shutting-down' || state === 'terminated';
 
-/**
- * EC2 does not show it long enough after it was given up; or, without an answer of EC2, it would have powered itself
- * off.
- */
+/** EC2 does not show it long after it was given up; or, without an answer of EC2, it would have powered itself off. */
 function isNeverSeen(world: World, record: InstanceRecord): boolean {
   if (world.nowMs > powerOffAtMs(world.run)) return true;
   return world.cloud !== null && world.cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;
@@ -82,4 +78,19 @@ function isGoneFromEc2(world: World, record: InstanceRecord, cloudInstance: Clou
   if (record.phase !== 'terminating' || record.cloudState === 'shutting-down') return true;
   // EC2 shows an ended instance for about an hour: missing just after the call, it may still be running.
   return world.cloud.seenAtMs - record.phaseAtMs > world.limits.terminateMs;
+}
+
+/** Gives the instance up, for a reason of `LOSS` or EC2's own. */
+export function lose(record: InstanceRecord, reason: string, detail?: string): Action {
+  return move(record, 'lost', reason, detail === undefined ? reason : `${reason}: ${detail}`);
+}
+
+/** The move of the instance from its recorded phase. */
+export function move(
+  record: InstanceRecord,
+  to: 'booting' | 'ready' | 'crawling' | 'banned' | 'uploading' | 'lost' | 'terminated',
+  reason: string | null = null,
+  detail: string | null = reason,
+): Action {
+  return { kind: 'move-instance', slot: record.slot, epoch: record.epoch, from: record.phase, to, reason, detail };
 }

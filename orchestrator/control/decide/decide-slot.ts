@@ -10,10 +10,9 @@ import {
   mustReturnProducts,
   openIncident,
 } from './ban-policy.ts';
-import { VISIBLE_AFTER_MS, decideLeaving, goneReason } from './decide-leaving.ts';
-import { lose, move } from './instance-moves.ts';
+import { VISIBLE_AFTER_MS, decideLeaving, goneReason, lose, move } from './decide-leaving.ts';
 import { canAfford } from '../launching/budget.ts';
-import type { LaunchGate } from '../model/world.ts';
+import type { LaunchGate, World } from '../model/world.ts';
 import { launchGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
@@ -22,13 +21,9 @@ import { drainAtMs, isDraining, isReleaseOver, uploadEndMs } from '../model/run-
 import { sharesAddressWith } from './nat-detection.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
 import { isRefused, wasNeverLaunched } from '../model/instance-state.ts';
 
-/**
- * Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls are retried while
- * there is time.
- */
+/** Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls do not count. */
 const MAX_ATTEMPTS = 12;
 
 /** Maximum age of a claim before its first RunInstances call. */
@@ -200,10 +195,7 @@ function silenceMs({ limits, targets }: World, { instanceId }: InstanceRecord): 
   return isHealthy ? 2 * limits.lostMs : limits.lostMs;
 }
 
-/**
- * A time in the future is from before the clock was set back and proves nothing. Up to a heartbeat ahead it is drift
- * and counts as now.
- */
+/** A time in the future, from before a step back, proves nothing; up to a heartbeat ahead is drift, and means now. */
 const heardByMs = ({ nowMs, limits }: World, atMs: number): number =>
   atMs <= nowMs + limits.heartbeatMs ? Math.min(atMs, nowMs) : -Infinity;
 
@@ -231,10 +223,7 @@ function decideIncident(world: World, record: InstanceRecord): Action[] {
   return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address may crawl again')];
 }
 
-/**
- * Said hello long ago but got no product, because the balancer has always found it unhealthy while other targets were
- * healthy.
- */
+/** Said hello long ago but got no product: the balancer has always found it unhealthy, and other targets healthy. */
 function isNeverHealthy(world: World, record: InstanceRecord): boolean {
   if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isUnavailable(record))
     return false;

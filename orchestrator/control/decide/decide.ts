@@ -14,7 +14,7 @@ import { lostRights } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from '../sharing/chunk-limits.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
-import { canFill, canReplace } from './slot-attempts.ts';
+import { canFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isDown } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
@@ -106,18 +106,13 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   // that were uploaded unobserved count: each epoch that has served is closed first, if the bucket allows it. Without
   // keys or rights neither the bucket nor EC2 can be queried.
   if (world.nowMs > powerOffAtMs(world.run) || lostRights(world) !== null)
-    return isClosingOver(world) || world.fleet.all.every((r) => !isOpenEpoch(r));
+    return world.fleet.all.every((r) => !isOpenEpoch(r));
   if (isReleaseOver(world)) return world.fleet.all.every((r) => isGivenUp(r) && r.manifestKey !== null);
-  if (world.nowMs > powerOffAtMs(world.run)) return world.fleet.all.every((r) => !isOpenEpoch(r));
   const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
-    if (!record) {
-      if (world.work.waiting > 0 && canFill(world, slot, record)) return false;
-      continue;
-    }
-    if (!isClosed(record)) return false;
-    if (world.work.waiting > 0 && canReplace(world, slot, record)) return false;
+    if (record && !isClosed(record)) return false;
+    if (world.work.waiting > 0 && canFill(world, slot, record)) return false;
   }
   return world.fleet.all.every((r) => isClosed(r));
 }

@@ -1,13 +1,10 @@
-/**
- * Two instances behind one egress address would crawl at twice the intended pace. Only one of them may continue. Pure.
- */
+/** Two instances behind one egress address would crawl at twice the intended pace: only one may continue. Pure. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
-/**
- * The instance that keeps the record's address; null when that is the record itself, or no instance shares the address.
- */
+/** The instance that keeps the record's address; null when that is the record itself, or none shares the address. */
 export function sharesAddressWith(fleet: FleetSnapshot, record: InstanceRecord): InstanceRecord | null {
   const owner = record.address === null ? undefined : fleet.addressOwners.get(record.address);
   return owner === undefined || owner === record || isGivenUp(record) ? null : owner;
@@ -56,10 +53,7 @@ function sourceOf({ source }: Seen): string | null {
   return plain !== undefined && isPublic(plain) ? plain : null;
 }
 
-interface Place {
-  slot: number;
-  epoch: number;
-}
+type Located = EpochId & { address: string };
 
 /**
  * The hellos of one run, as this main server received them. Behind a public proxy all instances look alike; a hello
@@ -68,10 +62,10 @@ interface Place {
 export class Sources {
   #direct = false;
   /** Instances recorded under EC2's address before that was known, with the source of their hello. */
-  #doubtful: (Place & { address: string })[] = [];
+  #doubtful: Located[] = [];
 
   /** The address of this instance, and corrected ones of others once a hello has shown that sources can be trusted. */
-  hello({ slot, epoch }: Place, seen: Seen): { address: string; corrected: readonly (Place & { address: string })[] } {
+  hello({ slot, epoch }: EpochId, seen: Seen): { address: string; corrected: readonly Located[] } {
     const source = sourceOf(seen);
     this.#direct ||= source !== null && source === seen.ec2;
     const address = egressAddress(seen, this.#direct);

@@ -1,7 +1,6 @@
 /** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
-import { isDyingAtLaunch } from '../launching/launch-deaths.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
-import { launchGate } from '../launching/launch-gate.ts';
+import { isDyingAtLaunch, launchGate } from '../launching/launch-gate.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { canAfford } from '../launching/budget.ts';
 import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
@@ -29,7 +28,7 @@ export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
   if (isTooLateToBoot(world)) return false;
   const epochs = world.fleet.epochs(slot);
   // A rotated instance has not failed, and may be followed by another as long as there is time.
-  // A death at launch says nothing about the slot: `launch-deaths.ts` bounds those.
+  // A death at launch says nothing about the slot: `launch-gate.ts` bounds those.
   const launched = epochs.filter(
     (r) => r.instanceId !== null && r.reason !== LOSS_REASON.rotated && deathAtLaunch(r) === null,
   );
@@ -66,11 +65,6 @@ export function canFill(world: TryWorld, slot: number, record: InstanceRecord | 
   return mayFill(world, slot, record) && (makesRoom || canAfford(world));
 }
 
-/** True when a given-up slot may be filled again. */
-export function canReplace(world: TryWorld, slot: number, record: InstanceRecord): boolean {
-  return canFill(world, slot, record);
-}
-
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
 export function isFilledSoon(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
@@ -95,10 +89,7 @@ export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
 const isSuccessor = ({ fleet }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
   fleet.find({ slot, epoch: epoch - 1 })?.reason === LOSS_REASON.rotated;
 
-/**
- * True when the next epoch of the slot may be claimed now. A banned or rotated address must be gone first: no more are
- * up than planned.
- */
+/** The next epoch may be claimed. A banned or rotated address must be gone first: no more are up than planned. */
 export function isVacated(record: InstanceRecord): boolean {
   // No instance existed that could have uploaded anything, and the same keys may not open the bucket either.
   if (record.phase === 'terminated' && record.instanceId === null && isRefused(record)) return true;
@@ -106,10 +97,7 @@ export function isVacated(record: InstanceRecord): boolean {
   return isClosed(record) && (!makesRoom || isLeaving(record));
 }
 
-/**
- * No further launch will bring an instance: every pool is refused permanently, keys or rights are lost, or machines die
- * at launch.
- */
+/** No launch will bring an instance: every pool is refused for good, rights are lost, or machines die at launch. */
 export function isHopeless(world: TryWorld): boolean {
   return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
 }

@@ -58,10 +58,7 @@ export interface GcItem {
   expiresAt: string | null;
   /** An instance that may be crawling for a run that this database does not know: another main server's, or one that it has lost. */
   unknownRun: boolean;
-  /**
-   * `marked`: found past its expiry for the first time; `waiting`: marked less than a minute ago. In a dry run, what
-   * would be done.
-   */
+  /** `marked`: past its expiry for the first time; `waiting`: marked a moment ago. In a dry run, what would be done. */
   action: 'kept' | 'marked' | 'waiting' | 'terminated' | 'failed';
   /** Why it was kept, or what failed. */
   detail: string | null;
@@ -78,7 +75,6 @@ export interface GcReport {
 }
 
 interface Look {
-  instances: CloudInstance[];
   balancers: OwnedBalancer[];
   found: Found[];
   facts: GcFacts;
@@ -131,7 +127,7 @@ async function lookAround(options: GcOptions): Promise<Look> {
     if (run) runs.set(id, run);
   }
   const nowMs = clock.now() + (options.skewMs() ?? 0);
-  return { instances, balancers, found, facts: { owner, nowMs, runs, workedOn } };
+  return { balancers, found, facts: { owner, nowMs, runs, workedOn } };
 }
 
 /** Queries AWS and the database again, and removes what may still be removed. */

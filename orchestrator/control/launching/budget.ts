@@ -29,10 +29,7 @@ export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.pla
 /** A rotated machine is billed along with its successor until EC2 has ended it; each start costs at least a minute. */
 const OVERLAP_MS = 120_000;
 
-/**
- * How many addresses can be rotated within `run.max_cost`, besides the `underWay` ones whose successor is still to
- * come; Infinity without a cap.
- */
+/** How many addresses can be rotated within `run.max_cost`, besides the `underWay` ones; Infinity without a cap. */
 export function canAffordRotation(world: MoneyWorld, underWay: number): number {
   const { committed, cap } = spendingOf(world);
   if (cap === null) return Infinity;

@@ -47,9 +47,7 @@ export function extraLaunches(world: World): Action[] {
   }).flat();
 }
 
-/**
- * Late by more than the next minutes may make up for: each further address costs a machine and is a burden on the site.
- */
+/** Late by more than the next minutes may make up for: each further address costs money and is a burden on the site. */
 function isLate({ run, limits }: World, { p95Ms }: EndForecast, latestMs: number): boolean {
   const slackMs = Math.max(2 * limits.heartbeatMs, (run.deadlineAtMs - run.startedAtMs) / 100);
   return p95Ms === null || p95Ms > latestMs + slackMs;

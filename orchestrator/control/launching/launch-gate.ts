@@ -1,5 +1,10 @@
-/** Whether instances may be launched now, by what the last launches came to. Pure. */
-import { deathGate } from './launch-deaths.ts';
+/**
+ * Whether instances may be launched now, by what the last launches came to. Also about machines that EC2 launches and
+ * ends again before they have said hello: a volume key that it may not use, a limit on volumes, a fault of its own. The
+ * next one would most likely die as well, so launches pause, and in the end stop. Pure.
+ */
+import { backoffMs } from '../../../shared/domain/backoff.ts';
+import { isGivenUp } from '../model/instance-state.ts';
 import { rightsGate } from './rights.ts';
 import type { GateWorld, LaunchGate, World } from '../model/world.ts';
 
@@ -8,10 +13,62 @@ export function launchGate(world: GateWorld): LaunchGate {
   const gates = [quotaGate(world), rightsGate(world), deathGate(world)];
   return gates.find((g) => g === 'held') ?? gates.find((g) => g === 'one') ?? 'open';
 }
+
 /** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
 export function quotaGate(world: Pick<World, 'fleet' | 'nowMs' | 'limits'>): LaunchGate {
   const { refusedMs, givenMs, endedMs } = world.fleet.launches.quota;
   if (refusedMs === -Infinity) return 'open';
   if (givenMs > refusedMs || endedMs > refusedMs) return 'one';
   return world.nowMs >= refusedMs + world.limits.quotaPauseMs ? 'one' : 'held';
+}
+
+/** Failed rounds in a row after which launches stop: with their pauses ten minutes of a four-hour run. */
+const MAX_ROUNDS = 3;
+/** The longest pause, as a multiple of the first. */
+const MAX_FACTOR = 4;
+
+/** After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running. */
+function deathGate(world: GateWorld): LaunchGate {
+  const { rounds, lastMs, isTrying } = deathsSince(world);
+  if (rounds === 0) return 'open';
+  if (isTrying) return 'held';
+  const firstMs = world.limits.dryPoolMs;
+  const pauseMs = backoffMs(rounds - 1, { firstMs, maxMs: firstMs * MAX_FACTOR });
+  return world.nowMs >= lastMs + pauseMs ? 'one' : 'held';
+}
+
+/** True when machines have died round after round and none is up: no further launch would bring one. */
+export function isDyingAtLaunch(world: GateWorld): boolean {
+  if (deathsSince(world).rounds < MAX_ROUNDS) return false;
+  return world.fleet.all.every((r) => isGivenUp(r) || r.instanceId === null);
+}
+
+interface Deaths {
+  /** Launches a pause apart that have died, since one came up. */
+  rounds: number;
+  /** When the last of them was launched. */
+  lastMs: number;
+  /** One that was launched after them is not up yet. */
+  isTrying: boolean;
+}
+
+function deathsSince({ fleet, limits, loopStartedAtMs = -Infinity }: GateWorld): Deaths {
+  const deaths: Deaths = { rounds: 0, lastMs: -Infinity, isTrying: false };
+  let roundMs = -Infinity;
+  for (const { atMs, end } of fleet.launches.ends) {
+    // A main server that resumes the run tries for itself.
+    if (atMs < loopStartedAtMs) continue;
+    if (end === 'up') {
+      deaths.rounds = 0;
+      roundMs = -Infinity;
+    } else if (end === 'died') {
+      if (atMs >= roundMs + limits.dryPoolMs) {
+        deaths.rounds++;
+        roundMs = atMs;
+      }
+      deaths.lastMs = atMs;
+      deaths.isTrying = false;
+    } else deaths.isTrying = deaths.rounds > 0;
+  }
+  return deaths;
 }

@@ -12,7 +12,7 @@ import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause } from '.
 import { TAG } from '../../cloud/compute.ts';
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
-import { alarmOnce } from '../alarm-once.ts';
+import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, LaunchTurn } from '../model/core.ts';
 import type { NextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
@@ -128,10 +128,7 @@ function bundleUrl(run: LaunchedRun, template: LaunchTemplate, objects: ObjectSt
   return objects.presignGet(template.bundle.key, powerOffAtMs(run) - clock.now());
 }
 
-/**
- * Preparing a launch needs keys and rights too: without them it counts as refused. `cause`, if given, applies to every
- * failure.
- */
+/** Preparing a launch needs keys and rights too: without them it counts as refused, for `cause` if that is given. */
 async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credentials'): Promise<T> {
   try {
     return await work();
@@ -145,9 +142,7 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
   }
 }
 
-/**
- * Launches the claimed instance. Safe to repeat: same request, same client token; the tags are looked up in between.
- */
+/** Launches the claimed instance. Safe to repeat: same request and client token; the tags are looked up in between. */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const decidedMs = core.clock.now();
   await core.launchTurn();

@@ -4,7 +4,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { TAG } from '../../cloud/compute.ts';
 import type { Balancer, BalancerRequest } from '../../cloud/load-balancer.ts';
-import { alarmOnce } from '../alarm-once.ts';
+import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';

@@ -8,21 +8,15 @@ import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { World } from '../model/world.ts';
 import type { Pool, Pools } from '../model/launch-history.ts';
 
-/**
- * `none`: no pool is left that this slot may use, or EC2 has refused all of them permanently. `wait`: all of them are
- * dry or being tried; the first is due at `untilMs`.
- */
-export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait'; untilMs: number } | { kind: 'none' };
+/** `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried. */
+export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait' } | { kind: 'none' };
 
 type PoolWorld = Pick<World, 'fleet' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools' | 'loopStartedAtMs'>>;
 
 /** Longest pause for a pool that stays dry, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
-/**
- * The pool of the slot's next claim; a null pool while the pools are not known yet: then the claim itself takes the
- * first.
- */
+/** The pool of the slot's next claim; null while the pools are not known: then the claim itself takes the first. */
 export function nextPool(world: PoolWorld, slot: number): NextPool {
   const { pools } = world;
   if (!pools) return { kind: 'pool', pool: null };
@@ -39,15 +33,10 @@ export function nextPool(world: PoolWorld, slot: number): NextPool {
     ...allowed.filter((p) => unhealthy.has(p.subnetId)),
   ];
   const free = ordered.find((p) => isOpen(world, p));
-  if (free) return { kind: 'pool', pool: free };
-  const due = ordered.map((p) => dryUntilMs(world, p) ?? world.nowMs);
-  return { kind: 'wait', untilMs: Math.max(world.nowMs, Math.min(...due)) };
+  return free ? { kind: 'pool', pool: free } : { kind: 'wait' };
 }
 
-/**
- * All pools in the order a slot tries them: slots start in different subnets, each tries all of them before the next
- * type.
- */
+/** All pools in the order of a slot: it starts in a subnet of its own and tries all of them before the next type. */
 export function poolsFor({ subnetIds, instanceTypes }: Pools, slot: number): Pool[] {
   const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
   return instanceTypes.flatMap((instanceType) => own.map((subnetId) => ({ subnetId, instanceType })));

@@ -5,9 +5,8 @@
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isServing } from '../../../shared/domain/states.ts';
-import type { LaunchGate } from '../model/world.ts';
+import type { LaunchGate, World } from '../model/world.ts';
 import { stallWindowMs } from '../decide/stall-window.ts';
-import type { World } from '../model/world.ts';
 import type { Refused, Rights } from '../model/rights.ts';
 
 type RightsWorld = Pick<World, 'nowMs' | 'limits'> & Partial<Pick<World, 'rights'>>;

@@ -10,51 +10,42 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 
 export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
-interface OfSlot {
-  slot: number;
-  epoch: number;
-}
-
 export type Action =
   | { kind: 'move-run'; from: RunPhase; to: RunPhase; reason: string | null }
   | { kind: 'ensure-balancer' }
   /** ELBv2 has lost the balancer: forget it and every registration with it. */
   | { kind: 'forget-balancer' }
   /** Write the claim for a slot, in this pool; null = in its first choice, as long as the pools are not known yet. */
-  | ({
-      kind: 'claim';
-      pool: Pool | null;
-      /** Why a slot beyond the plan is filled: noted before the claim. */
-      why?: string;
-    } & OfSlot)
+  /** `why` a slot beyond the plan is filled is noted before the claim. */
+  | (EpochId & { kind: 'claim'; pool: Pool | null; why?: string })
   /** Launch a claimed instance with the stored request. */
-  | ({ kind: 'launch' } & OfSlot)
+  | (EpochId & { kind: 'launch' })
   /** EC2 shows an instance with the claim's tags, or a new state of one. */
-  | ({ kind: 'adopt'; instance: CloudInstance } & OfSlot)
-  | ({
+  | (EpochId & { kind: 'adopt'; instance: CloudInstance })
+  | (EpochId & {
       kind: 'move-instance';
       from: InstancePhase;
       to: InstancePhase;
       reason: string | null;
       detail: string | null;
-    } & OfSlot)
-  | ({ kind: 'register'; instanceId: string } & OfSlot)
+    })
+  | (EpochId & { kind: 'register'; instanceId: string })
   /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
   | { kind: 'offer'; limitChunks: number }
   /** Fetch and check the manifest of an instance that reports that it has finished. */
-  | ({ kind: 'confirm' } & OfSlot)
+  | (EpochId & { kind: 'confirm' })
   /** Close the epoch of a lost instance: list its parts, write the manifest, take its open products back. */
-  | ({ kind: 'close' } & OfSlot)
+  | (EpochId & { kind: 'close' })
   /** A banned instance has dropped its uncrawled products: load its parts, take its open products back. */
-  | ({ kind: 'reassign' } & OfSlot)
+  | (EpochId & { kind: 'reassign' })
   /**
    * Stop crawling permanently: every address is banned, the site has changed, there is no balancer to send products
    * through, or nothing comes in.
    */
   | { kind: 'halt'; reason: HaltReason }
   /** Rotate its address: it uploads, closes its epoch and ends, and its slot is filled again. */
-  | ({ kind: 'rotate' } & OfSlot)
-  | ({ kind: 'terminate'; instanceId: string } & OfSlot)
+  | (EpochId & { kind: 'rotate' })
+  | (EpochId & { kind: 'terminate'; instanceId: string })
   /** Launches are blocked: one alarm for each cause. */
   | { kind: 'hold'; cause: 'budget'; detail: string }
   /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
@@ -72,10 +63,7 @@ export function actionKey(action: Action): string {
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
 }
 
-/**
- * `forecast`: the run is late or stalled; an alarm has the same text. `decision`: something was done that the plan did
- * not foresee.
- */
+/** `forecast`: the run is late or stalled; an alarm says so too. `decision`: something that was not planned. */
 export const NOTED_KINDS = ['forecast', 'decision'] as const;
 
 type NotedKind = (typeof NOTED_KINDS)[number];

@@ -23,11 +23,8 @@ export class CloudSnapshot {
   }
 }
 
-function firstOf(instances: readonly CloudInstance[], keyOf: (i: CloudInstance) => string): Map<string, CloudInstance> {
-  const first = new Map<string, CloudInstance>();
-  for (const instance of instances) {
-    const key = keyOf(instance);
-    if (!first.has(key)) first.set(key, instance);
-  }
-  return first;
-}
+/** Of several with the same key the first one counts. */
+const firstOf = (
+  instances: readonly CloudInstance[],
+  keyOf: (i: CloudInstance) => string,
+): Map<string, CloudInstance> => new Map(instances.toReversed().map((instance) => [keyOf(instance), instance]));

@@ -31,9 +31,7 @@ export class FleetSnapshot {
     return (this.#serving ??= [...this.latest.values()].filter((r) => !isGivenUp(r) && r.publicKey !== null));
   }
 
-  /**
-   * Slots that lost an instance which may have held products. Banned and rotated ones do not count: their share waits.
-   */
+  /** Slots that lost an instance with products. Banned and rotated ones do not count: their share waits. */
   get slotsOfLost(): ReadonlySet<number> {
     return (this.#slotsOfLost ??= new Set(this.all.filter(mayHaveLostProducts).map((r) => r.slot)));
   }

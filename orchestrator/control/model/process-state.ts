@@ -5,10 +5,7 @@ import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
 import type { Pools } from './launch-history.ts';
 
-/**
- * Process-local state of one main server. Times are wall-clock milliseconds; null when this process has not seen the
- * event.
- */
+/** Of one main server. Times are wall-clock milliseconds; null when this process has not seen the event. */
 export interface ProcessState {
   firstLaunchMs: number | null;
   lastLaunchMs: number | null;
@@ -32,9 +29,7 @@ export interface ProcessState {
   rights: Rights;
   /** ELBv2 refuses to create the balancer, and no retry will change that. */
   balancerRefused: boolean;
-  /**
-   * First failure to create the balancer, and first failure to remove its remains (monotonic ms); null while healthy.
-   */
+  /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
   balancerFailingMs: number | null;
   sweepFailingMs: number | null;
   /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
@@ -71,9 +66,7 @@ export const newProcessState = (): ProcessState => ({
   raisedAlarms: new Set(),
 });
 
-/**
- * Number of recent loads from which the next is estimated; outliers, such as a database restart, drop out with them.
- */
+/** Recent loads from which the next is estimated; outliers, such as a database restart, drop out with them. */
 const LOADS_KEPT = 20;
 
 /** Records how long a part took to load. */

@@ -3,13 +3,12 @@ import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 
-export interface BanReport {
-  slot: number;
-  epoch: number;
+export interface BanReport extends EpochId {
   address: string | null;
   /** Name of the ban rule that matched; docs/bans.md lists them. */
   rule: string;
@@ -35,15 +34,10 @@ export interface NumberReport {
   example: string | null;
 }
 
-export interface ShardReport {
-  slot: number;
-  epoch: number;
+export interface ShardReport extends EpochId, OutcomeCounts {
   instanceId: string | null;
   address: string | null;
   assigned: number;
-  stored: number;
-  gone: number;
-  failed: number;
   minGapMs: number | null;
   requests: number;
 }
@@ -59,14 +53,11 @@ export interface RunReport {
   startedAt: string;
   finishedAt: string | null;
   onTime: boolean;
-  products: {
+  products: OutcomeCounts & {
     planned: number;
     /** Mean number in the last whole runs; null without a run to compare with. */
     usual: number | null;
     duplicates: number;
-    stored: number;
-    gone: number;
-    failed: number;
     reasons: Partial<Record<FailureReason, number>>;
   };
   instances: { planned: number; launched: number; replaced: number; terminated: number };
@@ -108,9 +99,7 @@ export interface FillRates {
   fields: Record<string, number>;
 }
 
-/**
- * What a run over the whole of `products.query` records about its list. Runs over other products (a retry) record none.
- */
+/** What a run over the whole of `products.query` records about its list. Runs over other products record none. */
 export interface ListRecord {
   /** Runs with the same key are compared with each other. */
   key: string;

@@ -28,10 +28,7 @@ const LATEST_UPLOAD_MS = 15_000;
 /** After the deadline: publishing no longer waits for EC2. */
 const LATEST_RELEASE_MS = 30_000;
 
-/**
- * When an instance that was ordered to upload at `sinceMs` is given up. After a restart the main server waits for its
- * heartbeat first.
- */
+/** When an instance that must upload since `sinceMs` is given up; after a restart its heartbeat is awaited first. */
 export function uploadEndMs(
   world: { run: Span; loopStartedAtMs: number; limits: { uploadMs: number; lostMs: number } },
   sinceMs: number,
@@ -41,10 +38,7 @@ export function uploadEndMs(
   return Math.min(patientMs, Math.max(run.deadlineAtMs, loopStartedAtMs) + LATEST_UPLOAD_MS);
 }
 
-/**
- * From here on the results do not wait for EC2: neither for instances to be shown ending, nor for the outcome of a
- * launch.
- */
+/** From here on the results wait neither for instances to be shown ending nor for the outcome of a launch. */
 export const releaseEndMs = (run: Span): number => run.deadlineAtMs + LATEST_RELEASE_MS;
 
 export const isReleaseOver = (world: { nowMs: number; run: Span }): boolean => world.nowMs > releaseEndMs(world.run);

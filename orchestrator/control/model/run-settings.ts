@@ -64,19 +64,13 @@ export interface RunSettings {
     pid: number;
     controlToken: string;
     dataDir: string;
-    /**
-     * Its own endpoint, when it only stands in for the machines and the balancer of `aws.endpoint`; omitted: it is
-     * `aws.endpoint`.
-     */
+    /** Its own endpoint, when it only stands in for machines and balancer; omitted: it is `aws.endpoint`. */
     endpoint?: string;
   } | null;
   server: { callbackUrl: string; callbackListen: string };
 }
 
-/**
- * Zones of a run's own balancer, unless the user names subnets: the minimum of ELBv2, because each zone has an address
- * that is billed.
- */
+/** Zones of a run's own balancer, unless subnets are named: ELBv2's minimum, as each has an address that is billed. */
 export const BALANCER_ZONES = 2;
 
 /**

@@ -15,17 +15,11 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FillRates } from './report.ts';
-import type { NumberReport } from './report.ts';
-import type { ListedRun } from './report.ts';
-import type { RunReport } from './report.ts';
+import type { FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { StallCause } from './stall-causes.ts';
 
-/**
- * The user requests `stop` and `cancel`; the main server sets the others when going on would do harm or achieve
- * nothing.
- */
+/** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export interface RunRecord {
@@ -191,27 +185,17 @@ export interface RunRow extends RunRowReader {
   addEvent(event: RunEvent): Promise<void>;
 }
 
-export interface InstanceRecord {
-  slot: number;
-  epoch: number;
-  phase: InstancePhase;
-  /** When it entered the phase. */
-  phaseAtMs: number;
-  reason: string | null;
+/** The columns of an instance's row that a patch may change. */
+interface InstanceColumns {
   instanceId: string | null;
   address: string | null;
   zone: string | null;
-  /** The claim: the launch request for EC2. */
-  request: LaunchRequest;
-  /** MAC key of the hello. */
-  token: string;
   /** RunInstances calls sent so far. */
   attempts: number;
   /** EC2's answer to the last call; null before the first answer, and once the instance exists. */
   answer: LaunchFailure | null;
   /** The last fault that a service reported, such as ELBv2's reason for an unhealthy target. */
   lastError: string | null;
-  claimedAtMs: number;
   launchedAtMs: number | null;
   terminatedAtMs: number | null;
   /** Last state EC2 showed; null before EC2 showed the instance. */
@@ -219,10 +203,6 @@ export interface InstanceRecord {
   /** Why EC2 ended the instance on its own; null while it has not, or gives no reason. */
   stateReason: StateReason | null;
   registered: boolean;
-  publicKey: string | null;
-  counter: number;
-  lastHeartbeatAtMs: number | null;
-  progress: Progress | null;
   problem: string | null;
   sealed: boolean;
   /** When its address rotation was ordered (`aws.recycle_every`); null before that. */
@@ -230,6 +210,24 @@ export interface InstanceRecord {
   manifestKey: string | null;
   manifestSha256: string | null;
   consoleOutput: string | null;
+}
+
+export type InstancePatch = Partial<InstanceColumns>;
+
+export interface InstanceRecord extends EpochId, InstanceColumns {
+  phase: InstancePhase;
+  /** When it entered the phase. */
+  phaseAtMs: number;
+  reason: string | null;
+  /** The claim: the launch request for EC2. */
+  request: LaunchRequest;
+  /** MAC key of the hello. */
+  token: string;
+  claimedAtMs: number;
+  publicKey: string | null;
+  counter: number;
+  lastHeartbeatAtMs: number | null;
+  progress: Progress | null;
   /** The last incident it reported, over or not. */
   incident: AddressIncident | null;
 }
@@ -254,38 +252,12 @@ export interface IncidentReport extends Pick<AddressIncident, 'verdict' | 'atMs'
 }
 
 /** One incident of one instance with its evidence, for the report. */
-export interface IncidentRecord extends AddressIncident {
-  slot: number;
-  epoch: number;
+export interface IncidentRecord extends AddressIncident, EpochId {
   address: string | null;
   evidence: Evidence;
 }
 
 export type HelloResult = 'accepted' | 'repeated' | 'other-key' | 'other-instance' | 'too-late' | 'unknown';
-
-/** The columns of an instance's row that may change, besides its phase. */
-export type InstancePatch = Partial<
-  Pick<
-    InstanceRecord,
-    | 'instanceId'
-    | 'address'
-    | 'zone'
-    | 'attempts'
-    | 'answer'
-    | 'lastError'
-    | 'stateReason'
-    | 'launchedAtMs'
-    | 'terminatedAtMs'
-    | 'cloudState'
-    | 'registered'
-    | 'sealed'
-    | 'rotateAtMs'
-    | 'manifestKey'
-    | 'manifestSha256'
-    | 'consoleOutput'
-    | 'problem'
-  >
->;
 
 /** The claim of a slot and epoch. */
 export interface NewClaim extends EpochId {
@@ -313,10 +285,7 @@ export interface FleetStore extends FleetReader {
   /** Writes the claim (phase `claimed`); false when (run, slot, epoch) is claimed already. */
   claim(claim: NewClaim): Promise<boolean>;
   patch(at: EpochId, patch: InstancePatch): Promise<void>;
-  /**
-   * Records the reported manifest of an instance, unless one is recorded or the instance no longer serves; true when
-   * recorded.
-   */
+  /** Records the reported manifest, unless one is recorded or the instance no longer serves; true when recorded. */
   noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean>;
   /**
    * Moves the instance if it is in `from`, and writes an event; false when it was in another phase. The only way a
@@ -368,17 +337,11 @@ export interface WorkReader {
   counts(): Promise<WorkCounts>;
   /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]>;
-  /**
-   * Chunks of (slot, epoch) with open products and their number, the last granted first (the highest index first among
-   * those granted together).
-   */
+  /** Chunks of (slot, epoch) with open products; the last granted first, of those the highest index first. */
   chunksOf(at: EpochId): Promise<OwnedChunk[]>;
   /** The id of any stored product; null while there is none. */
   anyStored(): Promise<string | null>;
-  /**
-   * Failed products in order of number, from `after` on (exclusive); at most `limit`, only those with `reasons` if
-   * given.
-   */
+  /** Failed products by number, after `after`; at most `limit`, only those with `reasons` if given. */
   failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]>;
   /** Exact counts over all items: slow on millions, for the report and `verify`. */
   outcomes(): Promise<
@@ -394,10 +357,7 @@ export interface WorkStore extends WorkReader {
    * (or were already) its own; `limitChunks` is the maximum it may own in total.
    */
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]>;
-  /**
-   * Takes back every chunk of (slot, epoch) that has open products, as its next generation; returns the number of
-   * products.
-   */
+  /** Takes back every chunk of (slot, epoch) with open products, as its next generation; returns how many products. */
   returnChunks(at: EpochId): Promise<number>;
   /**
    * Takes back those of the chunks that (slot, epoch) still owns in that generation, each as its next generation;
@@ -413,12 +373,12 @@ export interface PartId extends EpochId {
   seq: number;
 }
 
-export interface PartRecord extends PartRef, EpochId {
+export interface PartRecord extends PartRef, EpochId, OutcomeCounts {
   state: 'seen' | 'loaded' | 'failed';
-  stored: number;
-  gone: number;
-  failed: number;
 }
+
+/** How a run ends whose rows are published. */
+export type PublishedPhase = 'completed' | 'banned' | 'failed' | 'cancelled';
 
 export interface PublishEnd {
   exitCode: ExitCode;
@@ -464,7 +424,7 @@ export interface ResultStore extends ResultReader {
    * later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    */
-  publish(to: 'completed' | 'banned' | 'failed' | 'cancelled', end: PublishEnd): Promise<{ rows: number }>;
+  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
   noteNumbers(): Promise<void>;
   setFill(fill: FillRates): Promise<void>;

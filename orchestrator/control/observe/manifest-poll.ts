@@ -63,10 +63,7 @@ export class ManifestPoll {
     });
   }
 
-  /**
-   * Checks whether the bucket answers at all when an instance reports a problem or nothing comes in; the object store
-   * reports the result.
-   */
+  /** When an instance has a problem or nothing comes in: does the bucket answer at all? The object store reports it. */
   ask({ nowMs, limits, fleet, stall }: World): void {
     const isWorth = (stall?.ms ?? 0) > limits.lostMs || fleet.all.some((r) => isServing(r.phase) && r.problem !== null);
     if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;

@@ -5,13 +5,11 @@ import { CloudSnapshot } from '../model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { TAG } from '../../cloud/compute.ts';
 import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
-import { alarmOnce } from '../alarm-once.ts';
 import type { Core } from '../model/core.ts';
-import { notedKeys } from '../run-notes.ts';
+import { alarmOnce, notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import type { Forecast } from '../model/forecast.ts';
-import { chunkLimits } from '../sharing/chunk-limits.ts';
-import { forecastRun } from '../sharing/forecast.ts';
+import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
@@ -20,10 +18,7 @@ import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
-/**
- * Delay of the first poll after a call that changes something in AWS; each further delay is 1.5 times longer, up to the
- * slowest.
- */
+/** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
 const SOONEST_MS = 250;
 
 export class Observer {
@@ -138,10 +133,7 @@ export class Observer {
       );
   }
 
-  /**
-   * After a step of the wall clock, or a sleep of this machine, silence counts from now, and AWS's last answers are
-   * discarded.
-   */
+  /** After a step of the wall clock, or a sleep of this machine, silence counts anew; AWS must be asked again. */
   async #watchClock(toleranceMs: number): Promise<void> {
     const jumpMs = this.#clockWatch.look(toleranceMs);
     if (jumpMs === 0) return;
@@ -205,10 +197,7 @@ export class Observer {
     }
   }
 
-  /**
-   * Takes two to three minutes on AWS. Beyond the limit for a boot it may never come while the fleet waits: an alarm is
-   * raised.
-   */
+  /** Takes two to three minutes on AWS. Beyond the limit for a boot it may never come: an alarm is raised. */
   async #awaitService(run: RunRecord, balancer: Balancer): Promise<void> {
     const core = this.#core;
     this.#inactiveSinceMs ??= core.clock.monotonic();
@@ -230,10 +219,7 @@ export class Observer {
     if (failure !== null) throw failure;
   }
 
-  /**
-   * Without an answer the last one stands: a failing Describe proves nothing about the instances, nor about the other
-   * service.
-   */
+  /** Without an answer the last one stands: a failing Describe proves nothing about instances or the other service. */
   async #ask(service: string, look: () => Promise<void>): Promise<void> {
     try {
       await look();
@@ -274,10 +260,7 @@ export class ClockWatch {
     this.#offsetMs = clock.now() - clock.monotonic();
   }
 
-  /**
-   * Milliseconds by which the wall clock has jumped since the last call, ahead or back; 0 below `toleranceMs`, which is
-   * drift.
-   */
+  /** Milliseconds by which the wall clock has jumped since the last call; 0 below `toleranceMs`, which is drift. */
   look(toleranceMs: number): number {
     const offsetMs = this.#clock.now() - this.#clock.monotonic();
     const jumpMs = offsetMs - this.#offsetMs;

@@ -7,10 +7,7 @@ import { isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { Stall, World } from '../model/world.ts';
 
-/**
- * Maximum time counted between two observations: beyond it the database or this machine was away, and progress was not
- * visible.
- */
+/** Maximum time counted between two observations: beyond it the database or this machine was away. */
 const LONGEST_LOOK_HEARTBEATS = 2;
 /** An instance counts as silent after `lostMs` divided by this. */
 const SILENT_SHARE = 3;

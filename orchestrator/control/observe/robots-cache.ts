@@ -58,10 +58,7 @@ export class RobotsCache {
     }
   }
 
-  /**
-   * Every hour; four times in a short run. More often while no instance may crawl, because the whole fleet waits for
-   * it.
-   */
+  /** Every hour; four times in a short run. More often while no instance may crawl: the whole fleet waits for it. */
   #pauseMs(policy: RobotsPolicy): number {
     const { deadlineMs, heartbeatMs } = this.#options;
     if (policy.access === 'none') return Math.min(MINUTE_MS, 10 * heartbeatMs);

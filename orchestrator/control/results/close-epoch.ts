@@ -105,17 +105,8 @@ export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: Ep
   const record = await core.fleet.get({ slot, epoch });
   if (!record || record.manifestKey !== null) return;
   const found: FoundParts = new Map();
-  const manifest: Manifest = {
-    version: 1,
-    run: run.id,
-    slot,
-    epoch,
-    instanceId: record.instanceId ?? '',
-    closedBy: 'main-server',
-    closedAt: new Date(core.clock.now()).toISOString(),
-    parts: await findParts(core, record, found),
-    progress: record.progress ?? NO_PROGRESS,
-  };
+  const { instanceId, progress } = record;
+  const manifest = ourManifest(core, record, { instanceId, progress, parts: await findParts(core, record, found) });
   const key = manifestKey(run.id, slot, epoch);
   const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
   // `exists`: the instance closed it itself, or an earlier try of ours did.
@@ -131,6 +122,25 @@ export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: Ep
   const returned = await core.work.returnChunks({ slot, epoch });
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
+}
+
+/** The manifest with which the main server closes an epoch. */
+export function ourManifest(
+  { runId, clock }: Pick<Core, 'runId' | 'clock'>,
+  { slot, epoch }: EpochId,
+  { instanceId, progress, parts }: Pick<InstanceRecord, 'instanceId' | 'progress'> & Pick<Manifest, 'parts'>,
+): Manifest {
+  return {
+    version: 1,
+    run: runId,
+    slot,
+    epoch,
+    instanceId: instanceId ?? '',
+    closedBy: 'main-server',
+    closedAt: new Date(clock.now()).toISOString(),
+    parts,
+    progress: progress ?? NO_PROGRESS,
+  };
 }
 
 /** By key; null for a part that cannot be read. */

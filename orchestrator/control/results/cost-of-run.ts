@@ -31,11 +31,6 @@ export interface RunCost {
   instances: InstanceCost[];
 }
 
-/** The balancer's first hour is billed even without instances: RunInstances is called only after it is created. */
-export function hadBalancer(run: Pick<RunRecord, 'balancer'>, instances: readonly InstanceRecord[]): boolean {
-  return run.balancer !== null || instances.some((i) => i.attempts > 0);
-}
-
 /** At the prices the run was planned with; AWS's bill is the truth. */
 export function costOfRun(
   run: RunRecord,
@@ -58,7 +53,8 @@ export function costOfRun(
     prices,
     ...billingTerms(run.settings),
     instances: launched,
-    hadBalancer: hadBalancer(run, instances),
+    // The balancer's first hour is billed even without instances: RunInstances is called only after it is created.
+    hadBalancer: run.balancer !== null || instances.some((i) => i.attempts > 0),
     startedAtMs: run.startedAtMs,
     finishedAtMs: endMs,
     products: run.planned,

@@ -1,17 +1,14 @@
 /** How a run ends: its state and exit code from what became of the products. Pure. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import type { LaunchEnd } from '../launching/launch-end.ts';
 import type { StopRequest } from '../model/stores.ts';
 import { stallReason } from '../decide/watchdog.ts';
 
-export interface EndInput {
+export interface EndInput extends OutcomeCounts {
   planned: number;
-  stored: number;
-  gone: number;
-  failed: number;
   reasons: Partial<Record<FailureReason, number>>;
   request: StopRequest | null;
   /** The failure reason of the products that were left when crawling ended. */
@@ -56,81 +53,56 @@ export function endOf(input: EndInput): RunEnd {
   };
 }
 
-function openEnd(input: EndInput): RunEnd & { state: Exclude<RunEnd['state'], 'held'> } {
-  const { request } = input;
+type OpenEnd = RunEnd & { state: Exclude<RunEnd['state'], 'held'> };
+
+const ending = (state: OpenEnd['state'], exitCode: ExitCode, reason: string | null): OpenEnd => {
+  return { state, exitCode, reason };
+};
+
+function openEnd(input: EndInput): OpenEnd {
+  const { request, planned, failed } = input;
   const left = input.reasons[input.uncrawledReason] ?? 0;
-  const nothing = input.planned > 0 && (input.reasons['lost-instance'] ?? 0) === input.planned;
+  const nothing = planned > 0 && (input.reasons['lost-instance'] ?? 0) === planned;
   const leftToNobody = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
   if (input.noInstances !== null && request === null && leftToNobody) {
     const { cause, reason } = input.noInstances;
-    return {
-      state: nothing ? 'failed' : 'completed',
-      exitCode: cause === 'rights' ? EXIT.config : EXIT.capacity,
-      reason: nothing ? reason : `${left} products not crawled: ${reason}`,
-    };
+    const code = cause === 'rights' ? EXIT.config : EXIT.capacity;
+    if (nothing) return ending('failed', code, reason);
+    return ending('completed', code, `${left} products not crawled: ${reason}`);
   }
   if (request === null && input.uncrawledReason === 'budget' && left > 0)
-    return {
-      state: 'completed',
-      exitCode: EXIT.budget,
-      reason: `run.max_cost reached: ${left} products not crawled`,
-    };
+    return ending('completed', EXIT.budget, `run.max_cost reached: ${left} products not crawled`);
   // If all products were settled after all, the open circuit breaker has cost nothing.
   if (request === 'banned' && left > 0)
-    return {
-      state: 'banned',
-      exitCode: EXIT.banned,
-      reason: `banned by the site: ${left} products not crawled`,
-    };
-  if (request === 'no-balancer' && left > 0)
-    return {
-      state: 'failed',
-      exitCode: EXIT.config,
-      reason: `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`,
-    };
+    return ending('banned', EXIT.banned, `banned by the site: ${left} products not crawled`);
+  if (request === 'no-balancer' && left > 0) {
+    const reason = `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`;
+    return ending('failed', EXIT.config, reason);
+  }
   if (isStallCause(request) && left > 0)
-    return { state: 'failed', exitCode: stallFacts(request).exitCode, reason: stallReason(request, left) };
-  if (input.siteDown && request === null && input.failed > input.maxFailed * input.planned)
-    return {
-      state: 'completed',
-      exitCode: EXIT.siteDown,
-      reason: `the site is down: ${input.failed} of ${input.planned} products failed`,
-    };
-  if (request === 'stop' || request === 'cancel')
-    return {
-      state: 'cancelled',
-      exitCode: EXIT.interrupted,
-      reason: request === 'stop' ? 'stopped' : 'cancelled',
-    };
+    return ending('failed', stallFacts(request).exitCode, stallReason(request, left));
+  if (input.siteDown && request === null && failed > input.maxFailed * planned)
+    return ending('completed', EXIT.siteDown, `the site is down: ${failed} of ${planned} products failed`);
+  if (request === 'stop') return ending('cancelled', EXIT.interrupted, 'stopped');
+  if (request === 'cancel') return { state: 'cancelled', ...CANCELLED };
   // Crawling stopped because the mapping reads nothing: more time would not have helped.
   if (request === 'site-changed' && left > 0)
-    return {
-      state: 'failed',
-      exitCode: EXIT.failedProducts,
-      reason: `the site or its mapping has changed: ${left} products not crawled`,
-    };
-  if (nothing) return { state: 'failed', exitCode: EXIT.failedProducts, reason: 'no instance crawled anything' };
-  return deadlineEnd(input, left) ?? failureEnd(input);
-}
-
-function deadlineEnd(input: EndInput, left: number): ReturnType<typeof openEnd> | null {
-  const missed = (reason: string) => ({
-    state: 'completed' as const,
-    exitCode: EXIT.deadline,
-    reason: `deadline missed: ${reason}`,
-  });
-  if (left > 0 && (input.uncrawledReason === 'deadline' || input.uncrawledReason === 'robots')) {
-    const why = input.uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
-    return missed(`${left} products not crawled${why}`);
-  }
-  const stuck = input.reasons.upload ?? 0;
-  if (stuck > 0) return missed(`the results of ${stuck} products could not be uploaded`);
-  return input.onTime ? null : missed('published late');
-}
-
-function failureEnd({ planned, failed, maxFailed }: EndInput): ReturnType<typeof openEnd> {
+    return ending('failed', EXIT.failedProducts, `the site or its mapping has changed: ${left} products not crawled`);
+  if (nothing) return ending('failed', EXIT.failedProducts, 'no instance crawled anything');
+  const missed = missedDeadline(input, left);
+  if (missed !== null) return ending('completed', EXIT.deadline, `deadline missed: ${missed}`);
   const share = planned === 0 ? 0 : failed / planned;
-  return share > maxFailed
-    ? { state: 'completed', exitCode: EXIT.failedProducts, reason: `${failed} of ${planned} products failed` }
-    : { state: 'completed', exitCode: EXIT.complete, reason: null };
+  return share > input.maxFailed
+    ? ending('completed', EXIT.failedProducts, `${failed} of ${planned} products failed`)
+    : ending('completed', EXIT.complete, null);
+}
+
+function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, left: number): string | null {
+  if (left > 0 && (uncrawledReason === 'deadline' || uncrawledReason === 'robots')) {
+    const why = uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
+    return `${left} products not crawled${why}`;
+  }
+  const stuck = reasons.upload ?? 0;
+  if (stuck > 0) return `the results of ${stuck} products could not be uploaded`;
+  return onTime ? null : 'published late';
 }

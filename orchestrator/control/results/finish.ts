@@ -1,6 +1,5 @@
 /** The end of a run: every product gets an outcome, the rows are published, the report is written. */
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import { actualCost } from '../../plan/prices.ts';
 import { banNotes, bansOf, numberNotes } from './report.ts';
 import type { Core } from '../model/core.ts';
 import { launchEndOf } from '../launching/launch-end.ts';
@@ -13,8 +12,7 @@ import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';
-import { hadBalancer } from './cost-of-run.ts';
-import { billingTerms } from '../model/run-settings.ts';
+import { costOfRun } from './cost-of-run.ts';
 import type { InstanceRecord, RunEvent, RunReader, RunRecord, RunStores, WorkReader } from '../model/stores.ts';
 
 /** Maximum number of alarms copied into a report. */
@@ -157,7 +155,7 @@ export async function buildReport(
     rendered: sum('rendered'),
     cost: {
       estimated: run.plan.cost.total,
-      actual: costOf(run, instances, finishedAtMs),
+      actual: costOfRun(run, instances, outcomes.stored, finishedAtMs).actual.total,
       currency: 'USD',
     },
     timings: {
@@ -189,26 +187,6 @@ function listNotes({ planned, settings: { list } }: RunRecord): string[] {
 
 function span(fromMs: number | null, toMs: number | null): number | null {
   return fromMs === null || toMs === null ? null : Math.max(0, toMs - fromMs);
-}
-
-function costOf(run: RunRecord, instances: readonly InstanceRecord[], finishedAtMs: number): number {
-  const used = instances
-    .filter((i) => i.instanceId !== null)
-    .map((i) => ({
-      instanceType: i.request.instanceType,
-      launchedAtMs: i.launchedAtMs ?? i.claimedAtMs,
-      endedAtMs: i.terminatedAtMs ?? finishedAtMs,
-    }));
-  return actualCost({
-    region: run.settings.aws.region,
-    ...billingTerms(run.settings),
-    prices: run.plan.prices ?? null,
-    instances: used,
-    hadBalancer: hadBalancer(run, instances),
-    startedAtMs: run.startedAtMs,
-    finishedAtMs,
-    products: run.planned,
-  }).total;
 }
 
 /** What the user can do about held rows. */

@@ -6,10 +6,7 @@ import { MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 
-/**
- * A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; a much larger object is not one of
- * ours.
- */
+/** A part of 1,000 products unpacks to some megabytes, with 30 rows each to some ten; a much larger one is not ours. */
 const MAX_UNPACKED_BYTES = 200_000_000;
 /** Minimum that zlib accepts. */
 const MIN_CHUNK_BYTES = 64;
@@ -20,10 +17,7 @@ const NEWLINE = 0x0a;
 /** What is known of a part before it is read; `sizeBytes` as its instance or the bucket listing reports. */
 export type PartName = Pick<PartRef, 'key' | 'sha256' | 'sizeBytes'>;
 
-/**
- * The text of a part. Throws `object-missing`, and `object-corrupt` when size or hash differ from the ledger or it is
- * not gzip.
- */
+/** The text of a part. Throws `object-missing`, and `object-corrupt` for another size or hash, or what is not gzip. */
 export async function fetchPart(objects: ObjectStore, part: PartName): Promise<Buffer> {
   const bytes = await objects.get(part.key, Math.min(part.sizeBytes, MAX_OBJECT_BYTES));
   if (!bytes) throw new AppError('object-missing', `the bucket has no object ${part.key}`);
@@ -49,10 +43,7 @@ export function notAPart(key: string, error: unknown): AppError {
   return new AppError('object-corrupt', `the object ${key} is not a part: ${describeError(error)}`, { cause: error });
 }
 
-/**
- * Start and end of each non-empty line, so that the text of all lines is never in memory in addition to its bytes and
- * values.
- */
+/** Start and end of each non-empty line: the text of all lines is never in memory beside its bytes and values. */
 export function* linesOf(bytes: Buffer): Generator<[start: number, end: number]> {
   for (let start = 0; start < bytes.length;) {
     const newline = bytes.indexOf(NEWLINE, start);

@@ -1,7 +1,4 @@
-/**
- * Whether the product list of a run is as long as usual. A shrunken list is far more often a fault than a shrunken
- * shop. Pure.
- */
+/** Whether a product list is as long as usual. A shrunken list is far more often a fault than a shrunken shop. Pure. */
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { ListedRun, ListRecord } from '../model/report.ts';
 import { percent } from './guard.ts';

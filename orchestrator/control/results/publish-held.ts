@@ -45,10 +45,7 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
   return published;
 }
 
-/**
- * The note from the end of crawling: the reason of `held` has replaced it in the run's row, but the event of the move
- * to `releasing` has it.
- */
+/** The note from the end of crawling, from the event: the reason of `held` has replaced it in the run's row. */
 async function noteOfEnd(core: FinishCore): Promise<{ reason: string | null }> {
   const moves = await core.run.events(MAX_MOVES, 'run');
   return { reason: moves.find((e) => e.to === 'releasing')?.detail ?? null };

@@ -6,9 +6,8 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
+import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { PartRef } from '../../../shared/wire/callbacks.ts';
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Manifest } from '../../../shared/wire/part.ts';
 import { decodeManifest, encodeManifest, readUnsigned } from '../../../shared/wire/part.ts';
 import type { RunDescription } from '../../../shared/wire/run-description.ts';
@@ -17,6 +16,7 @@ import type { LaunchRequest } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Core } from '../model/core.ts';
 import type { FinishCore } from './finish.ts';
+import { ourManifest } from './close-epoch.ts';
 import { readPart } from './load-parts.ts';
 import { REBUILT } from './run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
@@ -26,9 +26,7 @@ import type { NewRun, RunRecord } from '../model/stores.ts';
 export type RecoverCore = FinishCore & Pick<Core, 'objects' | 'alarm' | 'runId'>;
 
 /** What the bucket holds of one (slot, epoch). */
-export interface BucketEpoch {
-  slot: number;
-  epoch: number;
+export interface BucketEpoch extends EpochId {
   parts: { seq: number; key: string; sha256: string; sizeBytes: number }[];
   hasManifest: boolean;
 }
@@ -79,10 +77,7 @@ export async function isOver(
 
 const isDamaged = (error: unknown): error is AppError => error instanceof AppError && error.code.startsWith('object-');
 
-/**
- * The row of a run known only from the bucket. Its private key was lost with the database, so no orders can be signed
- * for it.
- */
+/** The row of a run known only from the bucket. Its private key is lost, so no orders can be signed for it. */
 export function rebuiltRun(description: RunDescription): NewRun {
   return {
     id: description.run,
@@ -110,7 +105,7 @@ export const isRebuilt = (run: Pick<RunRecord, 'privateKey'>): boolean => run.pr
 export async function loadEpochs(
   core: RecoverCore,
   epochs: readonly BucketEpoch[],
-): Promise<{ parts: number; stored: number; gone: number; failed: number }> {
+): Promise<OutcomeCounts & { parts: number }> {
   const sums = { parts: 0, stored: 0, gone: 0, failed: 0 };
   const settled = new Set((await core.results.parts()).filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
@@ -144,10 +139,7 @@ async function loadOne(core: RecoverCore, slot: number, epoch: number, part: Buc
   }
 }
 
-/**
- * Records epochs missing from the database as `lost`, so that the control loop closes them and terminates their
- * machines.
- */
+/** Records epochs missing from the database as `lost`: the control loop closes them and terminates their machines. */
 export async function noteUnknownEpochs(
   core: RecoverCore,
   run: RunRecord,
@@ -192,11 +184,10 @@ export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: re
       `this run was rebuilt from the bucket: the signatures of ${unchecked} manifests could not be checked, because the ` +
         `keys of their instances were lost with the database; each part was verified by the hash in its object key`,
     );
-  const moves = ['planned', 'launching', 'crawling', 'releasing', 'loading'] as const;
-  for (let i = 0; i + 1 < moves.length; i++) {
-    const detail = moves[i + 1] === 'releasing' ? { reason: 'lost-instance' } : {};
-    await core.run.move(moves[i]!, moves[i + 1]!, detail);
-  }
+  await core.run.move('planned', 'launching');
+  await core.run.move('launching', 'crawling');
+  await core.run.move('crawling', 'releasing', { reason: 'lost-instance' });
+  await core.run.move('releasing', 'loading');
 }
 
 interface FoundManifest {
@@ -231,8 +222,16 @@ async function manifestOf(
 ): Promise<FoundManifest> {
   const key = manifestKey(run.id, at.slot, at.epoch);
   if (!at.hasManifest) {
-    const bytes = encodeManifest(await ownManifest(core, run, at), ownKey.privateKey);
-    await core.objects.putIfAbsent(key, bytes, 'application/json');
+    const entered = await core.results.parts({ slot: at.slot, epoch: at.epoch });
+    const parts = entered.map(({ seq, key, sha256, sizeBytes, products }) => ({
+      seq,
+      key,
+      sha256,
+      sizeBytes,
+      products,
+    }));
+    const manifest = ourManifest(core, at, { instanceId: null, progress: null, parts });
+    await core.objects.putIfAbsent(key, encodeManifest(manifest, ownKey.privateKey), 'application/json');
   }
   const bytes = await core.objects.get(key);
   if (!bytes) throw new AppError('object-missing', `the bucket has no object ${key}`);
@@ -251,27 +250,6 @@ async function manifestOf(
       cause: error,
     });
   }
-}
-
-async function ownManifest(core: RecoverCore, run: RunRecord, { slot, epoch }: BucketEpoch): Promise<Manifest> {
-  const parts = await core.results.parts({ slot, epoch });
-  return {
-    version: 1,
-    run: run.id,
-    slot,
-    epoch,
-    instanceId: '',
-    closedBy: 'main-server',
-    closedAt: new Date(core.clock.now()).toISOString(),
-    parts: parts.map(({ seq, key, sha256, sizeBytes, products }): PartRef => ({
-      seq,
-      key,
-      sha256,
-      sizeBytes,
-      products,
-    })),
-    progress: NO_PROGRESS,
-  };
 }
 
 /** From any phase that an earlier try has left; a move from another phase changes nothing. */

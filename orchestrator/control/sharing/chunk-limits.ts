@@ -2,11 +2,12 @@
 import { dueChunks } from '../../../shared/domain/sharing.ts';
 import { isRotatingAddress, isUnavailable } from '../decide/ban-policy.ts';
 import { isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
-import type { ChunkLimits } from '../model/forecast.ts';
+import type { ChunkLimits, Forecast } from '../model/forecast.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { limitsByTime } from './rebalance.ts';
+import { forecastEnd } from './end-forecast.ts';
+import { balanceOf, isLeftBehind, limitsByTime } from './rebalance.ts';
 import type { WorkerWorld } from './workers.ts';
 import { shardsOf } from './workers.ts';
 
@@ -21,10 +22,7 @@ export function chunkLimits(world: WorkerWorld & Pick<World, 'lastTransferAtMs' 
 export const slotLimit = ({ equal, byTime }: ChunkLimits, slot: number): number =>
   byTime === null ? equal : (byTime.maxChunks.get(slot) ?? 0);
 
-/**
- * The highest limit of any running slot; 0 when the waiting chunks are for instances still to come. Each knows its own
- * limit.
- */
+/** The highest limit of a running slot; 0 when what waits is for instances to come. Each knows its own limit. */
 export const offerLimit = ({ equal, byTime }: ChunkLimits): number => byTime?.maxOfServing ?? equal;
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
@@ -56,4 +54,17 @@ export function chunkLimit(
 function isEmptyNow(record: InstanceRecord | undefined): boolean {
   if (record === undefined || isGivenUp(record)) return true;
   return record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting';
+}
+
+/**
+ * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
+ * pass over all workers; in between `decide` and the heartbeats use the last one.
+ */
+export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {
+  return {
+    atMs: world.nowMs,
+    end: forecastEnd(world),
+    balance: balanceOf(world, nothingToGive),
+    byTime: isLeftBehind(world, chunkLimit(world)),
+  };
 }

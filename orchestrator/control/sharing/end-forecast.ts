@@ -62,9 +62,7 @@ function inTime(
   return { p50Ms, p95Ms: latest('p95Ms') + lossMarginMs(world, p50Ms, working), workers };
 }
 
-/**
- * When all finish if late workers transfer chunks to the others, as they do before anything is lost; whole chunks only.
- */
+/** When all finish if late workers transfer chunks to others, as they do before anything is lost; whole chunks only. */
 function evenEndMs(takers: readonly Worker[], startOf: (p: Worker) => number, pool: number, chunkSize: number): number {
   const vessels = takers.map((p) => ({ endMs: startOf(p), paceMs: p.paceMs }));
   const slowest = takers.reduce((most, p) => Math.max(most, p.paceMs), 0);

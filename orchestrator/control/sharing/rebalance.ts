@@ -132,10 +132,7 @@ export function limitsByTime(
   return { maxChunks: most, maxOfServing: mostOfThoseUp };
 }
 
-/**
- * True when a worker with an equal share of the waiting chunks would end well after the others, or too late because of
- * it.
- */
+/** True when a worker with an equal share of what waits would end well after the others, or too late because of it. */
 export function isLeftBehind(world: WorkerWorld, dueChunks: number): boolean {
   if (world.work.waiting === 0 || isDraining(world)) return false;
   const shares = sharesOf(world);

@@ -21,6 +21,10 @@ export interface Difference {
   examples: string[];
 }
 
+export const differs = (check: string, expected: string, found: string, examples: string[] = []): Difference => {
+  return { check, expected, found, examples };
+};
+
 export interface BucketInput {
   run: RunRecord;
   instances: readonly InstanceRecord[];
@@ -42,46 +46,27 @@ export async function checkManifests({
     const entered = parts.filter((p) => p.slot === instance.slot && p.epoch === instance.epoch);
     const own = entered.filter((p) => p.state === 'loaded');
     if (instance.manifestKey === null) {
-      differences.push({
-        check: 'every epoch is closed by a manifest',
-        expected: `a manifest of ${where}`,
-        found: 'none',
-        examples: [],
-      });
+      differences.push(differs('every epoch is closed by a manifest', `a manifest of ${where}`, 'none'));
       continue;
     }
     const manifest = await readManifest(run, instance, objects);
     if (typeof manifest === 'string') {
-      differences.push({
-        check: 'every manifest is whole and signed',
-        expected: instance.manifestKey,
-        found: manifest,
-        examples: [],
-      });
+      differences.push(differs('every manifest is whole and signed', instance.manifestKey, manifest));
       continue;
     }
     count++;
+    const expect = (check: string, missing: string[], what: string): void => {
+      if (missing.length > 0)
+        differences.push(differs(check, instance.manifestKey!, `${missing.length} parts not ${what}`, missing));
+    };
     const listed = new Set(manifest.parts.map((p) => p.key));
     const missing = own.filter((p) => !listed.has(p.key)).map((p) => p.key);
-    if (missing.length > 0 && manifest.closedBy === 'instance' && !manifest.damaged) {
-      differences.push({
-        check: 'every loaded part is in the manifest of its epoch',
-        expected: instance.manifestKey,
-        found: `${missing.length} parts not in it`,
-        examples: missing,
-      });
-    }
+    if (manifest.closedBy === 'instance' && !manifest.damaged)
+      expect('every loaded part is in the manifest of its epoch', missing, 'in it');
     // An unreadable part was set aside with an alarm, and its products counted as not crawled.
     const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
     const unloaded = manifest.parts.filter((p) => !settled.has(p.key)).map((p) => p.key);
-    if (unloaded.length > 0) {
-      differences.push({
-        check: 'every part of a manifest is loaded',
-        expected: instance.manifestKey,
-        found: `${unloaded.length} parts not loaded`,
-        examples: unloaded,
-      });
-    }
+    expect('every part of a manifest is loaded', unloaded, 'loaded');
   }
   return { count, differences };
 }
@@ -126,12 +111,6 @@ export async function checkParts({ parts, objects }: BucketInput): Promise<Diffe
       broken.push(`${part.key}: ${read.value} products, the ledger says ${part.products}`);
   }
   if (broken.length === 0) return [];
-  return [
-    {
-      check: 'the hash of every part holds',
-      expected: `${parts.length} parts`,
-      found: `${broken.length} broken`,
-      examples: broken.slice(0, 20),
-    },
-  ];
+  const [expected, found] = [`${parts.length} parts`, `${broken.length} broken`];
+  return [differs('the hash of every part holds', expected, found, broken.slice(0, 20))];
 }

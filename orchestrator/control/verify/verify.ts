@@ -5,7 +5,7 @@
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { BucketInput, Difference } from './verify-bucket.ts';
-import { checkManifests, checkParts } from './verify-bucket.ts';
+import { checkManifests, checkParts, differs } from './verify-bucket.ts';
 import type { VerifyFacts } from './verify-facts.ts';
 
 export interface Verdict {
@@ -27,12 +27,8 @@ export interface VerifyInput extends BucketInput {
 export async function verifyRun(input: VerifyInput): Promise<Verdict> {
   const { run, facts } = input;
   const manifests = await checkManifests(input);
-  const differences = [
-    ...checkLedger(facts),
-    ...checkFleet(input),
-    ...manifests.differences,
-    ...(await checkParts(input)),
-  ];
+  const parts = await checkParts(input);
+  const differences = [...checkLedger(facts), ...checkFleet(input), ...manifests.differences, ...parts];
   return {
     run: run.id,
     holds: differences.length === 0,
@@ -47,74 +43,50 @@ export async function verifyRun(input: VerifyInput): Promise<Verdict> {
 
 function checkLedger(facts: VerifyFacts): Difference[] {
   const { stored, gone, failed, open } = facts.outcomes;
-  const differences: Difference[] = [];
-  const expect = (
-    holds: boolean,
-    check: string,
-    seen: Pick<Difference, 'expected' | 'found'>,
-    examples: string[] = [],
-  ): void => {
-    if (!holds) differences.push({ check, ...seen, examples });
-  };
-  const planned = `${facts.planned}`;
-  const counted = { expected: `${planned} products`, found: `${facts.items}` };
-  expect(facts.items === facts.planned, 'every planned product is in the ledger', counted);
-  expect(open === 0, 'every product has an outcome', { expected: 'none open', found: `${open} open` });
-  const sum = { expected: planned, found: `${stored} + ${gone} + ${failed}` };
-  expect(stored + gone + failed === facts.planned, 'planned = stored + gone + failed', sum);
-  const empties: [
-    keyof VerifyFacts &
-      ('duplicates' | 'partsOff' | 'withoutPart' | 'storedWithoutRow' | 'rowsOff' | 'rowsWithoutItem'),
-    string,
-  ][] = [
-    ['duplicates', 'no product is in the ledger twice'],
-    ['partsOff', 'the counts of every part are those of its products'],
-    ['withoutPart', 'every product with a result names a loaded part'],
-    ['storedWithoutRow', 'every stored product has its rows in the result table'],
-    ['rowsOff', 'every stored product has as many rows as it gave'],
-    ['rowsWithoutItem', 'every row of this run in the result table is a stored product'],
-  ];
-  for (const [name, check] of empties) {
-    const { count, examples } = facts[name];
-    expect(count === 0, check, { expected: 'no exception', found: `${count}` }, examples);
-  }
-  const { ledgerRows, replacedRows, resultRows } = facts;
+  const { planned, items, ledgerRows, replacedRows, resultRows } = facts;
   const rows = ledgerRows - replacedRows;
-  expect(!facts.published || resultRows === rows, 'the rows of the run in the result table are those of its parts', {
-    expected: replacedRows > 0 ? `${ledgerRows} less ${replacedRows} replaced by a later run` : `${rows}`,
-    found: `${resultRows}`,
-  });
+  const expectedRows = replacedRows > 0 ? `${ledgerRows} less ${replacedRows} replaced by a later run` : `${rows}`;
+  const differences: Difference[] = [];
+  const expect = (holds: boolean, ...seen: Parameters<typeof differs>): void => {
+    if (!holds) differences.push(differs(...seen));
+  };
+  expect(items === planned, 'every planned product is in the ledger', `${planned} products`, `${items}`);
+  expect(open === 0, 'every product has an outcome', 'none open', `${open} open`);
+  const sum = `${stored} + ${gone} + ${failed}`;
+  expect(stored + gone + failed === planned, 'planned = stored + gone + failed', `${planned}`, sum);
+  for (const [name, check] of Object.entries(EMPTY) as [keyof typeof EMPTY, string][]) {
+    const { count, examples } = facts[name];
+    expect(count === 0, check, 'no exception', `${count}`, examples);
+  }
+  const ofParts = 'the rows of the run in the result table are those of its parts';
+  expect(!facts.published || resultRows === rows, ofParts, expectedRows, `${resultRows}`);
   return differences;
 }
 
+/** What has to be empty. */
+const EMPTY = {
+  duplicates: 'no product is in the ledger twice',
+  partsOff: 'the counts of every part are those of its products',
+  withoutPart: 'every product with a result names a loaded part',
+  storedWithoutRow: 'every stored product has its rows in the result table',
+  rowsOff: 'every stored product has as many rows as it gave',
+  rowsWithoutItem: 'every row of this run in the result table is a stored product',
+} as const;
+
 function checkFleet({ run, instances }: VerifyInput): Difference[] {
-  const left = instances.filter((i) => i.phase !== 'terminated');
-  const quick = instances.filter(
-    (i) => i.progress?.minGapMs != null && i.progress.minGapMs < run.settings.site.intervalMs,
-  );
   const name = (i: InstanceRecord): string => `slot ${i.slot} epoch ${i.epoch} (${i.instanceId ?? 'not launched'})`;
-  return [
-    ...(left.length > 0
-      ? [
-          {
-            check: 'no instance is left',
-            expected: 'all terminated',
-            found: `${left.length} left`,
-            examples: left.map((i) => `${name(i)}: ${i.phase}`),
-          },
-        ]
-      : []),
-    ...(quick.length > 0
-      ? [
-          {
-            check: 'no gap is under the interval',
-            expected: `${run.settings.site.intervalMs} ms or more`,
-            found: `${quick.length} instances below`,
-            examples: quick.map((i) => `${name(i)}: ${i.progress!.minGapMs} ms`),
-          },
-        ]
-      : []),
-  ];
+  const left = instances.filter((i) => i.phase !== 'terminated').map((i) => `${name(i)}: ${i.phase}`);
+  const quick = instances.flatMap((i) => {
+    const gapMs = i.progress?.minGapMs ?? Infinity;
+    return gapMs < run.settings.site.intervalMs ? [`${name(i)}: ${gapMs} ms`] : [];
+  });
+  const differences: Difference[] = [];
+  if (left.length > 0) differences.push(differs('no instance is left', 'all terminated', `${left.length} left`, left));
+  if (quick.length > 0) {
+    const least = `${run.settings.site.intervalMs} ms or more`;
+    differences.push(differs('no gap is under the interval', least, `${quick.length} instances below`, quick));
+  }
+  return differences;
 }
 
 function notesOf(facts: VerifyFacts, run: RunRecord): string[] {

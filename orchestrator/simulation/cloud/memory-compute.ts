@@ -33,8 +33,6 @@ export interface MemoryComputeOptions {
   unknownMs?: number;
   /** Most instances alive at once; further launches are refused for `quota`. Default: no limit. */
   quota?: number;
-  /** From an instance's end to the quota knowing of it. Default 0. */
-  quotaLagMs?: number;
   subnets?: SubnetInfo[];
 }
 
@@ -69,6 +67,15 @@ const DEFAULT_SUBNETS: SubnetInfo[] = ['a', 'c'].map((zone) => ({
   publicAddresses: true,
 }));
 
+const USUAL: MemoryCompute['behaviour'] = {
+  pendingMs: 0,
+  shuttingDownMs: 0,
+  invisibleMs: 0,
+  unknownMs: 0,
+  quota: Infinity,
+  subnets: DEFAULT_SUBNETS,
+};
+
 export class MemoryCompute implements Compute {
   readonly calls: MemoryCall[] = [];
   /** Taken from the front, one per launch; null lets that launch through. */
@@ -102,15 +109,8 @@ export class MemoryCompute implements Compute {
 
   constructor(options: MemoryComputeOptions) {
     this.#clock = options.clock;
-    this.behaviour = {
-      pendingMs: options.pendingMs ?? 0,
-      shuttingDownMs: options.shuttingDownMs ?? 0,
-      invisibleMs: options.invisibleMs ?? 0,
-      unknownMs: options.unknownMs ?? 0,
-      quota: options.quota ?? Infinity,
-      quotaLagMs: options.quotaLagMs ?? 0,
-      subnets: options.subnets ?? DEFAULT_SUBNETS,
-    };
+    const { clock: _clock, ...behaviour } = options;
+    this.behaviour = { ...USUAL, ...behaviour };
   }
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {
@@ -139,7 +139,8 @@ export class MemoryCompute implements Compute {
     if (this.#dry.some((rule) => this.#isDry(rule, request))) {
       return { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' };
     }
-    if (this.behaviour.quota < Infinity && this.#counted() >= this.behaviour.quota) {
+    const { quota } = this.behaviour;
+    if (quota < Infinity && [...this.#machines.values()].filter((m) => m.endedAtMs === null).length >= quota) {
       return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
     }
     const subnet = this.behaviour.subnets.find((s) => s.id === request.subnetId);
@@ -274,12 +275,6 @@ export class MemoryCompute implements Compute {
     } else if (instance.state === 'pending') {
       machine.instance = { ...instance, state: 'running', publicAddress: this.addressOf(instance) };
     } else if (instance.state === 'shutting-down') machine.instance = { ...instance, state: 'terminated' };
-  }
-
-  /** What the quota counts: those alive, and for a while those that were. */
-  #counted(): number {
-    const sinceMs = this.#clock.now() - this.behaviour.quotaLagMs;
-    return [...this.#machines.values()].filter((m) => m.endedAtMs === null || m.endedAtMs > sinceMs).length;
   }
 
   #isDry({ where, untilMs }: DryRule, { subnetId, instanceType }: LaunchRequest): boolean {

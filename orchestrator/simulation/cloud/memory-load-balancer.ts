@@ -56,12 +56,8 @@ export class MemoryLoadBalancer implements LoadBalancer {
 
   constructor(options: MemoryLoadBalancerOptions) {
     this.#clock = options.clock;
-    this.#options = {
-      isRunning: options.isRunning ?? (() => true),
-      provisioningMs: options.provisioningMs ?? 0,
-      healthyAfterMs: options.healthyAfterMs ?? (() => 0),
-      isHealthy: options.isHealthy ?? (() => true),
-    };
+    const usual = { isRunning: () => true, provisioningMs: 0, healthyAfterMs: () => 0, isHealthy: () => true };
+    this.#options = { ...usual, ...options };
   }
 
   async ensure(request: BalancerRequest): Promise<Balancer> {

@@ -7,7 +7,7 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type { PartId, PartRecord, PublishEnd, ResultStore } from '../../control/model/stores.ts';
+import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
 import type { BoundMemory, MemoryItem, MemoryPart, MemoryRow, MemoryRun } from './memory-database.ts';
 import { NO_TOTALS, partPlace } from './memory-database.ts';
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
@@ -89,7 +89,7 @@ export class MemoryResultStore implements ResultStore {
     return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
   }
 
-  publish(to: 'completed' | 'banned' | 'failed' | 'cancelled', end: PublishEnd): Promise<{ rows: number }> {
+  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
     return this.#run.write('results.publish', (run) => {
       const { id, phase, request } = run.record;
       if (phase !== (end.held === true ? 'held' : 'loading')) {

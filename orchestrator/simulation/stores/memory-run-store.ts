@@ -5,8 +5,7 @@ import { cutChunks } from '../../../shared/domain/sharing.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
-import type { ListedRun } from '../../control/model/report.ts';
-import type { RunReport } from '../../control/model/report.ts';
+import type { ListedRun, RunReport } from '../../control/model/report.ts';
 import type {
   LockHolder,
   NewRun,

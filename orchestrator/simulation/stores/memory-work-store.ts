@@ -1,6 +1,4 @@
-/**
- * WorkStore in memory: the contract of db/work-store.ts without SQL. Nothing that a heartbeat causes visits all chunks.
- */
+/** WorkStore in memory: the contract of db/work-store.ts. Nothing that a heartbeat causes visits all chunks. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
-import { checkResultRights } from '../../../orchestrator/db/result-rights.ts';
+import { checkResultRights } from '../../../orchestrator/db/rights.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readServerFacts } from '../../../orchestrator/db/server-facts.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';

@@ -5,7 +5,7 @@ import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { orderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
+import { forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
 import { rotations } from '../../../orchestrator/control/decide/address-rotation.ts';

@@ -2,7 +2,7 @@ import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapsho
 import { describe, expect, it } from 'vitest';
 import { decide, lateNotes } from '../../../orchestrator/control/decide/decide.ts';
 import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
-import { forecastRun } from '../../../orchestrator/control/sharing/forecast.ts';
+import { forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { forecastEnd, spreadMs } from '../../../orchestrator/control/sharing/end-forecast.ts';
 import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';

@@ -91,7 +91,7 @@ describe('toCrawledAt', () => {
 
 describe('chunk ids', () => {
   it('are parsed into index and generation', () => {
-    expect(parseChunkId(chunkId({ idx: 12, generation: '3' }))).toEqual({ index: 12, generation: 3 });
+    expect(parseChunkId(chunkId({ idx: 12, generation: 3 }))).toEqual({ index: 12, generation: 3 });
   });
 
   it.each(['', '1', '0-1', '1-0', '1-1-1', '-1-1', '1e3-1', ' 1-1', '1-1;drop', '99999999999-1'])(
