@@ -28,6 +28,15 @@ export interface Config {
   file: string;
 }
 
+/** The environment variables that settings are read from. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the settings of a command are. */
+export interface ConfigPlace {
+  configPath: string;
+  environment: Environment;
+}
+
 /** A value given on the command line, such as `--deadline 4h`. */
 export interface FlagValue {
   path: readonly string[];

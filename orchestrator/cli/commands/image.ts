@@ -13,7 +13,7 @@ import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
-import type { Config } from '../../app/config/load-config.ts';
+import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
@@ -27,20 +27,18 @@ import { renderTable } from '../../app/text-table.ts';
 import { ownerOf } from '../../app/plan/settings-of.ts';
 import { isLoopback } from '../../app/plan/target.ts';
 
-export interface ImageOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface ImageOptions extends ConfigPlace {
   yes: boolean;
   /** Omitted: that of the first type in aws.instance_types that can hold a browser. */
-  architecture: Architecture | undefined;
+  architecture?: Architecture;
   /** The image to build on; omitted: the newest Debian 13. */
-  base: string | undefined;
+  base?: string;
   /** Only prints this, and makes no call. */
-  print: 'recipe' | 'packer' | undefined;
+  print?: 'recipe' | 'packer';
   /** Only lists the images that this command has made. */
-  list: boolean;
+  list?: boolean;
   /** Only removes old images that are not needed any more. */
-  prune: boolean;
+  prune?: boolean;
 }
 
 const BUILDER_TYPE: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };

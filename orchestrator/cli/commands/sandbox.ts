@@ -10,13 +10,14 @@ import { sandboxArguments } from '../../app/run/sandbox-process.ts';
 
 export interface SandboxCommandOptions {
   port: number;
-  dataDir: string;
+  /** The folder of its state. */
+  data: string;
 }
 
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
 export async function sandboxCommand(options: SandboxCommandOptions, output: Output): Promise<ExitCode> {
   const bundles = await Promise.all([buildBundle(), buildBundle({ browser: true })]);
-  const dataDir = resolve(options.dataDir);
+  const dataDir = resolve(options.data);
   const child = spawn(
     process.execPath,
     sandboxArguments({ dataDir, port: options.port, bundles: bundles.map((b) => b.sha256), endsAtMs: null }),

@@ -17,7 +17,7 @@ import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
 import { gcCommand } from '../../../orchestrator/cli/commands/gc.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { publishCommand } from '../../../orchestrator/cli/commands/publish.ts';
-import { retryCommand } from '../../../orchestrator/cli/commands/retry.ts';
+import { retryCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { stopCommand } from '../../../orchestrator/cli/commands/stop.ts';
 import { verifyCommand } from '../../../orchestrator/cli/commands/verify.ts';
