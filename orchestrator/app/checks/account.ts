@@ -24,7 +24,7 @@ export const credentials: Check = {
       return [ok(`account ${account}, ${arn}${by}, region ${target.region}`), ...(ends ? [ends] : [])];
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
-      return [failed(error.code, error.message, remedyFor(error.message, profile))];
+      return failed(error.code, error.message, remedyFor(error.message, profile));
     }
   },
 };
@@ -69,7 +69,7 @@ export const endpoint: Check = {
   limitMs: 15_000,
   async run({ target }) {
     const { profile } = await recognizeEndpoint(target);
-    if (profile === null) return [ok('none: EC2, ELBv2 and S3 are played by a sandbox that the run starts')];
+    if (profile === null) return ok('none: EC2, ELBv2 and S3 are played by a sandbox that the run starts');
     return renderParts(profile).map((text) => ok(text));
   },
 };
@@ -87,12 +87,12 @@ export const endpointClock: Check = {
   beforeLaunch: true,
   async run({ facts }) {
     const skewMs = await facts.skewMs();
-    if (skewMs === null) return [warning('the endpoint does not say what time it is')];
+    if (skewMs === null) return warning('the endpoint does not say what time it is');
     const seconds = Math.round(Math.abs(skewMs) / 1_000);
     const text = `${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} the endpoint's`;
     const remedy = 'Keep time by NTP: timedatectl set-ntp true, or chrony';
-    if (Math.abs(skewMs) > TOO_FAR_MS) return [failed('platform', text, remedy)];
-    return [Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint')];
+    if (Math.abs(skewMs) > TOO_FAR_MS) return failed('platform', text, remedy);
+    return Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint');
   },
 };
 
@@ -106,12 +106,10 @@ export const ec2Rights: Check = {
   limitMs: 15_000,
   async run({ aws, config, facts }) {
     if (!(await facts.isFaithful()))
-      return [
-        warning(
-          'not checked: an endpoint that is not AWS may execute a DryRun call',
-          'orchestrator run --dry-run shows whether it works there',
-        ),
-      ];
+      return warning(
+        'not checked: an endpoint that is not AWS may execute a DryRun call',
+        'orchestrator run --dry-run shows whether it works there',
+      );
     const [launch, own, subnets] = await Promise.all([facts.launch(), facts.ownInstance(), facts.subnets()]);
     const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
     return judgeRights(await probeEc2Rights(aws!, launch, own, vpcId));

@@ -46,7 +46,7 @@ export interface Check {
   /** True when a slow answer is normal, as with a large product list. */
   isSlow?: boolean;
   /** Any error it throws becomes a failure with the error's message and hint. */
-  run(context: CheckContext): Promise<Finding[]>;
+  run(context: CheckContext): Finding | Promise<Finding | Finding[]>;
 }
 
 export interface CheckContext {
@@ -60,13 +60,13 @@ export interface CheckContext {
 }
 
 export const ok = (text: string): Finding => ({ level: 'ok', text });
-export const warning = (text: string, remedy?: string): Finding => ({ level: 'warning', text, remedy });
-export const standing = (text: string, remedy?: string): Finding => ({
+export const warning = (text: string, remedy?: string, standing?: true): Finding => ({
   level: 'warning',
   text,
   remedy,
-  standing: true,
+  ...(standing && { standing }),
 });
+export const standing = (text: string, remedy?: string): Finding => warning(text, remedy, true);
 export const failed = (code: ErrorCode, text: string, remedy?: string): Finding => ({
   level: 'failed',
   code,
