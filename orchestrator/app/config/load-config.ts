@@ -47,11 +47,7 @@ export interface FlagValue {
 /** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
-export function loadConfig(
-  path: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  flags: readonly FlagValue[] = [],
-): Config {
+export function loadConfig(path: string, environment: Environment, flags: readonly FlagValue[] = []): Config {
   const file = resolve(path);
   const source = readYaml(readText(file, path));
   if (source.faults.length > 0) throw configError(path, source.faults);
@@ -133,7 +129,7 @@ function withoutDefault(schema: z.ZodType): unknown {
 }
 
 function environmentValues(
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   faults: string[],
 ): { name: string; path: string[]; value: unknown }[] {
   const names = environmentNames();
