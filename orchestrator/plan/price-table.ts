@@ -82,30 +82,16 @@ function guessBySize(region: RegionPrices, instanceType: string): number {
   return 2 * region.t3Nano * factor;
 }
 
-export interface ServicePrices {
+export interface ServicePrices extends Omit<RegionPrices, 't4gNano' | 't3Nano'> {
   ipv4Hour: number;
-  balancerHour: number;
-  lcuHour: number;
-  gp3GbMonth: number;
-  s3Put: number;
-  s3Get: number;
   warning: string | null;
 }
 
 /** All prices except those of instances; from the list where it has them for this region. */
 export function servicePrices(region: string, list?: PriceList | null): ServicePrices {
-  const { ipv4Hour, gp3GbMonth, balancerHour, lcuHour } = list?.region === region ? list : NO_LIST;
-  const table = tablePrices(region);
-  return {
-    ...table,
-    ipv4Hour: ipv4Hour ?? table.ipv4Hour,
-    gp3GbMonth: gp3GbMonth ?? table.gp3GbMonth,
-    balancerHour: balancerHour ?? table.balancerHour,
-    lcuHour: lcuHour ?? table.lcuHour,
-  };
+  const { region: of, hourly: _, of: _date, ...fetched } = list ?? { region: null, hourly: {}, of: '' };
+  return { ...tablePrices(region), ...(of === region ? fetched : {}) };
 }
-
-const NO_LIST: Partial<PriceList> = {};
 
 /** The API prices that are plausible compared with the shipped ones, and a warning for each of the others. */
 export function checkPrices(list: PriceList): { list: PriceList; warnings: string[] } {
@@ -116,20 +102,19 @@ export function checkPrices(list: PriceList): { list: PriceList; warnings: strin
 }
 
 function tablePrices(region: string): ServicePrices {
+  const dearest = (key: keyof RegionPrices): number =>
+    UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map((r) => r[key]));
   const known = REGIONS[region];
-  if (known) {
-    const { balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get } = known;
-    return { ipv4Hour: IPV4_HOUR, balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get, warning: null };
-  }
-  const dearest = (of: (r: RegionPrices) => number): number =>
-    UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map(of));
+  const priceOf = (key: keyof RegionPrices): number => known?.[key] ?? dearest(key);
   return {
     ipv4Hour: IPV4_HOUR,
-    balancerHour: dearest((r) => r.balancerHour),
-    lcuHour: dearest((r) => r.lcuHour),
-    gp3GbMonth: dearest((r) => r.gp3GbMonth),
-    s3Put: dearest((r) => r.s3Put),
-    s3Get: dearest((r) => r.s3Get),
-    warning: `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
+    balancerHour: priceOf('balancerHour'),
+    lcuHour: priceOf('lcuHour'),
+    gp3GbMonth: priceOf('gp3GbMonth'),
+    s3Put: priceOf('s3Put'),
+    s3Get: priceOf('s3Get'),
+    warning: known
+      ? null
+      : `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
   };
 }
