@@ -21,10 +21,9 @@ import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
 
-export interface DueTimeOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface DueTimeOptions extends ConfigPlace {
   dryRun: boolean;
   dueAtMs: number;
   /** The daemon that the row must belong to. */
