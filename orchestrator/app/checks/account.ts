@@ -7,6 +7,7 @@ import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
 import type { RightAnswer } from '../../cloud/right-probes.ts';
 import { probeEc2Rights, probeElbRights } from '../../cloud/right-probes.ts';
+import type { Environment } from '../config/load-config.ts';
 
 export const credentials: Check = {
   id: 'credentials',
@@ -34,10 +35,7 @@ export const credentials: Check = {
  * refreshed.
  * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
  */
-export function keysEndEarly(
-  environment: Readonly<Record<string, string | undefined>>,
-  untilMs: number,
-): Finding | null {
+export function keysEndEarly(environment: Environment, untilMs: number): Finding | null {
   if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
   const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');
   if (Number.isNaN(endsMs) || endsMs >= untilMs) return null;

@@ -19,7 +19,7 @@ import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
 import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
@@ -33,7 +33,7 @@ export type Facts = ReturnType<typeof createFacts>;
 export interface FactsOptions {
   config: Config;
   target: Target;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */

@@ -1,7 +1,7 @@
 /** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
 export interface Target {
@@ -14,18 +14,14 @@ export interface Target {
 }
 
 /** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
-export const regionOf = (config: Config, environment: Readonly<Record<string, string | undefined>>): string | null =>
+export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
 
 /**
  * The target if all settings were present: for checks that do not need the missing ones. A missing bucket is an empty
  * name.
  */
-export function assumedTarget(
-  config: Config,
-  dryRun: boolean,
-  environment: Readonly<Record<string, string | undefined>>,
-): Target {
+export function assumedTarget(config: Config, dryRun: boolean, environment: Environment): Target {
   try {
     return chooseTarget(config, dryRun, environment);
   } catch {
@@ -49,7 +45,7 @@ export function assumedTarget(
 export function chooseTarget(
   config: Config,
   dryRun: boolean,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   hint = 'To try everything on this machine first, add --dry-run.',
 ): Target {
   const { aws } = config.values;

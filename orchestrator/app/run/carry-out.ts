@@ -1,6 +1,6 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { announceEnd } from './announce.ts';
-import type { Interrupts, Output, Progress } from '../caller.ts';
+import type { Interrupts, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -26,7 +26,6 @@ export interface CarryOutOptions {
   stores: Stores;
   config: Config;
   interrupts: Interrupts;
-  progress: Progress;
   output: Output;
 }
 
@@ -41,13 +40,13 @@ export interface CarriedOut {
  * report.
  */
 export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
-  const { runId, session, stores, config, interrupts, progress, output } = options;
+  const { runId, session, stores, config, interrupts, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
     session.stop().catch((error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`));
   });
-  await session.run(interrupts.leave).finally(() => progress.end());
+  await session.run(interrupts.leave);
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
   // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that

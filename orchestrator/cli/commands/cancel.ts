@@ -11,7 +11,7 @@ import { endEarly } from '../../app/run/end-early.ts';
 import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { takeLock } from '../../app/run/run-lock.ts';
+import { underLock } from '../../app/run/run-lock.ts';
 import { resumeInTerminal } from './run.ts';
 import type { StatusOptions } from './status.ts';
 
@@ -55,12 +55,9 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
 
 async function confirmed(options: CancelOptions, run: RunRecord, output: Output): Promise<boolean> {
   const interrupts = watchInterrupts();
-  try {
-    const question = `Cancel run ${run.id} and discard its results?`;
-    return await confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
-  } finally {
-    interrupts.dispose();
-  }
+  const question = `Cancel run ${run.id} and discard its results?`;
+  const asked = confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
+  return asked.finally(() => interrupts.dispose());
 }
 
 /**
@@ -68,8 +65,7 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
  * another process publishes instead.
  */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
-  const lock = await takeLock(stores.runs, systemClock);
-  try {
+  return underLock(stores.runs, async (lock) => {
     lock.setRun(run.id);
     const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
     const reason = 'cancelled while its rows were held';
@@ -85,7 +81,5 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
     output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
     output.document({ run: run.id, state: 'cancelled', reason, exitCode });
     return EXIT.complete;
-  } finally {
-    await lock.release();
-  }
+  });
 }

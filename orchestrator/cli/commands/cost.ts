@@ -60,10 +60,7 @@ function renderRuns(costs: readonly RunCost[]): string {
   );
 }
 
-const PARTS: [
-  keyof CostBreakdown & ('instances' | 'credits' | 'ipv4' | 'ebs' | 'balancer' | 's3' | 'total'),
-  string,
-][] = [
+const PARTS: [Exclude<keyof CostBreakdown, 'currency' | 'pricesOf'>, string][] = [
   ['instances', 'instances'],
   ['credits', 'CPU credits, at most'],
   ['ipv4', 'IPv4 addresses'],

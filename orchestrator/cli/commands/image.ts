@@ -15,7 +15,7 @@ import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
 import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
-import { openDatabase } from '../../db/connect.ts';
+import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
@@ -145,21 +145,17 @@ function show(images: readonly OwnImage[], output: Output): ExitCode {
 
 async function prune(images: Ec2Images, config: Config, options: ImageOptions, output: Output): Promise<ExitCode> {
   const own = await images.ownImages();
-  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(config)) };
+  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options)) };
   const old = supersededImages(own, needed);
   const kept = keptImages(own, needed);
   for (const { id, why } of kept) output.line(`${id} is kept: ${why}`);
   if (old.length === 0) output.line('There is nothing to remove.');
   else {
     output.line(`To be removed, with their snapshots: ${old.map(({ id }) => id).join(', ')}`);
-    const { yes } = options;
     const interrupts = watchInterrupts();
-    try {
-      const go = await confirmRun({ yes, dryRun: false, json: output.json, signal: interrupts.leave });
-      if (!go) throw new AppError('interrupted', 'nothing was removed');
-    } finally {
-      interrupts.dispose();
-    }
+    const question = { yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave };
+    const go = await confirmRun(question).finally(() => interrupts.dispose());
+    if (!go) throw new AppError('interrupted', 'nothing was removed');
   }
   const pruned = await removeImages(images, old, (text) => output.line(text));
   output.document({ ...pruned, kept });
@@ -169,16 +165,12 @@ async function prune(images: Ec2Images, config: Config, options: ImageOptions, o
 }
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
-async function neededImages(config: Config): Promise<string[]> {
-  const { image } = config.values.aws;
-  const database = await openDatabase(config.values.database.url);
-  try {
+const neededImages = (options: ImageOptions): Promise<string[]> =>
+  withDatabase(options, async (database, config) => {
+    const { image } = config.values.aws;
     const used = (await isMigrated(database)) ? await imagesInUse(createStores(database)) : [];
     return image === null ? used : [image, ...used];
-  } finally {
-    await database.close();
-  }
-}
+  });
 
 function architectureFor(config: Config): Architecture {
   const types = config.values.aws.instance_types;

@@ -75,16 +75,9 @@ async function projectedEnd(
   work: WorkReader,
 ): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  const limits = limitsOf(run);
   const counts = await work.counts();
-  return forecastEnd({
-    nowMs: systemClock.now(),
-    run,
-    fleet: new FleetSnapshot(instances),
-    limits,
-    work: counts,
-    robots: null,
-  });
+  const world = { nowMs: systemClock.now(), run, fleet: new FleetSnapshot(instances), work: counts, robots: null };
+  return forecastEnd({ ...world, limits: limitsOf(run) });
 }
 
 const isoOrNull = (ms: number | null): string | null =>
@@ -121,7 +114,7 @@ function summaryOf(run: RunRecord) {
     exitCode: run.exitCode,
     startedAt: new Date(run.startedAtMs).toISOString(),
     deadline: new Date(run.deadlineAtMs).toISOString(),
-    finishedAt: run.finishedAtMs === null ? null : new Date(run.finishedAtMs).toISOString(),
+    finishedAt: isoOrNull(run.finishedAtMs),
     dryRun: run.dryRun,
     planned: run.planned,
     products: run.report?.products ?? null,
@@ -136,7 +129,7 @@ function instanceOf(record: InstanceRecord) {
     reason: record.reason,
     instanceId: record.instanceId,
     address: record.address,
-    lastHeartbeatAt: record.lastHeartbeatAtMs === null ? null : new Date(record.lastHeartbeatAtMs).toISOString(),
+    lastHeartbeatAt: isoOrNull(record.lastHeartbeatAtMs),
     progress: record.progress,
     problem: record.problem,
     incident: record.incident,
