@@ -4,7 +4,6 @@
  */
 
 import type { PriceList } from './price-list.ts';
-import { believablePrices } from './price-list.ts';
 
 /**
  * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
@@ -93,13 +92,39 @@ export function servicePrices(region: string, list?: PriceList | null): ServiceP
   return { ...tablePrices(region), ...(of === region ? fetched : {}) };
 }
 
-/** The API prices that are plausible compared with the shipped ones, and a warning for each of the others. */
+/** Maximum factor between an API price and the shipped one: beyond it the API price was more likely misread. */
+const MAX_FACTOR = 10;
+
+/**
+ * The plausible prices of the API: positive, finite, and within a factor of ten of the shipped ones. Every other one is
+ * dropped with a warning.
+ */
 export function checkPrices(list: PriceList): { list: PriceList; warnings: string[] } {
-  return believablePrices(list, {
-    ...tablePrices(list.region),
-    hourly: (type) => hourlyPrice(list.region, type).usd,
-  });
+  const { region, of } = list;
+  const warnings: string[] = [];
+  const isBelievable = (name: string, usd: number, known: number): boolean => {
+    if (Number.isFinite(usd) && usd > 0 && usd <= known * MAX_FACTOR && usd >= known / MAX_FACTOR) return true;
+    warnings.push(`The price API says $${usd} for ${name} in ${region}; the shipped price, $${known}, is used.`);
+    return false;
+  };
+  const hourly = Object.entries(list.hourly).filter(([type, usd]) =>
+    isBelievable(`an hour of ${type}`, usd, hourlyPrice(region, type).usd),
+  );
+  const checked: PriceList = { region, of, hourly: Object.fromEntries(hourly) };
+  const shipped = tablePrices(region);
+  for (const [key, name] of SERVICES) {
+    const usd = list[key];
+    if (usd !== undefined && isBelievable(name, usd, shipped[key])) checked[key] = usd;
+  }
+  return { list: checked, warnings };
 }
+
+const SERVICES = [
+  ['ipv4Hour', 'an hour of a public IPv4 address'],
+  ['gp3GbMonth', 'a GB-month of gp3'],
+  ['balancerHour', 'an hour of a load balancer'],
+  ['lcuHour', 'an hour of a capacity unit'],
+] as const;
 
 function tablePrices(region: string): ServicePrices {
   const dearest = (key: keyof RegionPrices): number =>

@@ -26,15 +26,10 @@ export function assumedTarget(config: Config, dryRun: boolean, environment: Envi
     return chooseTarget(config, dryRun, environment);
   } catch {
     const { aws } = config.values;
+    const region = regionOf(config, environment) ?? 'us-east-1';
+    const place = { dryRun, region, bucket: aws.bucket ?? '' };
     // A dry run with a refused endpoint makes no call there.
-    const endpoint = dryRun ? null : aws.endpoint;
-    return {
-      dryRun,
-      kind: dryRun ? 'sandbox' : 'aws',
-      region: regionOf(config, environment) ?? 'us-east-1',
-      bucket: aws.bucket ?? '',
-      endpoint,
-    };
+    return dryRun ? { ...place, kind: 'sandbox', endpoint: null } : { ...place, kind: 'aws', endpoint: aws.endpoint };
   }
 }
 
@@ -70,14 +65,8 @@ export function chooseTarget(
         missing.length > 0 ? { hint } : {},
       );
     }
-    return {
-      dryRun,
-      // Whatever answers at aws.endpoint, a paid run treats it as AWS.
-      kind: 'aws',
-      region: region!,
-      bucket: aws.bucket!,
-      endpoint: aws.endpoint,
-    };
+    // Whatever answers at aws.endpoint, a paid run treats it as AWS.
+    return { dryRun, kind: 'aws', region: region!, bucket: aws.bucket!, endpoint: aws.endpoint };
   }
   if (aws.endpoint !== null && namesKeys(new URL(aws.endpoint))) {
     throw new AppError('endpoint-refused', 'aws.endpoint has keys in it, and a dry run takes none', {
@@ -88,9 +77,7 @@ export function chooseTarget(
     throw new AppError(
       'endpoint-refused',
       `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
-      {
-        hint: 'Leave aws.endpoint out to use the built-in sandbox.',
-      },
+      { hint: 'Leave aws.endpoint out to use the built-in sandbox.' },
     );
   }
   return {

@@ -19,9 +19,7 @@ export async function notifyCommand(options: ConfigPlace, output: Output): Promi
     throw new AppError(
       'config-invalid',
       `there is nothing to notify in ${config.file}: neither notify nor schedule.webhook`,
-      {
-        hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]',
-      },
+      { hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]' },
     );
   // A person waits for the answer: one try.
   const delivery = { clock: systemClock, signal: new AbortController().signal, tries: 1 };
