@@ -13,14 +13,14 @@ export interface WatchedInterrupts extends Interrupts {
 }
 
 /**
- * @param leaveWithinMs the process ends at most this long after the first signal to leave, or at the second; omitted:
+ * @param leaveWithinMs the process ends at most this long after the first signal to leave, or at the second; null:
  * when its work is done
  */
-export function watchInterrupts(leaveWithinMs?: number): WatchedInterrupts {
+export function watchInterrupts(leaveWithinMs: number | null = null): WatchedInterrupts {
   const leave = new AbortController();
   let handler: (() => void) | null = null;
   const leaveNow = (): void => {
-    if (leaveWithinMs !== undefined) {
+    if (leaveWithinMs !== null) {
       if (leave.signal.aborted) exitNow('on a second signal');
       setTimeout(exitNow, leaveWithinMs, `pending work did not end within ${leaveWithinMs / 1_000} s`).unref();
     }

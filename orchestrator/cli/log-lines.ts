@@ -17,8 +17,8 @@ export interface LogEntry {
 
 export interface LogFilter {
   level: Level;
-  /** Null for all slots and for lines without a slot. */
-  slot: number | null;
+  /** Null or omitted: all slots, and lines without a slot. */
+  slot?: number | null;
 }
 
 /** The entry of a line; null for a torn line, or one of another log. */
@@ -38,7 +38,8 @@ export function parseLogLine(line: string): LogEntry | null {
 
 export function isWanted(entry: LogEntry, filter: LogFilter): boolean {
   if (NUMBERS[entry.level] < NUMBERS[filter.level]) return false;
-  return filter.slot === null || slotOf(entry) === filter.slot;
+  const { slot = null } = filter;
+  return slot === null || slotOf(entry) === slot;
 }
 
 /** Actions are logged as `kind slot.epoch`. */

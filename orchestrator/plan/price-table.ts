@@ -4,7 +4,6 @@
  */
 
 import type { PriceList } from './price-list.ts';
-import { believablePrices } from './price-list.ts';
 
 /**
  * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
@@ -82,54 +81,65 @@ function guessBySize(region: RegionPrices, instanceType: string): number {
   return 2 * region.t3Nano * factor;
 }
 
-export interface ServicePrices {
+export interface ServicePrices extends Omit<RegionPrices, 't4gNano' | 't3Nano'> {
   ipv4Hour: number;
-  balancerHour: number;
-  lcuHour: number;
-  gp3GbMonth: number;
-  s3Put: number;
-  s3Get: number;
   warning: string | null;
 }
 
 /** All prices except those of instances; from the list where it has them for this region. */
 export function servicePrices(region: string, list?: PriceList | null): ServicePrices {
-  const { ipv4Hour, gp3GbMonth, balancerHour, lcuHour } = list?.region === region ? list : NO_LIST;
-  const table = tablePrices(region);
-  return {
-    ...table,
-    ipv4Hour: ipv4Hour ?? table.ipv4Hour,
-    gp3GbMonth: gp3GbMonth ?? table.gp3GbMonth,
-    balancerHour: balancerHour ?? table.balancerHour,
-    lcuHour: lcuHour ?? table.lcuHour,
-  };
+  const { region: of, hourly: _, of: _date, ...fetched } = list ?? { region: null, hourly: {}, of: '' };
+  return { ...tablePrices(region), ...(of === region ? fetched : {}) };
 }
 
-const NO_LIST: Partial<PriceList> = {};
+/** Maximum factor between an API price and the shipped one: beyond it the API price was more likely misread. */
+const MAX_FACTOR = 10;
 
-/** The API prices that are plausible compared with the shipped ones, and a warning for each of the others. */
+/**
+ * The plausible prices of the API: positive, finite, and within a factor of ten of the shipped ones. Every other one is
+ * dropped with a warning.
+ */
 export function checkPrices(list: PriceList): { list: PriceList; warnings: string[] } {
-  return believablePrices(list, {
-    ...tablePrices(list.region),
-    hourly: (type) => hourlyPrice(list.region, type).usd,
-  });
+  const { region, of } = list;
+  const warnings: string[] = [];
+  const isBelievable = (name: string, usd: number, known: number): boolean => {
+    if (Number.isFinite(usd) && usd > 0 && usd <= known * MAX_FACTOR && usd >= known / MAX_FACTOR) return true;
+    warnings.push(`The price API says $${usd} for ${name} in ${region}; the shipped price, $${known}, is used.`);
+    return false;
+  };
+  const hourly = Object.entries(list.hourly).filter(([type, usd]) =>
+    isBelievable(`an hour of ${type}`, usd, hourlyPrice(region, type).usd),
+  );
+  const checked: PriceList = { region, of, hourly: Object.fromEntries(hourly) };
+  const shipped = tablePrices(region);
+  for (const [key, name] of SERVICES) {
+    const usd = list[key];
+    if (usd !== undefined && isBelievable(name, usd, shipped[key])) checked[key] = usd;
+  }
+  return { list: checked, warnings };
 }
+
+const SERVICES = [
+  ['ipv4Hour', 'an hour of a public IPv4 address'],
+  ['gp3GbMonth', 'a GB-month of gp3'],
+  ['balancerHour', 'an hour of a load balancer'],
+  ['lcuHour', 'an hour of a capacity unit'],
+] as const;
 
 function tablePrices(region: string): ServicePrices {
+  const dearest = (key: keyof RegionPrices): number =>
+    UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map((r) => r[key]));
   const known = REGIONS[region];
-  if (known) {
-    const { balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get } = known;
-    return { ipv4Hour: IPV4_HOUR, balancerHour, lcuHour, gp3GbMonth, s3Put, s3Get, warning: null };
-  }
-  const dearest = (of: (r: RegionPrices) => number): number =>
-    UNKNOWN_FACTOR * Math.max(...Object.values(REGIONS).map(of));
+  const priceOf = (key: keyof RegionPrices): number => known?.[key] ?? dearest(key);
   return {
     ipv4Hour: IPV4_HOUR,
-    balancerHour: dearest((r) => r.balancerHour),
-    lcuHour: dearest((r) => r.lcuHour),
-    gp3GbMonth: dearest((r) => r.gp3GbMonth),
-    s3Put: dearest((r) => r.s3Put),
-    s3Get: dearest((r) => r.s3Get),
-    warning: `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
+    balancerHour: priceOf('balancerHour'),
+    lcuHour: priceOf('lcuHour'),
+    gp3GbMonth: priceOf('gp3GbMonth'),
+    s3Put: priceOf('s3Put'),
+    s3Get: priceOf('s3Get'),
+    warning: known
+      ? null
+      : `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
   };
 }

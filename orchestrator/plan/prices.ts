@@ -31,7 +31,7 @@ export interface BillingTerms {
   browser?: boolean;
 }
 
-export interface EstimateInput extends BillingTerms {
+export interface EstimateInput extends BillingTerms, S3Requests {
   region: string;
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: PriceList | null;
@@ -41,20 +41,16 @@ export interface EstimateInput extends BillingTerms {
   lifeMs: number;
   /** Life of the load balancer; 0 for none. */
   balancerMs: number;
-  s3Puts: number;
-  s3Gets: number;
 }
 
 /** The price of a fleet that has not run yet. */
 export function estimateCost(input: EstimateInput): CostBreakdown {
   const hours = input.instances * billedHours(input.lifeMs);
   return breakdown(input, {
+    ...input,
     instances: hours * hourlyPrice(input.region, input.instanceType, input.prices).usd,
     credits: hours * surplusPerHour(input.instanceType),
     addressHours: hours,
-    balancerMs: input.balancerMs,
-    s3Puts: input.s3Puts,
-    s3Gets: input.s3Gets,
   });
 }
 
@@ -110,7 +106,7 @@ export function requestsOf(instances: number, parts: number): S3Requests {
   return { s3Puts: parts + instances, s3Gets: parts + 2 * instances };
 }
 
-export interface S3Requests {
+interface S3Requests {
   s3Puts: number;
   s3Gets: number;
 }
@@ -122,16 +118,8 @@ interface Used extends S3Requests {
   balancerMs: number;
 }
 
-function breakdown(
-  {
-    region,
-    prices: list,
-    ownBalancer = false,
-    balancerAddresses = 0,
-    browser = false,
-  }: BillingTerms & Pick<EstimateInput, 'region' | 'prices'>,
-  used: Used,
-): CostBreakdown {
+function breakdown(terms: BillingTerms & Pick<EstimateInput, 'region' | 'prices'>, used: Used): CostBreakdown {
+  const { region, prices: list, ownBalancer = false, balancerAddresses = 0, browser = false } = terms;
   const prices = servicePrices(region, list);
   const balancerAddressHours =
     ownBalancer || used.balancerMs === 0 ? 0 : balancerAddresses * billedHours(used.balancerMs);

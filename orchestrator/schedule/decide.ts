@@ -233,7 +233,7 @@ export function withoutEnd(runId: string | null, exitCode: ExitCode | null, nowM
   return { state: 'done', result, reason, endedAtMs: nowMs };
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
+export const iso = (ms: number): string => new Date(ms).toISOString();
 
 const MISSED = 'nobody was there to start its run, or the machine slept';
 const AWAY = 'the database did not answer when it was due';

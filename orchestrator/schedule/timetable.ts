@@ -4,24 +4,19 @@
  */
 import { Cron } from 'croner';
 
-export interface Timetable {
-  cron: string;
-  timezone: string;
-  /** The first due time after this moment; null when none comes any more. */
-  next(afterMs: number): number | null;
-  /** Due times after `fromMs` up to and with `toMs`, the newest `limit` of them, oldest first. */
-  between(fromMs: number, toMs: number, limit: number): number[];
-}
+export type Timetable = ReturnType<typeof createTimetable>;
 
 /** Throws an error of croner for an expression that it cannot read. */
-export function createTimetable(cron: string, timezone: string): Timetable {
+export function createTimetable(cron: string, timezone: string) {
   // With no function to call it sets no timer. `no-wildcard`: also 0 2,14 * * * comes once when a clock hour comes twice.
   const read = new Cron(cron.trim(), { timezone, fixedTimeRule: 'no-wildcard' });
   return {
     cron,
     timezone,
-    next: (afterMs) => read.nextRun(new Date(afterMs))?.getTime() ?? null,
-    between(fromMs, toMs, limit) {
+    /** The first due time after this moment; null when none comes any more. */
+    next: (afterMs: number): number | null => read.nextRun(new Date(afterMs))?.getTime() ?? null,
+    /** Due times after `fromMs` up to and with `toMs`, the newest `limit` of them, oldest first. */
+    between(fromMs: number, toMs: number, limit: number): number[] {
       const times: number[] = [];
       // Back from the end, so that weeks of sleep cost no more than `limit` steps. The reference itself does not count.
       for (let before = toMs + 1; times.length < limit; before = times[0]!) {

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { Health } from '../../orchestrator/schedule/health.ts';
+import type { Health } from '../../orchestrator/cli/schedule/scheduler.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { Notice } from '../../orchestrator/notify/notice.ts';
 import type { RunningCommand } from '../support/processes.ts';

@@ -7,6 +7,7 @@ import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
 import type { RightAnswer } from '../../cloud/right-probes.ts';
 import { probeEc2Rights, probeElbRights } from '../../cloud/right-probes.ts';
+import type { Environment } from '../config/load-config.ts';
 
 export const credentials: Check = {
   id: 'credentials',
@@ -24,7 +25,7 @@ export const credentials: Check = {
       return [ok(`account ${account}, ${arn}${by}, region ${target.region}`), ...(ends ? [ends] : [])];
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
-      return [failed(error.code, error.message, remedyFor(error.message, profile))];
+      return failed(error.code, error.message, remedyFor(error.message, profile));
     }
   },
 };
@@ -34,10 +35,7 @@ export const credentials: Check = {
  * refreshed.
  * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
  */
-export function keysEndEarly(
-  environment: Readonly<Record<string, string | undefined>>,
-  untilMs: number,
-): Finding | null {
+export function keysEndEarly(environment: Environment, untilMs: number): Finding | null {
   if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
   const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');
   if (Number.isNaN(endsMs) || endsMs >= untilMs) return null;
@@ -69,7 +67,7 @@ export const endpoint: Check = {
   limitMs: 15_000,
   async run({ target }) {
     const { profile } = await recognizeEndpoint(target);
-    if (profile === null) return [ok('none: EC2, ELBv2 and S3 are played by a sandbox that the run starts')];
+    if (profile === null) return ok('none: EC2, ELBv2 and S3 are played by a sandbox that the run starts');
     return renderParts(profile).map((text) => ok(text));
   },
 };
@@ -87,12 +85,12 @@ export const endpointClock: Check = {
   beforeLaunch: true,
   async run({ facts }) {
     const skewMs = await facts.skewMs();
-    if (skewMs === null) return [warning('the endpoint does not say what time it is')];
+    if (skewMs === null) return warning('the endpoint does not say what time it is');
     const seconds = Math.round(Math.abs(skewMs) / 1_000);
     const text = `${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} the endpoint's`;
     const remedy = 'Keep time by NTP: timedatectl set-ntp true, or chrony';
-    if (Math.abs(skewMs) > TOO_FAR_MS) return [failed('platform', text, remedy)];
-    return [Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint')];
+    if (Math.abs(skewMs) > TOO_FAR_MS) return failed('platform', text, remedy);
+    return Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint');
   },
 };
 
@@ -106,12 +104,10 @@ export const ec2Rights: Check = {
   limitMs: 15_000,
   async run({ aws, config, facts }) {
     if (!(await facts.isFaithful()))
-      return [
-        warning(
-          'not checked: an endpoint that is not AWS may execute a DryRun call',
-          'orchestrator run --dry-run shows whether it works there',
-        ),
-      ];
+      return warning(
+        'not checked: an endpoint that is not AWS may execute a DryRun call',
+        'orchestrator run --dry-run shows whether it works there',
+      );
     const [launch, own, subnets] = await Promise.all([facts.launch(), facts.ownInstance(), facts.subnets()]);
     const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
     return judgeRights(await probeEc2Rights(aws!, launch, own, vpcId));

@@ -1,7 +1,4 @@
-/**
- * The checks that `run` and `retry` make before anything is launched: the same as doctor's, with all failures reported
- * at once.
- */
+/** The checks of `doctor`, and those that `run` and `retry` make before anything is launched, with all failures at once. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -9,21 +6,24 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../../db/connect.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, ConfigPlace, Environment, FlagValue } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
+import { assumedTarget } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
 import type { Check, CheckContext } from './check.ts';
+import { ok } from './check.ts';
 import type { FactsOptions } from './facts.ts';
 import { createFacts } from './facts.ts';
 import { refusalOf } from './refuse.ts';
 import type { CheckResult } from './run-checks.ts';
-import { runChecks } from './run-checks.ts';
+import { findingOf, runChecks } from './run-checks.ts';
 
 export interface BeforeLaunch {
   config: Config;
   target: Target;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
 }
 
 /** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
@@ -37,7 +37,7 @@ export async function checkBeforeLaunch(
   options: BeforeLaunch & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {
   const { database, plan, products } = options;
-  const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true);
+  const checks = checksFor(options.target.dryRun).filter((check) => check.beforeLaunch === true);
   // A run without products launches nothing, so nothing at AWS can block it.
   const wanted = products.ids.length === 0 ? checks.filter((check) => check.id === 'plan') : checks;
   const results = await look(wanted, options, { database, plan, products });
@@ -60,7 +60,8 @@ export async function withOtherFailures(
   known: NonNullable<FactsOptions['known']> = {},
 ): Promise<unknown> {
   if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) return error;
-  const checks = checksFor(options.target).filter((check) => check.beforeLaunch === true || check.alongside === true);
+  const { dryRun } = options.target;
+  const checks = checksFor(dryRun).filter((check) => check.beforeLaunch === true || check.alongside === true);
   // A database that has just not answered in time is not waited for again.
   const pointless =
     error.code === 'database-unreachable' ? 'database' : hasProducts(options, known) ? null : 'products';
@@ -72,8 +73,8 @@ export async function withOtherFailures(
 const hasProducts = ({ isQuery }: { isQuery: boolean }, known: NonNullable<FactsOptions['known']>): boolean =>
   isQuery || known.products !== undefined;
 
-const checksFor = ({ dryRun }: Target): Check[] =>
-  ALL_CHECKS.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
+const checksFor = (dryRun: boolean, checks = ALL_CHECKS): Check[] =>
+  checks.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
 
 const standsOn = (check: Check, id: string): boolean =>
   check.id === id ||
@@ -83,13 +84,38 @@ async function look(
   checks: readonly Check[],
   { config, target, environment }: BeforeLaunch,
   known: NonNullable<FactsOptions['known']>,
+  patience = PATIENCE_OF_A_RUN,
 ): Promise<CheckResult[]> {
   const context = openContext({ config, target, environment, known });
   try {
-    return await runChecks(checks, context, { clock: systemClock, patience: PATIENCE_OF_A_RUN });
+    return await runChecks(checks, context, { clock: systemClock, patience });
   } finally {
     await context.facts.close();
   }
+}
+
+export interface ExamineOptions extends ConfigPlace {
+  flags: readonly FlagValue[];
+  dryRun: boolean;
+  /** For tests. Omitted: all of them. */
+  checks?: readonly Check[];
+}
+
+/** Every check of doctor. A configuration that cannot be read is the only finding then. */
+export async function examine(options: ExamineOptions): Promise<CheckResult[]> {
+  const { dryRun, environment } = options;
+  const configuration = { id: 'configuration', title: 'configuration' };
+  let config: Config;
+  try {
+    config = loadConfig(options.configPath, environment, options.flags);
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return [{ check: configuration, findings: [findingOf(error)] }];
+  }
+  // If the settings are incomplete, the check of the settings reports what is missing.
+  const place = { config, target: assumedTarget(config, dryRun, environment), environment };
+  const read: CheckResult = { check: configuration, findings: [ok(config.file)] };
+  return [read, ...(await look(checksFor(dryRun, options.checks), place, {}, 1))];
 }
 
 /** Without skipped checks, such as the plan's, and without warnings that hold for every run. */
@@ -103,8 +129,8 @@ const warningsOf = (results: readonly CheckResult[]): string[] =>
 /** Few, short attempts: a person waits, and a failed check can be repeated. */
 const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
 
-/** For `known` see FactsOptions. The caller must close the facts. */
-export function openContext(options: BeforeLaunch & Pick<FactsOptions, 'known'>): CheckContext {
+/** The caller must close the facts. */
+function openContext(options: BeforeLaunch & Pick<FactsOptions, 'known'>): CheckContext {
   const { config, target, environment, known } = options;
   const isUnborn = target.dryRun && target.endpoint === null;
   const aws = isUnborn ? null : { ...awsOptions(target, target.dryRun), ...PATIENCE };

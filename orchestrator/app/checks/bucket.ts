@@ -29,39 +29,31 @@ export const bucket: Check = {
     const { bucket: name, region } = target;
     switch (await findBucketOwner(place, account)) {
       case 'ours':
-        return [await regionFinding(place, region, account)];
+        return await regionFinding(place, region, account);
       case 'foreign':
-        return [
-          failed(
-            'aws-denied',
-            `the bucket ${name} can be used, but belongs to another account than ${account}: what a run writes there is its owner's`,
-            'Set aws.bucket to a bucket of this account; orchestrator setup shows how to make one',
-          ),
-        ];
+        return failed(
+          'aws-denied',
+          `the bucket ${name} can be used, but belongs to another account than ${account}: what a run writes there is its owner's`,
+          'Set aws.bucket to a bucket of this account; orchestrator setup shows how to make one',
+        );
       case 'refused':
-        return [
-          failed(
-            'aws-denied',
-            `the bucket ${name} belongs to another account, or these credentials may not list it`,
-            `Bucket names are shared by all of AWS: choose another for aws.bucket, or allow s3:ListBucket on arn:aws:s3:::${name}`,
-          ),
-        ];
+        return failed(
+          'aws-denied',
+          `the bucket ${name} belongs to another account, or these credentials may not list it`,
+          `Bucket names are shared by all of AWS: choose another for aws.bucket, or allow s3:ListBucket on arn:aws:s3:::${name}`,
+        );
       case 'elsewhere':
-        return [
-          failed(
-            'aws-invalid',
-            `the bucket ${name} is not in ${region}, or its name is not a valid bucket name`,
-            'Correct aws.bucket or aws.region',
-          ),
-        ];
+        return failed(
+          'aws-invalid',
+          `the bucket ${name} is not in ${region}, or its name is not a valid bucket name`,
+          'Correct aws.bucket or aws.region',
+        );
       case 'missing':
-        return [
-          failed(
-            'aws-invalid',
-            `there is no bucket ${name}`,
-            `aws s3api create-bucket --bucket ${name} --region ${region}${region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`}`,
-          ),
-        ];
+        return failed(
+          'aws-invalid',
+          `there is no bucket ${name}`,
+          `aws s3api create-bucket --bucket ${name} --region ${region}${region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`}`,
+        );
     }
   },
 };
@@ -187,12 +179,12 @@ export const bucketRights: Check = {
     const refused = tried.flatMap(({ call, refusal }) => {
       if (refusal === null) return [];
       const finding = findingOf(refusal);
-      if (finding.level !== 'failed' || refusal.code !== 'aws-denied') return [finding];
-      return [{ ...finding, remedy: `Allow ${RIGHT[call]} for the main server, as in userdata/iam/controller.json` }];
+      if (finding.level !== 'failed' || refusal.code !== 'aws-denied') return finding;
+      return { ...finding, remedy: `Allow ${RIGHT[call]} for the main server, as in userdata/iam/controller.json` };
     });
     if (refused.length > 0) return refused;
-    return [
-      ok(`listing, writing and reading work; the object ${PROBE_KEY} stays, because a run needs no right to delete`),
-    ];
+    return ok(
+      `listing, writing and reading work; the object ${PROBE_KEY} stays, because a run needs no right to delete`,
+    );
   },
 };

@@ -36,7 +36,7 @@ export const callback: Check = {
       () => [],
     );
     if (addresses.length === 0)
-      return [failed('config-invalid', `server.url ${url}: the name ${host} does not resolve`, 'Correct server.url')];
+      return failed('config-invalid', `server.url ${url}: the name ${host} does not resolve`, 'Correct server.url');
     // Instances of an endpoint on this machine are its processes.
     const isAws = target.endpoint === null || !isLoopback(new URL(target.endpoint).hostname);
     const tables = isAws ? await facts.routeTables().catch(() => null) : null;

@@ -3,7 +3,7 @@
  */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import type { Target } from '../plan/target.ts';
 import type { Facts } from './facts.ts';
 import { regionOf } from '../plan/target.ts';
@@ -46,13 +46,13 @@ export interface Check {
   /** True when a slow answer is normal, as with a large product list. */
   isSlow?: boolean;
   /** Any error it throws becomes a failure with the error's message and hint. */
-  run(context: CheckContext): Promise<Finding[]>;
+  run(context: CheckContext): Finding | Promise<Finding | Finding[]>;
 }
 
 export interface CheckContext {
   config: Config;
   target: Target;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
   /** Facts shared by the checks; each is found out once. */
@@ -60,13 +60,13 @@ export interface CheckContext {
 }
 
 export const ok = (text: string): Finding => ({ level: 'ok', text });
-export const warning = (text: string, remedy?: string): Finding => ({ level: 'warning', text, remedy });
-export const standing = (text: string, remedy?: string): Finding => ({
+export const warning = (text: string, remedy?: string, standing?: true): Finding => ({
   level: 'warning',
   text,
   remedy,
-  standing: true,
+  ...(standing && { standing }),
 });
+export const standing = (text: string, remedy?: string): Finding => warning(text, remedy, true);
 export const failed = (code: ErrorCode, text: string, remedy?: string): Finding => ({
   level: 'failed',
   code,

@@ -29,18 +29,11 @@ export const database: Check = {
     const server = await readServerFacts(db);
     const zone =
       server.timeZone === null ? '' : `, its own time zone ${server.timeZone} (every session of ours uses UTC)`;
-    const skew = server.skewMs === null ? 0 : Math.abs(server.skewMs);
-    return [
-      ok(`${db.label}: ${server.version}${zone}`),
-      ...(skew > SKEW_MS
-        ? [
-            warning(
-              `the clock of the database server is ${Math.round(skew / 1_000)} s off ours`,
-              'Have both machines keep time by NTP (timedatectl set-ntp true)',
-            ),
-          ]
-        : []),
-    ];
+    const there = ok(`${db.label}: ${server.version}${zone}`);
+    const skew = Math.abs(server.skewMs ?? 0);
+    if (skew <= SKEW_MS) return there;
+    const text = `the clock of the database server is ${Math.round(skew / 1_000)} s off ours`;
+    return [there, warning(text, 'Have both machines keep time by NTP (timedatectl set-ntp true)')];
   },
 };
 
@@ -52,7 +45,7 @@ export const databaseRights: Check = {
   needs: ['database'],
   async run({ facts }) {
     await checkRights(await facts.database());
-    return [ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tested on a table of our own')];
+    return ok('CREATE, ALTER, INDEX, INSERT, UPDATE, SELECT, DELETE and DROP were tested on a table of our own');
   },
 };
 
@@ -64,7 +57,7 @@ export const schema: Check = {
   async run({ facts }) {
     // Throws if the tables are newer than this program.
     const isCurrent = await isMigrated(await facts.database());
-    return [ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them')];
+    return ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them');
   },
 };
 
@@ -79,17 +72,15 @@ export const products: Check = {
   async run({ facts }) {
     const { ids, duplicates, list } = await facts.products();
     const refusal = refusalOfList(list);
-    if (refusal !== null) return [findingOf(refusal)];
+    if (refusal !== null) return findingOf(refusal);
     if (ids.length === 0)
-      return [warning('products.query yields no product: a run would have nothing to do', 'Check products.query')];
+      return warning('products.query yields no product: a run would have nothing to do', 'Check products.query');
     const count = `${ids.length.toLocaleString('en')} ${ids.length === 1 ? 'product' : 'products'}`;
-    if (duplicates === 0) return [ok(count)];
-    return [
-      warning(
-        `${count}; ${duplicates} IDs are listed more than once and are crawled once`,
-        'Add DISTINCT to products.query',
-      ),
-    ];
+    if (duplicates === 0) return ok(count);
+    return warning(
+      `${count}; ${duplicates} IDs are listed more than once and are crawled once`,
+      'Add DISTINCT to products.query',
+    );
   },
 };
 
@@ -130,29 +121,25 @@ export const otherRun: Check = {
   needs: ['database', 'schema'],
   async run({ facts }) {
     const db = await facts.database();
-    if (!(await isMigrated(db))) return [ok('none: there has been no run with this version')];
+    if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
     const { runs } = createStores(db);
     const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
     if (state === 'alive') {
       const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-      return [failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch')];
+      return failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch');
     }
     const unfinished = (await runs.list(LOOKED_AT)).filter((run) => isUnfinished(run) && !isRebuilt(run));
     const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);
     if (ahead)
-      return [
-        failed(
-          'run-unfinished',
-          `run ${ahead.id} (${ahead.phase}) has lost its main server, and its deadline is ahead`,
-          `orchestrator resume ${ahead.id}, or orchestrator cancel ${ahead.id}`,
-        ),
-      ];
-    if (unfinished.length === 0) return [ok('none')];
-    return [
-      warning(
-        `run ${unfinished[0]!.id} is not tidied up: the next run ends it first`,
-        `orchestrator resume ${unfinished[0]!.id}`,
-      ),
-    ];
+      return failed(
+        'run-unfinished',
+        `run ${ahead.id} (${ahead.phase}) has lost its main server, and its deadline is ahead`,
+        `orchestrator resume ${ahead.id}, or orchestrator cancel ${ahead.id}`,
+      );
+    if (unfinished.length === 0) return ok('none');
+    return warning(
+      `run ${unfinished[0]!.id} is not tidied up: the next run ends it first`,
+      `orchestrator resume ${unfinished[0]!.id}`,
+    );
   },
 };

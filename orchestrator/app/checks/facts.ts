@@ -6,74 +6,34 @@ import { fleetSubnets } from '../cloud/fleet-subnets.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Identity } from '../../cloud/account.ts';
 import { whoAmI } from '../../cloud/account.ts';
-import type { LaunchRequest, SubnetInfo } from '../../cloud/compute.ts';
+import type { LaunchRequest } from '../../cloud/compute.ts';
 import { TAG } from '../../cloud/compute.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Elbv2LoadBalancer } from '../../cloud/elbv2-load-balancer.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import type { OwnInterface } from '../../cloud/own-vpc.ts';
 import { probeEndpoint } from '../../cloud/probe.ts';
-import type { RouteTable } from '../../cloud/route-tables.ts';
 import { findRouteTables } from '../../cloud/route-tables.ts';
-import type { Quota } from '../../cloud/quota-api.ts';
 import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
-import type { LaunchNetwork } from '../cloud/launch-network.ts';
 import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
 import { isLoopback } from '../plan/target.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
-export interface Facts {
-  database(): Promise<Database>;
-  products(): Promise<ProductList>;
-  robots(): Promise<RobotsPolicy>;
-  quota(): Promise<Quota>;
-  plan(): Promise<Plan>;
-  identity(): Promise<Identity>;
-  /** The instance type by the configuration alone, so that it needs no plan. */
-  instanceType(): string;
-  subnets(): Promise<SubnetInfo[]>;
-  /**
-   * Groups, scheme and load balancer as the run will have them; fails for a load balancer of the user's that cannot
-   * serve the subnets.
-   */
-  network(): Promise<LaunchNetwork>;
-  /** Of this machine; none when it is no EC2 instance. */
-  ownInterfaces(): Promise<OwnInterface[]>;
-  imageId(): Promise<string>;
-  /** Of the VPC that the subnets are in. */
-  routeTables(): Promise<RouteTable[]>;
-  /** Security groups of the instances. */
-  groups(): Promise<string[]>;
-  /** A launch request as the run would send it, without its user data. */
-  launch(): Promise<LaunchRequest>;
-  /** An instance of our own that EC2 still lists; null when there is none. */
-  ownInstance(): Promise<string | null>;
-  /** How far the endpoint's clock is ahead of ours, in milliseconds; null when no answer has shown it. */
-  skewMs(): Promise<number | null>;
-  /**
-   * True if the answers come from AWS or our sandbox: other endpoints may execute a DryRun call, and lack features of
-   * AWS.
-   */
-  isFaithful(): Promise<boolean>;
-  close(): Promise<void>;
-}
+export type Facts = ReturnType<typeof createFacts>;
 
 export interface FactsOptions {
   config: Config;
   target: Target;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */
@@ -81,67 +41,78 @@ export interface FactsOptions {
 }
 
 /** Makes no call yet. */
-export function createFacts({ config, target, environment, aws, known }: FactsOptions): Facts {
-  let skewMs: number | null = null;
+export function createFacts({ config, target, environment, aws, known }: FactsOptions) {
+  let seenSkewMs: number | null = null;
   const options = (): AwsOptions => {
     if (aws === null) throw new Error('there is no endpoint yet');
-    return { ...aws, onTime: (ms) => (skewMs = ms - systemClock.now()) };
+    return { ...aws, onTime: (ms) => (seenSkewMs = ms - systemClock.now()) };
   };
   const compute = lazily(() => new Ec2Compute(options()));
   const balancers = lazily(() => new Elbv2LoadBalancer(options()));
   const database = once(() => Promise.resolve(known?.database ?? openDatabase(config.values.database.url)));
+  const products = once(async () => known?.products ?? readWholeList(config, await database()));
+  const robots = once(() => robotsOf(config));
+  const quota = once(() => quotaOf(config, target));
+  const identity = once(() => whoAmI(options()));
+  /** By the configuration alone, so that it needs no plan. */
   const instanceType = (): string => known?.plan?.instanceType ?? typeFor(config, target);
-  const facts: Facts = {
+  const subnets = once(() => fleetSubnets(compute(), config.values.aws.subnets));
+  /** Of the VPC that the subnets are in. */
+  const vpcId = async (): Promise<string> => (await subnets())[0]!.vpcId;
+  /** Of this machine; none when it is no EC2 instance. */
+  const ownInterfaces = once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []);
+  const imageId = once(() =>
+    compute().image(
+      config.values.aws.image,
+      architectureOf(instanceType()),
+      config.values.site.render === 'http' ? 'http' : 'browser',
+    ),
+  );
+  /** Security groups of the instances. */
+  const groups = once(async () => (await instanceGroups(compute(), awsSettingsOf(config, target), await vpcId())).ids);
+  return {
     database,
-    products: once(async () => known?.products ?? readWholeList(config, await facts.database())),
-    robots: once(() => robotsOf(config)),
-    quota: once(() => quotaOf(config, target)),
-    plan: once(async () => known?.plan ?? planFor({ config, target, products: await facts.products() }, facts)),
-    identity: once(() => whoAmI(options())),
+    products,
+    robots,
+    quota,
+    plan: once(async () => known?.plan ?? planFor({ config, target, products: await products() }, { robots, quota })),
+    identity,
     instanceType,
-    subnets: once(() => fleetSubnets(compute(), config.values.aws.subnets)),
+    subnets,
+    /**
+     * Groups, scheme and load balancer as the run will have them; fails for a load balancer of the user's that cannot
+     * serve the subnets.
+     */
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
-      const own = target.dryRun ? null : () => facts.ownInterfaces();
-      return launchNetwork(cloud, awsSettingsOf(config, target), await facts.subnets(), own);
+      const own = target.dryRun ? null : ownInterfaces;
+      return launchNetwork(cloud, awsSettingsOf(config, target), await subnets(), own);
     }),
-    ownInterfaces: once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []),
-    imageId: once(() =>
-      compute().image(
-        config.values.aws.image,
-        architectureOf(instanceType()),
-        config.values.site.render === 'http' ? 'http' : 'browser',
-      ),
-    ),
-    routeTables: once(async () => {
-      const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
-      return findRouteTables(options(), vpcId);
-    }),
-    groups: once(async () => {
-      const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
-      return (await instanceGroups(compute(), awsSettingsOf(config, target), vpcId)).ids;
-    }),
+    ownInterfaces,
+    imageId,
+    routeTables: once(async () => findRouteTables(options(), await vpcId())),
+    groups,
+    /** A launch request as the run would send it, without its user data. */
     launch: once(async () => {
-      const [subnets, securityGroupIds, imageId] = await Promise.all([
-        facts.subnets(),
-        facts.groups(),
-        facts.imageId(),
-      ]);
-      return launchOf(config, { instanceType: instanceType(), imageId, subnetId: subnets[0]!.id, securityGroupIds });
+      const [[subnet], securityGroupIds, image] = await Promise.all([subnets(), groups(), imageId()]);
+      const place = { instanceType: instanceType(), imageId: image, subnetId: subnet!.id, securityGroupIds };
+      return launchOf(config, place);
     }),
+    /** An instance of our own that EC2 still lists; null when there is none. */
     ownInstance: once(async () => {
       const own = await compute().list({ key: TAG.owner, value: ownerOf(config) });
       // A terminating instance may be gone before the call about it.
       return own.find((i) => i.state === 'running' || i.state === 'pending')?.id ?? null;
     }),
+    /** How far the endpoint's clock is ahead of ours, in milliseconds; null when no answer has shown it. */
     skewMs: once(async () => {
       // Any answer will do, even a refusal: a wrong clock is one reason for it.
-      await facts.identity().catch(() => undefined);
-      if (skewMs === null) await facts.subnets().catch(() => undefined);
-      return skewMs;
+      await identity().catch(() => undefined);
+      if (seenSkewMs === null) await subnets().catch(() => undefined);
+      return seenSkewMs;
     }),
     isFaithful: once(() => isFaithful(target)),
-    async close() {
+    async close(): Promise<void> {
       if (compute.made()) compute().close();
       if (balancers.made()) balancers().close();
       if (!known?.database && database.asked())
@@ -151,7 +122,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
         );
     },
   };
-  return facts;
 }
 
 /** The type that the plan would take first. */
@@ -181,6 +151,9 @@ function launchOf(config: Config, place: Place): LaunchRequest {
   };
 }
 
+/**
+ * True if the answers come from AWS or our sandbox: other endpoints may execute a DryRun call, and lack features of AWS.
+ */
 async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';
@@ -189,13 +162,8 @@ async function isFaithful(target: Target): Promise<boolean> {
   return (await probeEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
 }
 
-interface Once<T> {
-  (): Promise<T>;
-  asked(): boolean;
-}
-
 /** The same promise for all callers, including a failure; a transient failure is retried at the next call. */
-function once<T>(find: () => Promise<T>): Once<T> {
+function once<T>(find: () => Promise<T>): { (): Promise<T>; asked(): boolean } {
   let found: Promise<T> | null = null;
   const ask = (): Promise<T> => {
     if (found !== null) return found;

@@ -17,15 +17,13 @@ export const image: Check = {
     // Throws when the configured image does not exist or is for the other architecture.
     const id = await facts.imageId();
     const found = await readImage(aws!, id);
-    if (found === null) return [warning(`${id} is not shown by EC2`)];
+    if (found === null) return warning(`${id} is not shown by EC2`);
     if (found.state !== 'available')
-      return [
-        failed(
-          'aws-invalid',
-          `${id} is ${found.state}: it cannot be launched`,
-          'Wait for it, or name another in aws.image',
-        ),
-      ];
+      return failed(
+        'aws-invalid',
+        `${id} is ${found.state}: it cannot be launched`,
+        'Wait for it, or name another in aws.image',
+      );
     const whose = config.values.aws.image === null ? 'the newest that fits' : 'aws.image';
     const said = ok(`${id} ${found.name} (${whose}), ${architectureOf(type)} as ${type}`);
     const volumes = judgeVolumes(found);

@@ -32,8 +32,8 @@ export const nodeVersion: Check = {
     const { node } = process.versions;
     const text = `Node ${node} on ${process.platform}-${process.arch}`;
     if (isOlder(node, NEEDED))
-      return Promise.resolve([failed('platform', `${text}: ${NEEDED} or newer is needed`, 'Install a newer Node')]);
-    return Promise.resolve([ok(text)]);
+      return failed('platform', `${text}: ${NEEDED} or newer is needed`, 'Install a newer Node');
+    return ok(text);
   },
 };
 
@@ -63,8 +63,8 @@ export const diskSpace: Check = {
     const least = LEAST + ((await nodeToFetch(context)) === null ? 0 : FETCHED);
     const text = `${Math.floor(free / MB).toLocaleString('en')} MB free for ${folder}`;
     const remedy = 'Make room, or remove folders of old runs below .crawlfleet/runs and .crawlfleet/sandbox';
-    if (free < least) return [failed('platform', `${text}; a run takes ${least / MB} MB`, remedy)];
-    return [free < COMFORTABLE ? warning(text, remedy) : ok(text)];
+    if (free < least) return failed('platform', `${text}; a run takes ${least / MB} MB`, remedy);
+    return free < COMFORTABLE ? warning(text, remedy) : ok(text);
   },
 };
 
@@ -104,11 +104,11 @@ export const browser: Check = {
   kinds: ['dry'],
   async run({ config, environment }) {
     const { render } = config.values.site;
-    if (render === 'http') return [ok('not needed: site.render is http')];
+    if (render === 'http') return ok('not needed: site.render is http');
     // It sets the path it finds in the environment it is given; ours stays unchanged.
     const found: NodeJS.ProcessEnv = { ...process.env, ...environment };
     await provideBrowser(render, found);
-    return [ok(`Chromium at ${found.CRAWLFLEET_CHROMIUM}`)];
+    return ok(`Chromium at ${found.CRAWLFLEET_CHROMIUM}`);
   },
 };
 
@@ -121,7 +121,7 @@ export const settings: Check = {
     // Throws one message with everything that is missing.
     const { region, bucket, endpoint } = chooseTarget(config, target.dryRun, environment);
     const where = target.dryRun && endpoint === null ? 'this machine, in the built-in sandbox' : (endpoint ?? 'AWS');
-    return Promise.resolve([ok(`${where}, region ${region}, bucket ${bucket}`)]);
+    return ok(`${where}, region ${region}, bucket ${bucket}`);
   },
 };
 

@@ -58,31 +58,16 @@ export function judgeSubnets(
   const none = of('none');
   const other = of('other');
   const remedy = 'Set aws.subnets to public subnets: their route table sends 0.0.0.0/0 to an internet gateway';
-  return [
-    zones(found),
-    ...(nat.length > 0
-      ? [
-          failed(
-            'aws-invalid',
-            `behind a NAT all instances have one address, and site.interval counts by address: ${nat.join(', ')}`,
-            remedy,
-          ),
-        ]
-      : []),
-    ...(none.length > 0
-      ? [
-          isFaithful
-            ? failed('aws-invalid', `no way to the internet from ${none.join(', ')}`, remedy)
-            : warning(`no way to the internet is shown for ${none.join(', ')}`),
-        ]
-      : []),
-    ...(other.length > 0
-      ? [warning(`what address instances have outside cannot be known for ${other.join(', ')}`, remedy)]
-      : []),
-    ...(nat.length + none.length + other.length === 0
-      ? [ok('each instance gets a public address of its own, and an internet gateway is its way out')]
-      : []),
-  ];
+  const findings = [zones(found)];
+  const shared = 'behind a NAT all instances have one address, and site.interval counts by address';
+  if (nat.length > 0) findings.push(failed('aws-invalid', `${shared}: ${nat.join(', ')}`, remedy));
+  if (none.length > 0 && isFaithful)
+    findings.push(failed('aws-invalid', `no way to the internet from ${none.join(', ')}`, remedy));
+  else if (none.length > 0) findings.push(warning(`no way to the internet is shown for ${none.join(', ')}`));
+  if (other.length > 0)
+    findings.push(warning(`what address instances have outside cannot be known for ${other.join(', ')}`, remedy));
+  if (findings.length > 1) return findings;
+  return [...findings, ok('each instance gets a public address of its own, and an internet gateway is its way out')];
 }
 
 function zones(found: readonly SubnetInfo[]): Finding {
@@ -132,7 +117,7 @@ export const securityGroups: Check = {
       ids.length === 0 ? Promise.resolve([]) : readGroups(aws!, ids);
     // The groups of a user's load balancer are the user's business.
     const both = await Promise.all([read(securityGroupIds), read(balancer.securityGroupIds)]).catch(unseen);
-    if ('level' in both) return [both];
+    if ('level' in both) return both;
     const [instances, groups] = both;
     const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
     // If the interfaces cannot be read, aws.balancer_scheme has been set, or the check of the load balancer reports it.
@@ -196,24 +181,15 @@ function judgeApi({ instances, balancer }: Groups): Finding[] {
   const own = balancer.map((g) => g.GroupId ?? '');
   const letsIn = balancer.length === 0 ? sources.length > 0 : sources.some((s) => own.includes(s) || isRange(s));
   const [group = 'sg-…', from = group] = [instances[0]?.GroupId, own[0]];
-  return [
-    ...(letsIn
-      ? []
-      : [
-          shut(
-            `no rule of ${namesOf(instances)} lets the balancer reach instances on port ${API_PORT}: they would never be healthy`,
-            `aws ec2 authorize-security-group-ingress --group-id ${group} --protocol tcp --port ${API_PORT} --source-group ${from}`,
-          ),
-        ]),
-    ...(sources.some(isAnywhere)
-      ? [
-          warning(
-            `port ${API_PORT} of the instances is open to the world (offers are signed, but only the balancer needs it)`,
-            'Allow it from the security group of the balancer only',
-          ),
-        ]
-      : []),
-  ];
+  const closed = shut(
+    `no rule of ${namesOf(instances)} lets the balancer reach instances on port ${API_PORT}: they would never be healthy`,
+    `aws ec2 authorize-security-group-ingress --group-id ${group} --protocol tcp --port ${API_PORT} --source-group ${from}`,
+  );
+  const open = warning(
+    `port ${API_PORT} of the instances is open to the world (offers are signed, but only the balancer needs it)`,
+    'Allow it from the security group of the balancer only',
+  );
+  return [...(letsIn ? [] : [closed]), ...(sources.some(isAnywhere) ? [open] : [])];
 }
 
 function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups): Finding[] {
@@ -230,10 +206,8 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;
-  const text =
-    ranges.length > 0
-      ? `no rule of ${namesOf(balancer)} lets this machine (${known.join(', ')}) reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`
-      : `no rule of ${namesOf(balancer)} lets this machine reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
+  const who = ranges.length > 0 ? `this machine (${known.join(', ')})` : 'this machine';
+  const text = `no rule of ${namesOf(balancer)} lets ${who} reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
   const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`;
   // A machine in the VPC is known by its groups; and with no allowed source at all, this machine is not allowed either.
   return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
@@ -242,15 +216,8 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
 function judgeWayOut(instances: readonly SecurityGroup[], sitePort: number): Finding[] {
   const ports = [...new Set([443, sitePort])].filter((port) => !letsOut(instances, port));
   return ports.map((port) => {
-    const remedy = 'Allow outgoing TCP to 0.0.0.0/0';
-    return letsSomethingOut(instances, port)
-      ? warning(
-          `${namesOf(instances)} may let nothing out on port ${port}: instances could not reach S3 or the site`,
-          remedy,
-        )
-      : shut(
-          `${namesOf(instances)} lets nothing out on port ${port}: instances could not reach S3 or the site`,
-          remedy,
-        );
+    const [judge, lets] = letsSomethingOut(instances, port) ? [warning, 'may let'] : [shut, 'lets'];
+    const text = `${namesOf(instances)} ${lets} nothing out on port ${port}: instances could not reach S3 or the site`;
+    return judge(text, 'Allow outgoing TCP to 0.0.0.0/0');
   });
 }

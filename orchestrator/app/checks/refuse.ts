@@ -42,12 +42,14 @@ export function refusalOf(results: readonly CheckResult[], thrown: AppError | nu
     thrown === null
       ? []
       : [{ level: 'failed', code: thrown.code, text: thrown.message, remedy: thrown.hint, error: thrown }];
-  const all = unique([...met, ...failuresOf(results)]);
+  // Two checks may report the same cause.
+  const found = [...met, ...failuresOf(results)];
+  const all = found.filter(({ text }, i) => found.findIndex((other) => other.text === text) === i);
   const [first] = all.toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
   if (first === undefined) return null;
   if (all.length === 1) return first.error ?? new AppError(first.code, first.text, hintOf(first));
   const lines = all.map(({ text, remedy }) =>
-    [`  - ${text}`, ...(remedy === undefined ? [] : [indent(remedy)])].join('\n'),
+    remedy === undefined ? `  - ${text}` : `  - ${text}\n      ${remedy.replaceAll('\n', '\n      ')}`,
   );
   return new AppError(first.code, `nothing was launched, for ${all.length} reasons:\n${lines.join('\n')}`, {
     hint: 'orchestrator doctor checks everything again and changes nothing.',
@@ -55,14 +57,3 @@ export function refusalOf(results: readonly CheckResult[], thrown: AppError | nu
 }
 
 const hintOf = ({ remedy }: Failure): { hint?: string } => (remedy === undefined ? {} : { hint: remedy });
-
-const indent = (text: string): string =>
-  text
-    .split('\n')
-    .map((line) => `      ${line}`)
-    .join('\n');
-
-/** Two checks may report the same cause. */
-function unique(failures: readonly Failure[]): Failure[] {
-  return failures.filter((failure, i) => failures.findIndex((other) => other.text === failure.text) === i);
-}

@@ -112,7 +112,7 @@ async function runOne(
 
 async function attempt(check: Check, context: CheckContext): Promise<Made> {
   try {
-    return { findings: await check.run(context), isBroken: false };
+    return { findings: [await check.run(context)].flat(), isBroken: false };
   } catch (error) {
     return { findings: [findingOf(error)], isBroken: true };
   }

@@ -33,13 +33,11 @@ export const plan: Check = {
   async run({ facts }) {
     const found = await facts.plan();
     const refusal = refusalOfPlan(found);
-    if (refusal !== null) return [findingOf(refusal)];
+    if (refusal !== null) return findingOf(refusal);
     const quota = found.vcpuQuota === null ? 'the quota is not known' : `${found.vcpuQuota} are left in the quota`;
-    return [
-      ok(
-        `${found.instances} x ${found.instanceType} for ${found.products.toLocaleString('en')} products in ${formatDuration(found.deadlineMs)}; ${found.vcpus} vCPUs, ${quota}`,
-      ),
-    ];
+    return ok(
+      `${found.instances} x ${found.instanceType} for ${found.products.toLocaleString('en')} products in ${formatDuration(found.deadlineMs)}; ${found.vcpus} vCPUs, ${quota}`,
+    );
   },
 };
 
@@ -51,14 +49,12 @@ export const quota: Check = {
   async run({ target, facts }) {
     const { quota: all, vcpus, inUse, code, source, note } = await facts.quota();
     if (vcpus === null)
-      return [
-        warning(
-          note ?? `the vCPU quota ${code} is not known`,
-          `aws service-quotas get-service-quota --service-code ec2 --quota-code ${code} --region ${target.region}`,
-        ),
-      ];
-    if (source === 'aws.vcpu_quota') return [ok(`${vcpus} vCPUs, as aws.vcpu_quota says`)];
-    return [ok(`${code}: ${all} vCPUs${inUse === null || inUse === 0 ? '' : `, ${inUse} of them in use`}`)];
+      return warning(
+        note ?? `the vCPU quota ${code} is not known`,
+        `aws service-quotas get-service-quota --service-code ec2 --quota-code ${code} --region ${target.region}`,
+      );
+    if (source === 'aws.vcpu_quota') return ok(`${vcpus} vCPUs, as aws.vcpu_quota says`);
+    return ok(`${code}: ${all} vCPUs${inUse === null || inUse === 0 ? '' : `, ${inUse} of them in use`}`);
   },
 };
 
@@ -71,7 +67,7 @@ export const prices: Check = {
     const { list, warnings } = await pricesFor(config, target);
     const remedy = "Allow pricing:GetProducts, or compare the plan's prices with aws.amazon.com/ec2/pricing";
     if (warnings.length > 0) return warnings.map((text) => warning(text, remedy));
-    return [ok(list === null ? `those shipped with this version, of ${PRICES_OF}` : `AWS's own, of ${list.of}`)];
+    return ok(list === null ? `those shipped with this version, of ${PRICES_OF}` : `AWS's own, of ${list.of}`);
   },
 };
 
@@ -85,7 +81,7 @@ export const bundle: Check = {
     const { bytes, sha256 } = await buildProgram({ browser: context.config.values.site.render !== 'http' });
     const made = ok(`${(bytes.length / 1_000_000).toFixed(1)} MB, SHA-256 ${sha256.slice(0, 12)}…`);
     const platform = await nodeToFetch(context);
-    if (platform === null) return [made];
+    if (platform === null) return made;
     const { packageName, integrity } = NODE_RELEASES[platform];
     // Throws `runtime-unavailable`, as the run would after its plan was accepted.
     await askRegistry({ name: packageName, version: NODE_VERSION, integrity });
@@ -140,6 +136,6 @@ export const userData: Check = {
     } finally {
       objects.close();
     }
-    return [ok(`fits into the ${MAX_USER_DATA_BYTES.toLocaleString('en')} bytes that EC2 takes`)];
+    return ok(`fits into the ${MAX_USER_DATA_BYTES.toLocaleString('en')} bytes that EC2 takes`);
   },
 };

@@ -12,9 +12,9 @@ export const userAgent: Check = {
   run({ config }) {
     const name = userAgentOf(config, VERSION);
     // A run on AWS without a link is refused before any check.
-    if (hasLink(config.values.site.user_agent)) return Promise.resolve([ok(name)]);
+    if (hasLink(config.values.site.user_agent)) return ok(name);
     const remedy = 'site.user_agent: "examplebot/1.0 (+https://example.com/bot)"';
-    return Promise.resolve([warning(`${name} has no link to a page that says who you are`, remedy)]);
+    return warning(`${name} has no link to a page that says who you are`, remedy);
   },
 };
 
@@ -31,19 +31,19 @@ export const robots: Check = {
     const about = { productUrl: site.product_url, intervalMs: site.interval };
     if (policy.access === 'none' && site.check === 'on') {
       const text = `robots.txt cannot be read: ${policy.source}; a run would wait for run.site_wait and end with 17, without launching an instance`;
-      return [
-        failed('site-down', text, 'Check whether the site is up; site.check: off where only instances can reach it'),
-      ];
+      return failed(
+        'site-down',
+        text,
+        'Check whether the site is up; site.check: off where only instances can reach it',
+      );
     }
     const { warnings, fault } = robotsFindings(policy, about, products.ids);
     if (fault !== null)
-      return [
-        failed(
-          'infeasible',
-          fault,
-          'Other products, or permission from the site; site.robots: ignore only with that permission',
-        ),
-      ];
+      return failed(
+        'infeasible',
+        fault,
+        'Other products, or permission from the site; site.robots: ignore only with that permission',
+      );
     return warnings.length > 0 ? warnings.map((text) => warning(text)) : [ok(policy.source)];
   },
 };

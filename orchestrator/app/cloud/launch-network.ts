@@ -10,6 +10,7 @@ import { SHARED_PORTS } from '../../cloud/load-balancer.ts';
 import type { OwnInterface } from '../../cloud/own-vpc.ts';
 import { metadataOptions, ownInterfaces } from '../../cloud/own-vpc.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { Environment } from '../config/load-config.ts';
 
 export interface LaunchNetwork {
   /** Of the instances. */
@@ -29,7 +30,7 @@ type Cloud = { compute: Pick<Compute, 'securityGroups'>; balancers?: Pick<LoadBa
 /** Queries the network interfaces of this machine; null in a dry run, whose fleet runs on it. */
 export type OwnNetwork = (() => Promise<OwnInterface[]>) | null;
 
-export const ownNetwork = (dryRun: boolean, environment: Readonly<Record<string, string | undefined>>): OwnNetwork =>
+export const ownNetwork = (dryRun: boolean, environment: Environment): OwnNetwork =>
   dryRun ? null : () => ownInterfaces(metadataOptions(environment));
 
 /**

@@ -6,11 +6,11 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { openBucket } from './cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { chooseTarget } from '../plan/target.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import type { SandboxHandle } from '../run/sandbox-process.ts';
-import { isSandboxAlive, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
+import { sandboxPid, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
 
 const STAND_IN_MS = 10 * 60_000;
 
@@ -21,7 +21,7 @@ export async function withRunBucket<T>(
 ): Promise<T> {
   const { aws, sandbox } = run.settings;
   const isOwn = sandbox !== null && sandbox.endpoint === undefined;
-  const gone = isOwn && aws.endpoint !== null && !(await isSandboxAlive({ ...sandbox, endpoint: aws.endpoint }));
+  const gone = isOwn && aws.endpoint !== null && (await sandboxPid({ ...sandbox, endpoint: aws.endpoint })) === null;
   return gone ? onFolder(sandbox.dataDir, aws, work) : inBucket(aws, run.dryRun, work);
 }
 
@@ -32,7 +32,7 @@ export async function withRunBucket<T>(
 export async function withUnknownBucket<T>(
   config: Config,
   runId: string,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   work: (objects: ObjectStore, folder: string | null) => Promise<T>,
 ): Promise<T> {
   const folder = stateDirOf(config.file).sandbox(runId);

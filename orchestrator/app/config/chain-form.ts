@@ -7,16 +7,9 @@ import type { PlacedStep } from './chain.ts';
 import { readTypedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { isRecord } from './faults.ts';
-import type { PageReader, PlacedField, PlacedPage, PlacedRows } from './placed-page.ts';
+import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { flag, text } from './processors.ts';
 
-const pageShape = z.strictObject({
-  name: text().exactOptional(),
-  url_patterns: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
-  url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
-  rows: z.unknown().exactOptional(),
-  fields: z.unknown(),
-});
 const patternShape = z.strictObject({
   type: z.literal('regex', { error: 'must be regex: there is no other type of pattern' }),
   pattern: text(),
@@ -25,24 +18,13 @@ const processors = () =>
   z.array(z.unknown(), { error: 'must be a list of processors' }).min(1, 'must have at least one processor');
 const parserShape = z.strictObject({ description: z.string().exactOptional(), processors: processors() });
 const fieldShape = z.strictObject({ name: text(), processors: processors(), required: flag().exactOptional() });
-const rowsShape = z.strictObject({
-  each: z.unknown().refine((value) => value !== undefined, 'missing'),
-  key: text(),
-  empty: z.unknown().exactOptional(),
-});
 
-export const readChainForm: PageReader = (value, path, fallbackName, faults) => {
-  const page = faults.read(pageShape, value, path);
-  const fields = readFields(value.fields, [...path, 'fields'], faults);
-  if (!page) return null;
-  return {
-    name: page.name ?? fallbackName,
-    path,
-    urlPatterns: (page.url_patterns ?? []).flatMap((one, i) => readPattern(one, [...path, 'url_patterns', i], faults)),
-    urlParsers: (page.url_parsers ?? []).flatMap((one, i) => readParser(one, [...path, 'url_parsers', i], faults)),
-    rows: page.rows === undefined ? null : readRows(page.rows, [...path, 'rows'], faults),
-    fields,
-  };
+export const CHAIN_FORM: PageForm = {
+  urlPatterns: z.array(z.unknown(), { error: 'must be a list' }),
+  readPattern,
+  readParser,
+  readFields,
+  readSelector: readTypedStep,
 };
 
 function readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage['urlPatterns'] {
@@ -69,16 +51,9 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     const at = [...path, i];
     const field = faults.read(fieldShape, one, at);
     if (!field) return [];
-    const steps = readSteps(field.processors, at, faults);
-    return [
-      {
-        name: field.name,
-        path: [...at, 'name'],
-        required: field.required ?? false,
-        requiredPath: [...at, 'required'],
-        steps,
-      },
-    ];
+    const { name, required = false, processors } = field;
+    const steps = readSteps(processors, at, faults);
+    return [{ name, path: [...at, 'name'], required, requiredPath: [...at, 'required'], steps }];
   });
 }
 
@@ -86,12 +61,4 @@ function readSteps(processors: readonly unknown[], path: Path, faults: FaultList
   const steps = processors.map((one, i) => readTypedStep(one, [...path, 'processors', i], faults));
   // With a step missing, checking the rest would only report consequential faults.
   return steps.every((step) => step !== null) ? steps : [];
-}
-
-function readRows(value: unknown, path: Path, faults: FaultList): PlacedRows | null {
-  const rows = faults.read(rowsShape, value, path);
-  if (!rows) return null;
-  const each = readTypedStep(rows.each, [...path, 'each'], faults);
-  const empty = rows.empty === undefined ? null : readTypedStep(rows.empty, [...path, 'empty'], faults);
-  return each && { path, each, key: rows.key, empty };
 }

@@ -28,6 +28,15 @@ export interface Config {
   file: string;
 }
 
+/** The environment variables that settings are read from. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the settings of a command are. */
+export interface ConfigPlace {
+  configPath: string;
+  environment: Environment;
+}
+
 /** A value given on the command line, such as `--deadline 4h`. */
 export interface FlagValue {
   path: readonly string[];
@@ -38,11 +47,7 @@ export interface FlagValue {
 /** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
-export function loadConfig(
-  path: string,
-  environment: Readonly<Record<string, string | undefined>>,
-  flags: readonly FlagValue[] = [],
-): Config {
+export function loadConfig(path: string, environment: Environment, flags: readonly FlagValue[] = []): Config {
   const file = resolve(path);
   const source = readYaml(readText(file, path));
   if (source.faults.length > 0) throw configError(path, source.faults);
@@ -124,7 +129,7 @@ function withoutDefault(schema: z.ZodType): unknown {
 }
 
 function environmentValues(
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   faults: string[],
 ): { name: string; path: string[]; value: unknown }[] {
   const names = environmentNames();

@@ -2,9 +2,11 @@
  * A mapping with the position of each of its parts in the user's file: the result of reading either form, and the input
  * of the checks.
  */
+import { z } from 'zod';
 import type { PageMapping, SelectStep } from '../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
+import { text } from './processors.ts';
 
 export interface PlacedField {
   name: string;
@@ -30,13 +32,59 @@ export interface PlacedPage {
   fields: PlacedField[];
 }
 
+/** What the two forms of a mapping write differently. Each reads one part, and reports its faults. */
+export interface PageForm {
+  urlPatterns: z.ZodType<unknown[]>;
+  readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage['urlPatterns'];
+  readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'];
+  readFields(value: unknown, path: Path, faults: FaultList): PlacedField[];
+  /** What selects the records of `rows`. */
+  readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep | null;
+}
+
+/** The parts of a mapping besides its fields; each is read on its own, so that all its faults are reported. */
+const pageShape = (urlPatterns: PageForm['urlPatterns']) =>
+  z.strictObject({
+    name: text().exactOptional(),
+    url_patterns: urlPatterns.exactOptional(),
+    url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
+    rows: z.unknown().exactOptional(),
+    fields: z.unknown(),
+  });
+const rowsShape = z.strictObject({
+  each: z.unknown().refine((value) => value !== undefined, 'missing'),
+  key: text(),
+  empty: z.unknown().exactOptional(),
+});
+
 /** Reads one mapping and reports its faults; null when its shape allows no further checks. */
-export type PageReader = (
-  value: Record<string, unknown>,
-  path: Path,
-  fallbackName: string,
+export function readPage(
+  form: PageForm,
+  { value, path, fallbackName }: { value: Record<string, unknown>; path: Path; fallbackName: string },
   faults: FaultList,
-) => PlacedPage | null;
+): PlacedPage | null {
+  const page = faults.read(pageShape(form.urlPatterns), value, path);
+  // Fields are read in any case: their faults are listed together with these.
+  const fields = form.readFields(value.fields, [...path, 'fields'], faults);
+  if (!page) return null;
+  const { name = fallbackName, url_patterns: patterns = [], url_parsers: parsers = [], rows } = page;
+  return {
+    name,
+    path,
+    urlPatterns: patterns.flatMap((one, i) => form.readPattern(one, [...path, 'url_patterns', i], faults)),
+    urlParsers: parsers.flatMap((one, i) => form.readParser(one, [...path, 'url_parsers', i], faults)),
+    rows: rows === undefined ? null : readRows(form, rows, [...path, 'rows'], faults),
+    fields,
+  };
+}
+
+function readRows(form: PageForm, value: unknown, path: Path, faults: FaultList): PlacedRows | null {
+  const rows = faults.read(rowsShape, value, path);
+  if (!rows) return null;
+  const each = form.readSelector(rows.each, [...path, 'each'], faults);
+  const empty = rows.empty === undefined ? null : form.readSelector(rows.empty, [...path, 'empty'], faults);
+  return each && { path, each, key: rows.key, empty };
+}
 
 /** The normalised mapping, without the positions. */
 export function toPageMapping(page: PlacedPage): PageMapping {

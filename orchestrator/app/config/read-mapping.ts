@@ -5,13 +5,13 @@
  */
 import { findMappingFaults } from '../../../shared/adapters/step-check.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { readChainForm } from './chain-form.ts';
+import { CHAIN_FORM } from './chain-form.ts';
 import { checkPage } from './check-page.ts';
 import type { MappingFault, Path } from './faults.ts';
 import { FaultList, isRecord } from './faults.ts';
 import type { PlacedPage, PlacedField } from './placed-page.ts';
-import { toPageMapping } from './placed-page.ts';
-import { readShortForm } from './short-form.ts';
+import { readPage, toPageMapping } from './placed-page.ts';
+import { SHORT_FORM } from './short-form.ts';
 import { fieldType } from '../../../shared/domain/mapping.ts';
 
 export interface MappingReading {
@@ -29,10 +29,10 @@ export function readMapping(value: unknown): MappingReading {
       faults.report(path, 'must be a mapping with `fields`');
       return [];
     }
-    const name = parts.length === 1 ? 'mapping' : `mapping ${i + 1}`;
-    const read = Array.isArray(part.fields) ? readChainForm : readShortForm;
+    const fallbackName = parts.length === 1 ? 'mapping' : `mapping ${i + 1}`;
+    const form = Array.isArray(part.fields) ? CHAIN_FORM : SHORT_FORM;
     const before = faults.all.length;
-    const page = read(part, path, name, faults);
+    const page = readPage(form, { value: part, path, fallbackName }, faults);
     if (page) checkPage(page, faults);
     // Refuses what an instance would refuse. A part that already has a fault is not checked again.
     if (page && faults.all.length === before)

@@ -18,6 +18,8 @@ function quantity(parse: (text: string) => number | null, expected: string) {
   });
 }
 
+/** Unset by default, and with `null`. */
+const orNull = <T extends z.ZodType>(schema: T) => schema.nullable().default(null);
 const duration = () => quantity(parseDuration, 'a duration such as 200ms, 10s, 4h or 1h30m');
 const positiveDuration = () => duration().refine((ms) => ms > 0, { error: 'must be longer than zero', abort: true });
 const size = () => quantity(parseSize, 'a size such as 500KB or 5MB');
@@ -32,10 +34,12 @@ const userAgent = () =>
 const listenAddress = () =>
   z.string().regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be an address and a port such as 127.0.0.1:8700');
 
-const productUrl = z.string().superRefine((value, context) => {
-  const fault = findUrlFault(value);
-  if (fault) context.addIssue({ code: 'custom', message: fault });
-});
+/** Refused if the function finds a fault in it. */
+const checked = (schema: z.ZodString, findFault: (text: string) => string | null) =>
+  schema.superRefine((value, context) => {
+    const fault = findFault(value);
+    if (fault) context.addIssue({ code: 'custom', message: fault });
+  });
 
 function findUrlFault(template: string): string | null {
   if (!template.includes('{id}')) return 'must contain {id}, where the product ID goes';
@@ -50,12 +54,11 @@ function findUrlFault(template: string): string | null {
 }
 
 const site = z.strictObject({
-  product_url: productUrl.describe('URL of a product page; `{id}` stands for the percent-encoded product ID.'),
+  product_url: checked(z.string(), findUrlFault).describe(
+    'URL of a product page; `{id}` stands for the percent-encoded product ID.',
+  ),
   interval: positiveDuration().prefault('10s').describe('Start to start of two requests from one address.'),
-  max_rate: rate()
-    .nullable()
-    .default(null)
-    .describe('Ceiling for the whole fleet, in requests per second; none by default.'),
+  max_rate: orNull(rate()).describe('Ceiling for the whole fleet, in requests per second; none by default.'),
   render: z
     .enum(['http', 'browser', 'auto'])
     .default('http')
@@ -69,12 +72,9 @@ const site = z.strictObject({
     .describe(
       "Requests one product takes on average, where the mapping's url_parsers find further pages; the plan counts with it.",
     ),
-  user_agent: userAgent()
-    .nullable()
-    .default(null)
-    .describe(
-      'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
-    ),
+  user_agent: orNull(userAgent()).describe(
+    'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
+  ),
   robots: z
     .enum(['respect', 'ignore'])
     .default('respect')
@@ -151,17 +151,10 @@ const results = z.strictObject({
 });
 
 const run = z.strictObject({
-  deadline: positiveDuration()
-    .refine((ms) => ms <= 30 * 86_400_000, { error: 'must be at most 720h' })
-    .nullable()
-    .default(null)
-    .describe('From the start of the run to the rows in the result table. `--deadline` wins.'),
-  max_cost: z
-    .number()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe('Maximum cost of a run, in USD; no cap by default.'),
+  deadline: orNull(
+    positiveDuration().refine((ms) => ms <= 30 * 86_400_000, { error: 'must be at most 720h' }),
+  ).describe('From the start of the run to the rows in the result table. `--deadline` wins.'),
+  max_cost: orNull(z.number().positive()).describe('Maximum cost of a run, in USD; no cap by default.'),
   grace: duration().prefault('10m').describe('After the deadline plus this, every instance powers itself off.'),
   min_instances: z.int().min(1).default(1).describe('Fewest instances.'),
   max_instances: z
@@ -179,8 +172,8 @@ const run = z.strictObject({
 });
 
 const aws = z.strictObject({
-  region: text().nullable().default(null).describe('AWS region. Without it AWS_REGION counts; a dry run needs none.'),
-  endpoint: z.url('must be a URL').nullable().default(null).describe('An AWS-compatible endpoint in place of AWS.'),
+  region: orNull(text()).describe('AWS region. Without it AWS_REGION counts; a dry run needs none.'),
+  endpoint: orNull(z.url('must be a URL')).describe('An AWS-compatible endpoint in place of AWS.'),
   instance_types: z
     .array(text())
     .min(1)
@@ -196,56 +189,36 @@ const aws = z.strictObject({
     .describe(
       'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
     ),
-  bucket: text().nullable().default(null).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
-  instance_profile: text().nullable().default(null).describe('Instance profile that may put objects into the bucket.'),
-  image: text()
-    .nullable()
-    .default(null)
-    .describe(
-      'Image to boot. Left out: Amazon Linux 2023, or for pages by a browser the newest image of orchestrator image, else Debian 13.',
-    ),
-  load_balancer: text()
-    .nullable()
-    .default(null)
-    .describe(
-      'Name or ARN of an application load balancer of yours: the run adds a listener (from port 8800 on) and a target group and removes them again, the balancer itself stays unchanged. Without it one is made for each run and removed after it.',
-    ),
+  bucket: orNull(text()).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
+  instance_profile: orNull(text()).describe('Instance profile that may put objects into the bucket.'),
+  image: orNull(text()).describe(
+    'Image to boot. Left out: Amazon Linux 2023, or for pages by a browser the newest image of orchestrator image, else Debian 13.',
+  ),
+  load_balancer: orNull(text()).describe(
+    'Name or ARN of an application load balancer of yours: the run adds a listener (from port 8800 on) and a target group and removes them again, the balancer itself stays unchanged. Without it one is made for each run and removed after it.',
+  ),
   balancer_scheme: z
     .enum(['auto', 'internal', 'internet-facing'])
     .default('auto')
     .describe(
       'Scheme of the balancer that a run makes. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
     ),
-  vcpu_quota: z
-    .int()
-    .positive()
-    .nullable()
-    .default(null)
-    .describe(
-      'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
-    ),
-  owner: z
-    .string()
-    .regex(/^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -')
-    .nullable()
-    .default(null)
-    .describe(
-      "Owner of the instances and balancers (tag `crawlfleet:owner`): `gc` ends only those of this owner. Without it this machine's host name; set it when the main server may move to another host, and give each main server of an account its own.",
-    ),
-  recycle_every: positiveDuration()
-    .nullable()
-    .default(null)
-    .describe(
-      'How often each slot gets a fresh address: the instance uploads its results and ends, another one replaces it; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
-    ),
+  vcpu_quota: orNull(z.int().positive()).describe(
+    'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
+  ),
+  owner: orNull(
+    z.string().regex(/^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'),
+  ).describe(
+    "Owner of the instances and balancers (tag `crawlfleet:owner`): `gc` ends only those of this owner. Without it this machine's host name; set it when the main server may move to another host, and give each main server of an account its own.",
+  ),
+  recycle_every: orNull(positiveDuration()).describe(
+    'How often each slot gets a fresh address: the instance uploads its results and ends, another one replaces it; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
+  ),
 });
 
 const server = z.strictObject({
-  listen: listenAddress()
-    .nullable()
-    .default(null)
-    .describe('Callback listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
-  url: z.url('must be a URL').nullable().default(null).describe('How instances reach the callback listener.'),
+  listen: orNull(listenAddress()).describe('Callback listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
+  url: orNull(z.url('must be a URL')).describe('How instances reach the callback listener.'),
   operator: listenAddress()
     .default('127.0.0.1:8701')
     .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),
@@ -270,15 +243,8 @@ function findTimezoneFault(timezone: string): string | null {
   }
 }
 
-/** Refused if the function finds a fault in it. */
-const checked = (findFault: (text: string) => string | null) =>
-  text().superRefine((value, context) => {
-    const fault = findFault(value);
-    if (fault) context.addIssue({ code: 'custom', message: fault });
-  });
-
 const webhookUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
-const webhookSecret = () => text().nullable().default(null);
+const webhookSecret = () => orNull(text());
 
 const notifyTarget = z.strictObject({
   webhook: webhookUrl().describe(
@@ -297,12 +263,12 @@ const notifyTarget = z.strictObject({
 });
 
 const schedule = z.strictObject({
-  cron: checked(findCronFault)
+  cron: checked(text(), findCronFault)
     .default('0 2 * * *')
     .describe(
       'When runs start: minute, hour, day, month, weekday. With six fields the first one is the second; `@daily` and the like, `L`, `W` and `#` are understood.',
     ),
-  timezone: checked(findTimezoneFault).default('UTC').describe('Time zone in which `cron` is read.'),
+  timezone: checked(text(), findTimezoneFault).default('UTC').describe('Time zone in which `cron` is read.'),
   if_running: z
     .enum(['skip', 'queue'])
     .default('skip')
@@ -312,17 +278,12 @@ const schedule = z.strictObject({
     .describe(
       'A due time that no daemon handled is made up for if it is no older than this; `0s`: never. Only the newest one.',
     ),
-  name: z
-    .string()
-    .min(1, 'must not be empty')
-    .max(150, 'is longer than 150 characters')
-    .nullable()
-    .default(null)
-    .describe('Tells schedules apart that share a database; the result table without it.'),
-  webhook: webhookUrl()
-    .nullable()
-    .default(null)
-    .describe('One more target beside those of `notify`, which can do all that this one can.'),
+  name: orNull(z.string().min(1, 'must not be empty').max(150, 'is longer than 150 characters')).describe(
+    'Tells schedules apart that share a database; the result table without it.',
+  ),
+  webhook: orNull(webhookUrl()).describe(
+    'One more target beside those of `notify`, which can do all that this one can.',
+  ),
   webhook_on: z
     .enum(['all', 'problems'])
     .default('all')

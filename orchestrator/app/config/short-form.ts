@@ -4,42 +4,19 @@ import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { isRecord } from './faults.ts';
 import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
-import type { PageReader, PlacedField, PlacedPage, PlacedRows } from './placed-page.ts';
+import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { text } from './processors.ts';
 import { currencySteps, readOptions } from './short-field.ts';
 
 const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
 const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';
 
-/** The parts of a mapping besides its fields; each is read on its own, so that all its faults are reported. */
-const pageShape = z.strictObject({
-  name: text().exactOptional(),
-  url_patterns: z.array(text(), { error: 'must be a list of patterns' }).exactOptional(),
-  url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
-  rows: z.unknown().exactOptional(),
-  fields: z.unknown(),
-});
-const rowsShape = z.strictObject({
-  each: z.unknown().refine((value) => value !== undefined, 'missing'),
-  key: text(),
-  empty: z.unknown().exactOptional(),
-});
-
-export const readShortForm: PageReader = (value, path, fallbackName, faults) => {
-  const page = faults.read(pageShape, value, path);
-  // Fields are read in any case: their faults are listed together with these.
-  const fields = readFields(value.fields, [...path, 'fields'], faults);
-  if (!page) return null;
-  return {
-    name: page.name ?? fallbackName,
-    path,
-    urlPatterns: (page.url_patterns ?? []).map((pattern, i) => ({ pattern, path: [...path, 'url_patterns', i] })),
-    urlParsers: (page.url_parsers ?? []).flatMap((parser, i) =>
-      readParser(parser, [...path, 'url_parsers', i], faults),
-    ),
-    rows: page.rows === undefined ? null : readRows(page.rows, [...path, 'rows'], faults),
-    fields,
-  };
+export const SHORT_FORM: PageForm = {
+  urlPatterns: z.array(text(), { error: 'must be a list of patterns' }),
+  readPattern: (pattern, path) => [{ pattern: pattern as string, path }],
+  readParser,
+  readFields,
+  readSelector,
 };
 
 function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[] {
@@ -77,21 +54,9 @@ function readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['
   return steps.length > 0 ? [{ description, path, steps }] : [];
 }
 
-function readRows(value: unknown, path: Path, faults: FaultList): PlacedRows | null {
-  const rows = faults.read(rowsShape, value, path);
-  if (!rows) return null;
-  const each = readSelector(rows.each, [...path, 'each'], faults);
-  const empty = rows.empty === undefined ? null : readSelector(rows.empty, [...path, 'empty'], faults);
-  return each && { path, each, key: rows.key, empty };
-}
-
 function readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep | null {
   const options = typeof value === 'string' ? { css: value } : value;
-  if (!isRecord(options)) {
-    faults.report(path, SELECTOR);
-    return null;
-  }
-  const read = faults.read(selectorOptions, options, path);
+  const read = isRecord(options) ? faults.read(selectorOptions, options, path) : {};
   if (!read) return null;
   if (Object.keys(read).length !== 1) {
     faults.report(path, SELECTOR);

@@ -1,11 +1,9 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
-import type { Stores } from '../../control/model/stores.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
 import { quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
-import type { Database } from '../../db/connect.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { migrate } from '../../db/migrate.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
@@ -77,20 +75,10 @@ export function robotsOf(config: Config): Promise<RobotsPolicy> {
   });
 }
 
-export interface Preflight {
-  config: Config;
-  database: Database;
-  stores: Stores;
-  /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
-  readProducts(acceptDrop?: boolean): Promise<ProductList>;
-  /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
-  checkResults(ids: readonly string[]): Promise<void>;
-  /** Reads robots.txt first if it must be respected and is not given. */
-  plan(products: ProductList, robots?: RobotsPolicy): Promise<Plan>;
-}
+export type Preflight = Awaited<ReturnType<typeof preflight>>;
 
 /** With `migrate` it creates our own tables; without, it changes nothing in the database. */
-export async function preflight(config: Config, target: Target, options: { migrate: boolean }): Promise<Preflight> {
+export async function preflight(config: Config, target: Target, options: { migrate: boolean }) {
   deadlineOf(config);
   const database = await openDatabase(config.values.database.url);
   try {
@@ -98,20 +86,23 @@ export async function preflight(config: Config, target: Target, options: { migra
       await checkRights(database);
       await migrate(database);
     }
-    const checkResults = async (ids: readonly string[]): Promise<void> => {
-      await checkResultTable(database, config.values.results.table, config.mapping, ids);
-      await checkResultRights(database, config.values.results.table, config.mapping);
-    };
+    const { table } = config.values.results;
     return {
       config,
       database,
       stores: createStores(database),
-      checkResults,
-      readProducts: (acceptDrop) => readWholeList(config, database, acceptDrop),
-      async plan(products, known) {
+      /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
+      readProducts: (acceptDrop?: boolean) => readWholeList(config, database, acceptDrop),
+      /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
+      async checkResults(ids: readonly string[]): Promise<void> {
+        await checkResultTable(database, table, config.mapping, ids);
+        await checkResultRights(database, table, config.mapping);
+      },
+      /** Reads robots.txt first if it must be respected and is not given. */
+      async plan(products: ProductList, known?: RobotsPolicy): Promise<Plan> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
         const plan = await planFor({ config, target, products }, { robots, quota: () => quotaOf(config, target) });
-        const open = await noRoomForNumbers(database, config.values.results.table, config.mapping);
+        const open = await noRoomForNumbers(database, table, config.mapping);
         return { ...plan, warnings: [...plan.warnings, ...open] };
       },
     };

@@ -1,7 +1,7 @@
 /** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
 export interface Target {
@@ -14,31 +14,22 @@ export interface Target {
 }
 
 /** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
-export const regionOf = (config: Config, environment: Readonly<Record<string, string | undefined>>): string | null =>
+export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
 
 /**
  * The target if all settings were present: for checks that do not need the missing ones. A missing bucket is an empty
  * name.
  */
-export function assumedTarget(
-  config: Config,
-  dryRun: boolean,
-  environment: Readonly<Record<string, string | undefined>>,
-): Target {
+export function assumedTarget(config: Config, dryRun: boolean, environment: Environment): Target {
   try {
     return chooseTarget(config, dryRun, environment);
   } catch {
     const { aws } = config.values;
+    const region = regionOf(config, environment) ?? 'us-east-1';
+    const place = { dryRun, region, bucket: aws.bucket ?? '' };
     // A dry run with a refused endpoint makes no call there.
-    const endpoint = dryRun ? null : aws.endpoint;
-    return {
-      dryRun,
-      kind: dryRun ? 'sandbox' : 'aws',
-      region: regionOf(config, environment) ?? 'us-east-1',
-      bucket: aws.bucket ?? '',
-      endpoint,
-    };
+    return dryRun ? { ...place, kind: 'sandbox', endpoint: null } : { ...place, kind: 'aws', endpoint: aws.endpoint };
   }
 }
 
@@ -49,7 +40,7 @@ export function assumedTarget(
 export function chooseTarget(
   config: Config,
   dryRun: boolean,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   hint = 'To try everything on this machine first, add --dry-run.',
 ): Target {
   const { aws } = config.values;
@@ -74,14 +65,8 @@ export function chooseTarget(
         missing.length > 0 ? { hint } : {},
       );
     }
-    return {
-      dryRun,
-      // Whatever answers at aws.endpoint, a paid run treats it as AWS.
-      kind: 'aws',
-      region: region!,
-      bucket: aws.bucket!,
-      endpoint: aws.endpoint,
-    };
+    // Whatever answers at aws.endpoint, a paid run treats it as AWS.
+    return { dryRun, kind: 'aws', region: region!, bucket: aws.bucket!, endpoint: aws.endpoint };
   }
   if (aws.endpoint !== null && namesKeys(new URL(aws.endpoint))) {
     throw new AppError('endpoint-refused', 'aws.endpoint has keys in it, and a dry run takes none', {
@@ -92,9 +77,7 @@ export function chooseTarget(
     throw new AppError(
       'endpoint-refused',
       `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
-      {
-        hint: 'Leave aws.endpoint out to use the built-in sandbox.',
-      },
+      { hint: 'Leave aws.endpoint out to use the built-in sandbox.' },
     );
   }
   return {

@@ -1,6 +1,6 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { announceEnd } from './announce.ts';
-import type { Interrupts, Output, Progress } from '../caller.ts';
+import type { Interrupts, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -26,7 +26,6 @@ export interface CarryOutOptions {
   stores: Stores;
   config: Config;
   interrupts: Interrupts;
-  progress: Progress;
   output: Output;
 }
 
@@ -41,13 +40,13 @@ export interface CarriedOut {
  * report.
  */
 export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
-  const { runId, session, stores, config, interrupts, progress, output } = options;
+  const { runId, session, stores, config, interrupts, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
     session.stop().catch((error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`));
   });
-  await session.run(interrupts.leave).finally(() => progress.end());
+  await session.run(interrupts.leave);
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
   // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
@@ -62,28 +61,14 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
             `Left run ${runId} as it is; its instances upload what they have and end. Take it up again with:`,
     );
     output.line(`  orchestrator resume ${runId} --config ${config.file}`);
-    output.document({
-      run: runId,
-      state: record?.phase ?? 'unknown',
-      reason: 'interrupted',
-      exitCode: EXIT.interrupted,
-    });
-    return { exitCode: EXIT.interrupted, finished: false };
+    const exitCode = EXIT.interrupted;
+    output.document({ run: runId, state: record?.phase ?? 'unknown', reason: 'interrupted', exitCode });
+    return { exitCode, finished: false };
   }
   const report = await session.report((built) => announceEnd(record, built, config));
   publishReport(report, record, config, output);
-  await tellUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
+  await writeUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
-}
-
-/** A disk that refuses the list costs only the list: the database has it (`orchestrator status RUN --failed`). */
-async function tellUnfinished({ work }: RunReader, folder: string, output: Output): Promise<void> {
-  try {
-    const left = await writeUnfinished(work, folder);
-    if (left) output.line(`  unfinished  ${left.products} products, in ${left.file}`);
-  } catch (error) {
-    output.line(`! the list of unfinished products cannot be written: ${describeError(error)}`);
-  }
 }
 
 /** Prints the report and writes it beside the configuration. */
@@ -120,11 +105,10 @@ function writeReport(report: RunReport, folder: string, output: Output): string 
 }
 
 /**
- * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder; returns null
- * when no product is unfinished. Rejects when the file cannot be written.
+ * Writes `unfinished.ndjson` (`{"id","reason"}` a line, in the order of the product list) into the folder if a product
+ * is unfinished. A disk that refuses it costs only the list: the database has it (`orchestrator status RUN --failed`).
  */
-async function writeUnfinished(work: WorkReader, folder: string): Promise<{ file: string; products: number } | null> {
-  if ((await work.failedProducts(0, 1, NOT_CRAWLED)).length === 0) return null;
+async function writeUnfinished({ work }: RunReader, folder: string, output: Output): Promise<void> {
   let products = 0;
   const lines = async function* (): AsyncGenerator<string> {
     for await (const { id, reason } of listFailed(work, NOT_CRAWLED)) {
@@ -132,12 +116,17 @@ async function writeUnfinished(work: WorkReader, folder: string): Promise<{ file
       yield `${JSON.stringify({ id, reason })}\n`;
     }
   };
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, 'unfinished.ndjson');
-  // Whole or not at all: the user may feed it to the next run.
-  await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
-  renameSync(`${file}.new`, file);
-  return { file, products };
+  try {
+    if ((await work.failedProducts(0, 1, NOT_CRAWLED)).length === 0) return;
+    mkdirSync(folder, { recursive: true });
+    const file = join(folder, 'unfinished.ndjson');
+    // Whole or not at all: the user may feed it to the next run.
+    await pipeline(Readable.from(lines()), createWriteStream(`${file}.new`));
+    renameSync(`${file}.new`, file);
+    output.line(`  unfinished  ${products} products, in ${file}`);
+  } catch (error) {
+    output.line(`! the list of unfinished products cannot be written: ${describeError(error)}`);
+  }
 }
 
 const PAGE = 5_000;

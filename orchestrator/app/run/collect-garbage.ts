@@ -11,14 +11,14 @@ import type { Database } from '../../db/connect.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../../db/orphan-staging.ts';
 import { createGcMarks } from '../../db/gc-marks.ts';
 import { openCloud } from '../cloud/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { ownerOf } from '../plan/settings-of.ts';
 import { isLoopback } from '../plan/target.ts';
 import { lookAtHolder } from './run-lock.ts';
 
 export interface GarbageOptions {
   config: Config;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   database: Database;
   runs: RunStore;
   /** Only shows what it would do. */

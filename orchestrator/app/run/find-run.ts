@@ -3,8 +3,25 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
+import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { hasTables, migrate } from '../../db/migrate.ts';
+import type { Config, ConfigPlace } from '../config/load-config.ts';
+import { loadConfig } from '../config/load-config.ts';
+
+/** Opens the database of the configuration for `work`, and closes it afterwards. */
+export async function withDatabase<T>(
+  { configPath, environment }: ConfigPlace,
+  work: (database: Database, config: Config) => Promise<T>,
+): Promise<T> {
+  const config = loadConfig(configPath, environment);
+  const database = await openDatabase(config.values.database.url);
+  try {
+    return await work(database, config);
+  } finally {
+    await database.close();
+  }
+}
 
 /**
  * The database's stores, for a command about an existing run. It creates no missing tables, because this may be the

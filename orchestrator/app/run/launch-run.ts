@@ -28,8 +28,7 @@ import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
-import { openSession, stateDirOf } from './run-session.ts';
-import { robotsReader } from '../plan/site-robots.ts';
+import { logFileOf, openSession, stateDirOf } from './run-session.ts';
 import type { SandboxHandle } from './sandbox-process.ts';
 import { startSandbox, stopSandbox } from './sandbox-process.ts';
 import { VERSION } from '../version.ts';
@@ -139,25 +138,15 @@ async function withSession(
 ): Promise<{ exitCode: ExitCode; finished: boolean }> {
   const { config, target, stores, lock, interrupts, output, plan, runId } = options;
   const keys = newRunKeys();
-  const progress = options.progress(plan);
   const session = await openSession({
-    runId,
-    privateKey: keys.privateKey,
-    lock,
-    stores,
+    ...options,
     cloud,
-    bucket: settings.aws.bucket,
+    settings,
+    privateKey: keys.privateKey,
+    deadlineMs: settings.run.deadlineMs,
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
     launchKit: () => Promise.resolve(template),
-    robots: {
-      reader: robotsReader(settings.site),
-      deadlineMs: settings.run.deadlineMs,
-      intervalMs: settings.site.intervalMs,
-    },
-    logFile: `${stateDirOf(config.file).run(runId)}/log.ndjson`,
-    onAlarm: (text) => output.line(`! ${text}`),
-    onLostOutput: output.onLost,
-    onWorld: (world) => progress.show(world),
+    progress: options.progress(plan),
   });
   try {
     const { host, port } = session.listener;
@@ -177,8 +166,8 @@ async function withSession(
     lock.setRun(runId);
     // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
-    output.line(`Run ${runId} has begun; its log is ${stateDirOf(config.file).run(runId)}/log.ndjson`);
-    return await carryOut({ runId, session, stores, config, interrupts, progress, output });
+    output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
+    return await carryOut({ runId, session, stores, config, interrupts, output });
   } finally {
     await session.close();
   }

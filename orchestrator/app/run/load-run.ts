@@ -21,23 +21,20 @@ import { readProductIds, readRunDescription } from '../../control/results/run-de
 import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import { publishReport } from './carry-out.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import type { Config, ConfigPlace } from '../config/load-config.ts';
 import { createOfflineCore } from './offline-core.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
 import type { RunLock } from './run-lock.ts';
-import { takeLock } from './run-lock.ts';
+import { underLock } from './run-lock.ts';
 import { resumeRun } from './resume.ts';
+import { withDatabase } from './find-run.ts';
 
-export interface LoadOptions {
-  configPath: string;
+export interface LoadOptions extends ConfigPlace {
   runId: string;
-  environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** The inputs of a load; the caller holds the lock. */
@@ -51,22 +48,15 @@ interface Loading extends Caller {
 }
 
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  const { runId, environment } = options;
+  return withDatabase(options, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
-    const lock = await takeLock(stores.runs, systemClock);
-    try {
-      lock.setRun(options.runId);
-      const { runId, environment } = options;
-      return await loadUnder({ ...caller, runId, config, environment, database, stores, lock });
-    } finally {
-      await lock.release();
-    }
-  } finally {
-    await database.close();
-  }
+    return underLock(stores.runs, (lock) => {
+      lock.setRun(runId);
+      return loadUnder({ ...caller, runId, config, environment, database, stores, lock });
+    });
+  });
 }
 
 async function loadUnder(loading: Loading): Promise<ExitCode> {

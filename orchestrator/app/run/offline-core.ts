@@ -7,7 +7,7 @@ import { newProcessState } from '../../control/model/process-state.ts';
 import type { FinishCore } from '../../control/results/finish.ts';
 import type { Config } from '../config/load-config.ts';
 import type { RunLock } from './run-lock.ts';
-import { createAlarm, openLog, stateDirOf } from './run-session.ts';
+import { createAlarm, logFileOf, openLog } from './run-session.ts';
 
 /** Under the fence of the lock that the command holds. */
 export function createOfflineCore(options: {
@@ -19,7 +19,7 @@ export function createOfflineCore(options: {
 }): FinishCore & Pick<Core, 'runId' | 'alarm'> {
   const { runId, stores, lock, config, output } = options;
   const onAlarm = (text: string): void => output.line(`! ${text}`);
-  const log = openLog(`${stateDirOf(config.file).run(runId)}/log.ndjson`, runId, onAlarm);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);
   const binding = { runId, fence: lock.fence, clock: systemClock };
   return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: newProcessState() };

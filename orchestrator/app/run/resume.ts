@@ -5,24 +5,21 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import type { CarriedOut } from './carry-out.ts';
 import { carryOut } from './carry-out.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import { openCloud } from '../cloud/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
-import { findRun, hasLeftovers, isUnfinished } from './find-run.ts';
+import type { Config, ConfigPlace } from '../config/load-config.ts';
+import { findRun, hasLeftovers, isUnfinished, withDatabase } from './find-run.ts';
 import { superviseSandbox } from './supervise-sandbox.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
 import type { RunLock } from './run-lock.ts';
-import { takeLock } from './run-lock.ts';
-import { openSession, stateDirOf } from './run-session.ts';
-import { robotsReader } from '../plan/site-robots.ts';
+import { underLock } from './run-lock.ts';
+import { openSession } from './run-session.ts';
 import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
 import { sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
 import { once } from 'node:events';
@@ -30,10 +27,8 @@ import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { findPortHolder } from '../../server/port-holder.ts';
 
-export interface ResumeOptions {
-  configPath: string;
+export interface ResumeOptions extends ConfigPlace {
   runId: string | undefined;
-  environment: Readonly<Record<string, string | undefined>>;
 }
 
 /**
@@ -41,9 +36,7 @@ export interface ResumeOptions {
  * were gone.
  */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
     const run = await findRun(stores.runs, options.runId, 'unfinished', isUnfinished);
@@ -52,16 +45,11 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
     }
-    const lock = await takeLock(stores.runs, systemClock);
-    try {
+    return underLock(stores.runs, (lock) => {
       lock.setRun(run.id);
-      return await resumeRun({ ...caller, run, stores, lock, config });
-    } finally {
-      await lock.release();
-    }
-  } finally {
-    await database.close();
-  }
+      return resumeRun({ ...caller, run, stores, lock, config });
+    });
+  });
 }
 
 export interface Resumption extends Caller {
@@ -122,11 +110,10 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
 }
 
 async function takeUp(
-  { run, stores, lock, config, interrupts, output, progress: showProgress, env }: Resumption,
+  { run, stores, lock, config, interrupts, output, progress, env }: Resumption,
   cloud: CloudAccess,
   makeBundle: () => Promise<Bundle>,
 ) {
-  const progress = showProgress(run.plan);
   const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
   const session = await openSession({
     runId: run.id,
@@ -134,7 +121,9 @@ async function takeUp(
     lock,
     stores,
     cloud,
-    bucket: run.settings.aws.bucket,
+    config,
+    settings: run.settings,
+    deadlineMs: run.deadlineAtMs - run.startedAtMs,
     callbackListen,
     launchKit: saidOnce(output, async () => {
       const instances = await stores.of(run.id).fleet.instances();
@@ -143,21 +132,14 @@ async function takeUp(
       const own = ownNetwork(run.dryRun, env);
       return prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
     }),
-    robots: {
-      reader: robotsReader(run.settings.site),
-      deadlineMs: run.deadlineAtMs - run.startedAtMs,
-      intervalMs: run.settings.site.intervalMs,
-    },
-    logFile: `${stateDirOf(config.file).run(run.id)}/log.ndjson`,
-    onAlarm: (text) => output.line(`! ${text}`),
-    onLostOutput: output.onLost,
-    onWorld: (world) => progress.show(world),
+    output,
+    progress: progress(run.plan),
   }).catch((error: unknown) => {
     throw explainTakenPort(error, run.id, callbackListen);
   });
   try {
     output.line(`Run ${run.id} goes on from ${run.phase}.`);
-    return await carryOut({ runId: run.id, session, stores, config, interrupts, progress, output });
+    return await carryOut({ runId: run.id, session, stores, config, interrupts, output });
   } finally {
     await session.close();
   }

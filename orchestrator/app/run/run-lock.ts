@@ -4,6 +4,7 @@
  */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../../control/model/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
@@ -62,7 +63,17 @@ export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = 
   }
 }
 
-export type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
+/** Takes the lock for `work`, and releases it afterwards. */
+export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Promise<T>): Promise<T> {
+  const lock = await takeLock(runs, systemClock);
+  try {
+    return await work(lock);
+  } finally {
+    await lock.release();
+  }
+}
+
+type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
 
 /** The state of the lease's current holder. */
 export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {

@@ -8,20 +8,19 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import { ED25519 } from '../../../shared/wire/signature.ts';
 import { HttpOfferSender } from '../../cloud/http-offer-sender.ts';
 import { watchStore } from '../../cloud/watched-store.ts';
-import type { Core } from '../../control/model/core.ts';
-import type { RobotsCacheOptions } from '../../control/observe/robots-cache.ts';
+import type { Core, LaunchTemplate } from '../../control/model/core.ts';
 import { createMainServer } from '../../control/main-server.ts';
 import { buildReport } from '../../control/results/finish.ts';
-import type { LaunchTemplate } from '../../control/model/core.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Stores } from '../../control/model/stores.ts';
-import type { World } from '../../control/model/world.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
 import { createCallbackApp } from '../../server/callback-app.ts';
-import type { Listener } from '../../server/listen.ts';
 import { listen } from '../../server/listen.ts';
-import type { Output } from '../caller.ts';
+import type { Output, Progress } from '../caller.ts';
+import type { Config } from '../config/load-config.ts';
+import { robotsReader } from '../plan/site-robots.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
@@ -32,34 +31,25 @@ export interface SessionOptions {
   lock: RunLock;
   stores: Stores;
   cloud: CloudAccess;
-  /** Name of the bucket, for alarms. */
-  bucket: string;
+  config: Config;
+  /** Of the run, whatever the configuration says by now. */
+  settings: Pick<RunSettings, 'aws' | 'site'>;
+  deadlineMs: number;
   /** `host:port` of the callback listener. */
   callbackListen: string;
   launchKit: () => Promise<LaunchTemplate>;
-  /** How the site's robots.txt is read and refreshed. */
-  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
-  logFile: string;
-  onAlarm: (text: string) => void;
-  onLostOutput?: Output['onLost'] | undefined;
-  onWorld: (world: World) => void;
+  output: Output;
+  progress: Progress;
 }
 
-export interface Session {
-  listener: Listener;
-  /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Ends the run early but keeps its results. */
-  stop(): Promise<void>;
-  /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
-  report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport>;
-  close(): Promise<void>;
-}
+export type Session = Awaited<ReturnType<typeof openSession>>;
 
-export async function openSession(options: SessionOptions): Promise<Session> {
-  const { runId, privateKey, stores, cloud, lock, bucket } = options;
-  const log = openLog(options.logFile, runId, options.onAlarm);
-  const unlisten = options.onLostOutput?.((text) => log.warn(text));
+export async function openSession(options: SessionOptions) {
+  const { runId, privateKey, stores, cloud, lock, config, output, progress, deadlineMs } = options;
+  const { aws, site } = options.settings;
+  const onAlarm = (text: string): void => output.line(`! ${text}`);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm);
+  const unlisten = output.onLost?.((text) => log.warn(text));
   const offers = new HttpOfferSender();
   const server = createMainServer({
     runId,
@@ -70,28 +60,31 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     compute: cloud.compute,
     balancers: cloud.balancers,
     objects: cloud.objects,
-    watchBucket: (objects, onChange) => watchStore(objects, bucket, onChange),
+    watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
     offers,
     signatures: ED25519,
     launchTemplate: options.launchKit,
-    alarm: createAlarm(options, log),
+    alarm: createAlarm({ runId, stores, onAlarm }, log),
     privateKey,
-    robots: options.robots,
-    onWorld: options.onWorld,
+    robots: { reader: robotsReader(site), deadlineMs, intervalMs: site.intervalMs },
+    onWorld: (world) => progress.show(world),
   });
   const { core, loop } = server;
   const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
   return {
     listener,
-    async run(signal) {
-      await server.run(AbortSignal.any([signal, lock.lost]));
+    /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
+    async run(signal: AbortSignal): Promise<void> {
+      await server.run(AbortSignal.any([signal, lock.lost])).finally(() => progress.end());
       if (lock.lost.aborted) throw lock.lost.reason;
     },
-    async stop() {
+    /** Ends the run early but keeps its results. */
+    async stop(): Promise<void> {
       await stores.runs.setRequest(runId, 'stop');
       loop.wake();
     },
-    async report(announce) {
+    /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
+    async report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport> {
       const report = await buildReport(core);
       for (const fault of await announce(report)) {
         await core.alarm(fault);
@@ -100,7 +93,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       await core.run.setReport(report);
       return report;
     },
-    async close() {
+    async close(): Promise<void> {
       await listener.close();
       await offers.close();
       unlisten?.();
@@ -111,7 +104,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
 
 /** Writes to the log, the terminal and the run's events; the report reads the events. */
 export function createAlarm(
-  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores' | 'onAlarm'>,
+  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores'> & { onAlarm: (text: string) => void },
   log: Logger,
 ): Core['alarm'] {
   return async (given, at) => {
@@ -133,7 +126,7 @@ export function createAlarm(
 }
 
 /** A full disk costs log lines, never the run: its state is in the database. Reports the failure once. */
-export function openLog(file: string, runId: string, onAlarm: SessionOptions['onAlarm']): Logger {
+export function openLog(file: string, runId: string, onAlarm: (text: string) => void): Logger {
   makeStateFolder(dirname(file));
   const target = destination({ dest: file, sync: true });
   let said = false;
@@ -151,24 +144,20 @@ export function openLog(file: string, runId: string, onAlarm: SessionOptions['on
   return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
 }
 
-/** Where the files of runs are: beside the configuration. */
-export interface StateDir {
-  root: string;
-  run(runId: string): string;
-  sandbox(runId: string): string;
-  /** Cached prices. */
-  prices: string;
-  /** Build results that are kept: the Node that instances run. */
-  cache: string;
-}
+/** The log of a run. */
+export const logFileOf = (config: Config, runId: string): string =>
+  join(stateDirOf(config.file).run(runId), 'log.ndjson');
 
-export function stateDirOf(configFile: string): StateDir {
+/** Where the files of runs are: beside the configuration. */
+export function stateDirOf(configFile: string) {
   const root = join(dirname(configFile), '.crawlfleet');
   return {
     root,
-    run: (id) => join(root, 'runs', id),
-    sandbox: (id) => join(root, 'sandbox', id),
+    run: (runId: string): string => join(root, 'runs', runId),
+    sandbox: (runId: string): string => join(root, 'sandbox', runId),
+    /** Cached prices. */
     prices: join(root, 'prices.json'),
+    /** Build results that are kept: the Node that instances run. */
     cache: join(root, 'cache'),
   };
 }

@@ -67,21 +67,15 @@ export async function startSandbox(options: SandboxOptions): Promise<SandboxHand
   const child = spawn(process.execPath, sandboxArguments(options), { detached: true, stdio: ['ignore', 'pipe', log] });
   try {
     const line = await readFirstLine(child.stdout!, once(child, 'exit'));
-    const ready = JSON.parse(line) as { endpoint: string; pid: number; controlToken: string };
+    const { endpoint, pid, controlToken } = JSON.parse(line) as SandboxHandle;
     child.stdout!.destroy();
     child.unref();
-    return { endpoint: ready.endpoint, pid: ready.pid, controlToken: ready.controlToken, dataDir: options.dataDir };
+    return { endpoint, pid, controlToken, dataDir: options.dataDir };
   } catch (error) {
     child.kill('SIGKILL');
     const tail = existsSync(logFile) ? readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n') : '';
-    throw new AppError(
-      'sandbox-failed',
-      `the sandbox did not start: ${describeError(error)}${tail ? `\n${tail}` : ''}`,
-      {
-        hint: `Its log is ${logFile}`,
-        cause: error,
-      },
-    );
+    const text = `the sandbox did not start: ${describeError(error)}${tail ? `\n${tail}` : ''}`;
+    throw new AppError('sandbox-failed', text, { hint: `Its log is ${logFile}`, cause: error });
   }
 }
 
@@ -93,22 +87,17 @@ async function readFirstLine(stream: NodeJS.ReadableStream, exited: Promise<unkn
       if (text.includes('\n')) resolve(text.slice(0, text.indexOf('\n')));
     });
   });
-  const timeout = AbortSignal.timeout(START_TIMEOUT_MS);
+  const failWith = (text: string) => () => Promise.reject(new Error(text));
+  const timeout = once(AbortSignal.timeout(START_TIMEOUT_MS), 'abort');
   return Promise.race([
     line,
-    exited.then(() => Promise.reject(new Error('it ended at once'))),
-    once(timeout, 'abort').then(() =>
-      Promise.reject(new Error(`it was not ready within ${START_TIMEOUT_MS / 1_000} s`)),
-    ),
+    exited.then(failWith('it ended at once')),
+    timeout.then(failWith(`it was not ready within ${START_TIMEOUT_MS / 1_000} s`)),
   ]);
 }
 
-/** True when that sandbox answers with its own token. */
-export const isSandboxAlive = async (sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<boolean> =>
-  (await sandboxPid(sandbox)) !== null;
-
 /** The pid of the sandbox that answers there with this token; null when none does. */
-export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>): Promise<number | null> {
+export async function sandboxPid(sandbox: Reached): Promise<number | null> {
   try {
     const reply = await control(sandbox, 'GET', 'status');
     return reply.ok ? ((await reply.json()) as { pid: number }).pid : null;
@@ -120,18 +109,16 @@ export async function sandboxPid(sandbox: Pick<SandboxHandle, 'endpoint' | 'cont
 /**
  * Ends the sandbox and everything it runs; a sandbox that is already gone is fine. Resolves when its process has ended.
  */
-export async function stopSandbox(sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken' | 'pid'>): Promise<void> {
+export async function stopSandbox(sandbox: Reached & { pid: number }): Promise<void> {
   const reply = await control(sandbox, 'POST', 'shutdown').catch(() => null);
   if (!reply?.ok) return;
   const giveUp = performance.now() + 10_000;
   while (isAlive(sandbox.pid) && performance.now() < giveUp) await new Promise((resolve) => setTimeout(resolve, 25));
 }
 
-function control(
-  sandbox: Pick<SandboxHandle, 'endpoint' | 'controlToken'>,
-  method: 'GET' | 'POST',
-  route: string,
-): Promise<Response> {
+type Reached = Pick<SandboxHandle, 'endpoint' | 'controlToken'>;
+
+function control(sandbox: Reached, method: 'GET' | 'POST', route: string): Promise<Response> {
   return fetch(`${sandbox.endpoint}/_crawlfleet/${route}`, {
     method,
     headers: { authorization: `Bearer ${sandbox.controlToken}` },

@@ -16,7 +16,7 @@ import { publishReport } from './carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
 import type { FactsOptions } from '../checks/facts.ts';
 import { collectGarbageQuietly } from './collect-garbage.ts';
-import type { FlagValue, Config } from '../config/load-config.ts';
+import type { Config, ConfigPlace, FlagValue } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { LaunchRunOptions } from './launch-run.ts';
 import { launchRun, newRun } from './launch-run.ts';
@@ -28,7 +28,7 @@ import { settingsOf } from '../plan/settings-of.ts';
 import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
-import { takeLock } from './run-lock.ts';
+import { underLock } from './run-lock.ts';
 import { VERSION } from '../version.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -38,13 +38,11 @@ import { resumeRun } from './resume.ts';
 import { isUnfinished } from './find-run.ts';
 import type { RunLock } from './run-lock.ts';
 
-export interface StartOptions {
-  configPath: string;
+export interface StartOptions extends ConfigPlace {
   flags: FlagValue[];
   dryRun: boolean;
   /** Asked once the plan is shown; false launches nothing. */
   confirm: () => Promise<boolean>;
-  environment: Readonly<Record<string, string | undefined>>;
   /** The due time that the run is started for; null by hand. */
   due?: DueTimeOfRun | null;
 }
@@ -89,8 +87,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
   const place = { config, target, environment };
   const checked = await allAtOnce(preflight(config, target, { migrate: true }));
   try {
-    const lock = await takeLock(checked.stores.runs, systemClock);
-    try {
+    return await underLock(checked.stores.runs, async (lock) => {
       await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
       const { database } = checked;
       const { runs } = checked.stores;
@@ -135,9 +132,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
         return EXIT.interrupted;
       }
       return await launchRun(shared);
-    } finally {
-      await lock.release();
-    }
+    });
   } finally {
     await checked.database.close();
   }

@@ -46,15 +46,10 @@ export function superviseSandbox(
         continue;
       }
       say('the sandbox has died, and its instances with it; another one takes its place');
-      const port = Number(new URL(handle.endpoint).port);
+      const { dataDir, controlToken, endpoint } = handle;
       try {
-        const { pid } = await startSandbox({
-          ...options,
-          dataDir: handle.dataDir,
-          port,
-          controlToken: handle.controlToken,
-        });
-        handle.pid = pid;
+        const port = Number(new URL(endpoint).port);
+        handle.pid = (await startSandbox({ ...options, dataDir, port, controlToken })).pid;
       } catch (error) {
         say(`the sandbox cannot be started again: ${describeError(error)}`);
         await systemClock.sleep(TRY_AGAIN_MS, stop.signal);

@@ -14,48 +14,28 @@ export function resourcesOf(values: SetupValues): Resource[] {
   const { bucket, keepDays, instanceProfile, name, mainServer, callbackPort, controllerUser, owner, canary } = values;
   const inVpc = mainServer.kind === 'vpc';
   const from = inVpc ? `the group ${name}-main` : mainServer.cidr;
-  return [
-    {
-      kind: 'bucket',
-      name: bucket,
-      why: `bundles and results; encrypted, private, no versions; objects under runs/ go after ${keepDays} days`,
-    },
-    {
-      kind: 'instance-profile',
-      name: instanceProfile,
-      why: 'what an instance may do: put new objects under runs/, and nothing else',
-    },
-    {
-      kind: 'security-group',
-      name: `${name}-instance`,
-      why: `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`,
-    },
-    {
-      kind: 'security-group',
-      name: `${name}-balancer`,
-      why: `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`,
-    },
-    ...(inVpc
-      ? [
-          {
-            kind: 'security-group' as const,
-            name: `${name}-main`,
-            why: `crawlfleet:role=main; for the main server: ${canary ? `ports ${callbackPort} and ${CANARY_PORT}` : `port ${callbackPort}`} from the instances' group`,
-          },
-        ]
-      : []),
-    {
-      kind: 'policy',
-      name: `${name}-controller`,
-      why: `what the main server may do: launch, end and balance what carries the tag crawlfleet:owner=${owner}, and use the bucket`,
-    },
-    ...(values.image
-      ? [{ kind: 'policy' as const, name: `${name}-image`, why: 'what `orchestrator image` needs beside it' }]
-      : []),
-    ...(inVpc && controllerUser === null
-      ? [{ kind: 'role' as const, name: `${name}-controller`, why: 'role and instance profile of the main server' }]
-      : []),
+  const canaryToo = canary ? `ports ${callbackPort} and ${CANARY_PORT}` : `port ${callbackPort}`;
+  const kept = `objects under runs/ go after ${keepDays} days`;
+  const resources: [Resource['kind'], name: string, why: string, isWanted?: boolean][] = [
+    ['bucket', bucket, `bundles and results; encrypted, private, no versions; ${kept}`],
+    ['instance-profile', instanceProfile, 'what an instance may do: put new objects under runs/, and nothing else'],
+    ['security-group', `${name}-instance`, `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`],
+    ['security-group', `${name}-balancer`, `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
+    [
+      'security-group',
+      `${name}-main`,
+      `crawlfleet:role=main; for the main server: ${canaryToo} from the instances' group`,
+      inVpc,
+    ],
+    [
+      'policy',
+      `${name}-controller`,
+      `what the main server may do: launch, end and balance what carries the tag crawlfleet:owner=${owner}, and use the bucket`,
+    ],
+    ['policy', `${name}-image`, 'what `orchestrator image` needs beside it', values.image],
+    ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
   ];
+  return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
 }
 
 /** The matching sections of fleet.yaml. */

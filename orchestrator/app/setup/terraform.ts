@@ -19,7 +19,7 @@ export function terraformText(values: SetupValues): string {
     groups(values),
     inVpc ? mainGroup(values) : '',
     controller(values),
-    values.image ? imagePolicy(values) : '',
+    values.image ? attachedPolicy('image', values).join('\n') : '',
     outputs(values),
   ]
     .filter((part) => part !== '')
@@ -114,13 +114,21 @@ resource "aws_s3_bucket_lifecycle_configuration" "fleet" {
 }
 `;
 
-const instanceProfile = (values: SetupValues): string => `resource "aws_iam_role" "instance" {
-  name               = "${values.instanceProfile}"
+const role = (key: string, name: string, values: SetupValues): string => `resource "aws_iam_role" "${key}" {
+  name               = "${name}"
   assume_role_policy = <<-EOT
 ${indent(policyText('instanceTrust', values, ACCOUNT))}
   EOT
 }
+`;
 
+const profile = (key: string, name: string): string => `resource "aws_iam_instance_profile" "${key}" {
+  name = "${name}"
+  role = aws_iam_role.${key}.name
+}
+`;
+
+const instanceProfile = (values: SetupValues): string => `${role('instance', values.instanceProfile, values)}
 resource "aws_iam_role_policy" "instance" {
   name   = "put-results"
   role   = aws_iam_role.instance.id
@@ -129,11 +137,7 @@ ${indent(policyText('instance', values, ACCOUNT))}
   EOT
 }
 
-resource "aws_iam_instance_profile" "instance" {
-  name = "${values.instanceProfile}"
-  role = aws_iam_role.instance.name
-}
-`;
+${profile('instance', values.instanceProfile)}`;
 
 const groups = ({
   name,
@@ -192,52 +196,34 @@ const egress = (role: string): string => `resource "aws_vpc_security_group_egres
 `;
 
 function controller(values: SetupValues): string {
+  const policy = attachedPolicy('controller', values);
+  if (values.controllerUser !== null || values.mainServer.kind === 'outside') return policy.join('\n');
+  const [managed, attachment] = policy;
+  return `${managed}
+${role('controller', `${values.name}-controller`, values)}
+${attachment}
+${profile('controller', `${values.name}-controller`)}`;
+}
+
+/** The policy, and what gives it to the main server, if that is known. */
+function attachedPolicy(key: 'controller' | 'image', values: SetupValues): string[] {
   const { name, controllerUser, mainServer } = values;
-  const policy = managedPolicy('controller', `${name}-controller`, policyText('controller', values, ACCOUNT));
-  if (controllerUser !== null) return `${policy}\n${attachToUser('controller', controllerUser)}`;
-  if (mainServer.kind === 'outside') return policy;
-  return `${policy}
-resource "aws_iam_role" "controller" {
-  name               = "${name}-controller"
-  assume_role_policy = <<-EOT
-${indent(policyText('instanceTrust', values, ACCOUNT))}
-  EOT
-}
-
-${attachToRole('controller')}
-resource "aws_iam_instance_profile" "controller" {
-  name = "${name}-controller"
-  role = aws_iam_role.controller.name
-}
-`;
-}
-
-function imagePolicy(values: SetupValues): string {
-  const { name, controllerUser, mainServer } = values;
-  const policy = managedPolicy('image', `${name}-image`, policyText('image', values, ACCOUNT));
-  if (controllerUser !== null) return `${policy}\n${attachToUser('image', controllerUser)}`;
-  return mainServer.kind === 'outside' ? policy : `${policy}\n${attachToRole('image')}`;
-}
-
-const managedPolicy = (key: string, name: string, text: string): string => `resource "aws_iam_policy" "${key}" {
-  name   = "${name}"
+  const policy = `resource "aws_iam_policy" "${key}" {
+  name   = "${name}-${key}"
   policy = <<-EOT
-${indent(text)}
+${indent(policyText(key, values, ACCOUNT))}
   EOT
 }
 `;
-
-const attachToUser = (key: string, user: string): string => `resource "aws_iam_user_policy_attachment" "${key}" {
-  user       = "${user}"
+  const attach = (to: string, line: string): string => `resource "aws_iam_${to}_policy_attachment" "${key}" {
+  ${line}
   policy_arn = aws_iam_policy.${key}.arn
 }
 `;
-
-const attachToRole = (key: string): string => `resource "aws_iam_role_policy_attachment" "${key}" {
-  role       = aws_iam_role.controller.name
-  policy_arn = aws_iam_policy.${key}.arn
+  if (controllerUser !== null) return [policy, attach('user', `user       = "${controllerUser}"`)];
+  if (mainServer.kind === 'outside') return [policy];
+  return [policy, attach('role', 'role       = aws_iam_role.controller.name')];
 }
-`;
 
 const outputs = (values: SetupValues): string => `output "controller_policy_arn" {
   value = aws_iam_policy.controller.arn

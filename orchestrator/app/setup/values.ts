@@ -4,6 +4,7 @@ import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ConfigValues } from '../config/schema.ts';
 import { portOf } from '../url-port.ts';
+import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
 type MainServer =
@@ -79,11 +80,7 @@ const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = { controllerUser: 
  * Fills in what neither flags nor configuration set. Throws one `usage` error for all values without a default.
  * @param config null without a fleet.yaml
  */
-export function setupValues(
-  flags: SetupFlags,
-  config: ConfigValues | null,
-  environment: Readonly<Record<string, string | undefined>>,
-): SetupValues {
+export function setupValues(flags: SetupFlags, config: ConfigValues | null, environment: Environment): SetupValues {
   const aws = config?.aws;
   const region = flags.region ?? aws?.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
   const bucket = flags.bucket ?? aws?.bucket ?? undefined;

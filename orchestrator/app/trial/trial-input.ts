@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { PageTrial } from '../../../shared/wire/page-trial.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { MappingFile } from '../config/mapping-file.ts';
 import { describeUnreadable, readMappingFile } from '../config/mapping-file.ts';
@@ -21,7 +21,7 @@ export interface ExtractFlags {
   userAgent: string | undefined;
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
 }
 
 export interface TrialInput {

@@ -54,12 +54,8 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
   };
   if (answer.outcome === 'failed') {
     const isGone = answer.reason === 'gone';
-    return {
-      ...base,
-      outcome: isGone ? 'gone' : 'failed',
-      reason: isGone ? null : answer.reason,
-      detail: answer.detail,
-    };
+    const [outcome, reason] = isGone ? (['gone', null] as const) : (['failed', answer.reason] as const);
+    return { ...base, outcome, reason, detail: answer.detail };
   }
   const page = mapping.pages.find(({ name }) => name === answer.mapping) ?? null;
   return {
@@ -70,11 +66,9 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     kind: answer.kind,
     mapping: page?.name ?? null,
     dom: page ? findDomSteps(page) : [],
-    fields: page
-      ? page.fields
-          .filter((f) => field === undefined || f.name === field)
-          .map((f) => reportField(f, page.rows !== null, answer))
-      : [],
+    fields: (page?.fields ?? [])
+      .filter((f) => field === undefined || f.name === field)
+      .map((f) => reportField(f, page!.rows !== null, answer)),
     rows: page?.rows ? (answer.rows ?? []) : null,
     links: answer.links,
   };
@@ -85,13 +79,8 @@ function reportField(field: Field, inRows: boolean, answer: PageReading & { outc
   // The first record may have been dropped, and a page without a required value gives no row: the steps still show the
   // value.
   const value = inRows ? null : answer.rows?.[0]?.row[field.name];
-  return {
-    name: field.name,
-    type: fieldType(field),
-    required: field.required,
-    value: value ?? lastValue(field, steps),
-    steps,
-  };
+  const { name, required } = field;
+  return { name, type: fieldType(field), required, value: value ?? lastValue(field, steps), steps };
 }
 
 function lastValue(field: Field, steps: readonly StepTrace[]): FieldValue {

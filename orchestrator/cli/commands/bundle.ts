@@ -16,21 +16,19 @@ import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
 import { openBucket } from '../../app/cloud/cloud-access.ts';
-import type { Config } from '../../app/config/load-config.ts';
+import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
 import type { Output } from '../output.ts';
 import { isLoopback } from '../../app/plan/target.ts';
 
-export interface BundleCommandOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */
-  architecture: Architecture | undefined;
+  architecture?: Architecture;
   /** Upload it to aws.bucket. */
-  upload: boolean;
+  upload?: boolean;
   /** Write the archive to this file. */
-  out: string | undefined;
+  out?: string;
 }
 
 interface MadeBundle {

@@ -6,15 +6,13 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { RunReader, RunRecord, Stores } from '../../control/model/stores.ts';
-import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
 import { confirmLoss } from '../confirm.ts';
 import { endEarly } from '../../app/run/end-early.ts';
-import { getRun, storesOf } from '../../app/run/find-run.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { takeLock } from '../../app/run/run-lock.ts';
-import { resumeInTerminal } from './resume.ts';
+import { underLock } from '../../app/run/run-lock.ts';
+import { resumeInTerminal } from './run.ts';
 import type { StatusOptions } from './status.ts';
 
 export interface CancelOptions extends StatusOptions {
@@ -23,10 +21,7 @@ export interface CancelOptions extends StatusOptions {
 }
 
 export async function cancelCommand(options: CancelOptions, output: Output): Promise<ExitCode> {
-  const { configPath, environment } = options;
-  const config = loadConfig(configPath, environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     if (isRunEnd(run.phase) && run.phase !== 'held')
@@ -42,13 +37,11 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
     const promise = `Run ${run.id} will end: its instances are terminated, and nothing is published.`;
     const takeOver = async () => {
       await database.close();
-      return resumeInTerminal({ configPath, runId: run.id, environment }, output);
+      return resumeInTerminal({ ...options, runId: run.id }, output);
     };
     const end = { run, request: 'cancel' as const, promise, takeOver };
     return await endEarly(stores.runs, end, output);
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<string> {
@@ -62,12 +55,9 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
 
 async function confirmed(options: CancelOptions, run: RunRecord, output: Output): Promise<boolean> {
   const interrupts = watchInterrupts();
-  try {
-    const question = `Cancel run ${run.id} and discard its results?`;
-    return await confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
-  } finally {
-    interrupts.dispose();
-  }
+  const question = `Cancel run ${run.id} and discard its results?`;
+  const asked = confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
+  return asked.finally(() => interrupts.dispose());
 }
 
 /**
@@ -75,8 +65,7 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
  * another process publishes instead.
  */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
-  const lock = await takeLock(stores.runs, systemClock);
-  try {
+  return underLock(stores.runs, async (lock) => {
     lock.setRun(run.id);
     const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
     const reason = 'cancelled while its rows were held';
@@ -92,7 +81,5 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
     output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
     output.document({ run: run.id, state: 'cancelled', reason, exitCode });
     return EXIT.complete;
-  } finally {
-    await lock.release();
-  }
+  });
 }

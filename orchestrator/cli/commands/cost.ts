@@ -8,12 +8,10 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { RunCost } from '../../control/results/cost-of-run.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { getRun, storesOf } from '../../app/run/find-run.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import type { StatusOptions } from './status.ts';
@@ -21,9 +19,7 @@ import type { StatusOptions } from './status.ts';
 const LAST = 10;
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database) => {
     if (options.runId === undefined) {
       const stores = createStores(database);
       const runs = (await isMigrated(database)) ? await stores.runs.list(LAST) : [];
@@ -38,9 +34,7 @@ export async function costCommand(options: StatusOptions, output: Output): Promi
     output.line(renderCost(cost));
     output.document(cost);
     return EXIT.complete;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 async function read(stores: Stores, run: RunRecord): Promise<RunCost> {
@@ -66,10 +60,7 @@ function renderRuns(costs: readonly RunCost[]): string {
   );
 }
 
-const PARTS: [
-  keyof CostBreakdown & ('instances' | 'credits' | 'ipv4' | 'ebs' | 'balancer' | 's3' | 'total'),
-  string,
-][] = [
+const PARTS: [Exclude<keyof CostBreakdown, 'currency' | 'pricesOf'>, string][] = [
   ['instances', 'instances'],
   ['credits', 'CPU credits, at most'],
   ['ipv4', 'IPv4 addresses'],

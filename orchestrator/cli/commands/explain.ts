@@ -13,9 +13,7 @@ import { nextRunAdvice } from '../../control/explain/next-run-advice.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import type { TimelineEntry } from '../../control/explain/timeline.ts';
 import { timelineOf } from '../../control/explain/timeline.ts';
-import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { findRun, storesOf } from '../../app/run/find-run.ts';
+import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from './status.ts';
@@ -24,9 +22,7 @@ import type { StatusOptions } from './status.ts';
 const MAX_EVENTS = 100_000;
 
 export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'known', () => true);
     const rows = stores.of(run.id);
@@ -58,9 +54,7 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
       nextTime: advice,
     });
     return EXIT.complete;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): string {

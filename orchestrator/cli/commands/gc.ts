@@ -2,26 +2,22 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../control/gc/gc.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { collectGarbage, wordOf } from '../../app/run/collect-garbage.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
+import { withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 
-export interface GcOptions {
-  configPath: string;
+export interface GcOptions extends ConfigPlace {
   dryRun: boolean;
-  environment: Readonly<Record<string, string | undefined>>;
 }
 
 /** Exit code 1 when something could not be ended, 4 when a wrong clock stopped gc from trying. */
 export async function gcCommand(options: GcOptions, output: Output): Promise<ExitCode> {
   const { dryRun, environment } = options;
-  const config = loadConfig(options.configPath, environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database, config) => {
     await migrate(database);
     const { runs } = createStores(database);
     const report = await collectGarbage({ config, environment, database, runs, dryRun, cloud: true });
@@ -31,9 +27,7 @@ export async function gcCommand(options: GcOptions, output: Output): Promise<Exi
     output.document({ ...report.cloud, staging: report.staging });
     if (report.cloud?.items.some((i) => i.action === 'failed')) return EXIT.internal;
     return report.cloud?.refused && report.cloud.items.length > 0 ? EXIT.config : EXIT.complete;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 const NO_REGION = 'Neither aws.region nor aws.endpoint is set: there is no cloud to check.';

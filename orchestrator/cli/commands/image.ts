@@ -13,9 +13,9 @@ import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
-import type { Config } from '../../app/config/load-config.ts';
+import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
-import { openDatabase } from '../../db/connect.ts';
+import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
@@ -27,20 +27,18 @@ import { renderTable } from '../../app/text-table.ts';
 import { ownerOf } from '../../app/plan/settings-of.ts';
 import { isLoopback } from '../../app/plan/target.ts';
 
-export interface ImageOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface ImageOptions extends ConfigPlace {
   yes: boolean;
   /** Omitted: that of the first type in aws.instance_types that can hold a browser. */
-  architecture: Architecture | undefined;
+  architecture?: Architecture;
   /** The image to build on; omitted: the newest Debian 13. */
-  base: string | undefined;
+  base?: string;
   /** Only prints this, and makes no call. */
-  print: 'recipe' | 'packer' | undefined;
+  print?: 'recipe' | 'packer';
   /** Only lists the images that this command has made. */
-  list: boolean;
+  list?: boolean;
   /** Only removes old images that are not needed any more. */
-  prune: boolean;
+  prune?: boolean;
 }
 
 const BUILDER_TYPE: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };
@@ -147,21 +145,17 @@ function show(images: readonly OwnImage[], output: Output): ExitCode {
 
 async function prune(images: Ec2Images, config: Config, options: ImageOptions, output: Output): Promise<ExitCode> {
   const own = await images.ownImages();
-  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(config)) };
+  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options)) };
   const old = supersededImages(own, needed);
   const kept = keptImages(own, needed);
   for (const { id, why } of kept) output.line(`${id} is kept: ${why}`);
   if (old.length === 0) output.line('There is nothing to remove.');
   else {
     output.line(`To be removed, with their snapshots: ${old.map(({ id }) => id).join(', ')}`);
-    const { yes } = options;
     const interrupts = watchInterrupts();
-    try {
-      const go = await confirmRun({ yes, dryRun: false, json: output.json, signal: interrupts.leave });
-      if (!go) throw new AppError('interrupted', 'nothing was removed');
-    } finally {
-      interrupts.dispose();
-    }
+    const question = { yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave };
+    const go = await confirmRun(question).finally(() => interrupts.dispose());
+    if (!go) throw new AppError('interrupted', 'nothing was removed');
   }
   const pruned = await removeImages(images, old, (text) => output.line(text));
   output.document({ ...pruned, kept });
@@ -171,16 +165,12 @@ async function prune(images: Ec2Images, config: Config, options: ImageOptions, o
 }
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
-async function neededImages(config: Config): Promise<string[]> {
-  const { image } = config.values.aws;
-  const database = await openDatabase(config.values.database.url);
-  try {
+const neededImages = (options: ImageOptions): Promise<string[]> =>
+  withDatabase(options, async (database, config) => {
+    const { image } = config.values.aws;
     const used = (await isMigrated(database)) ? await imagesInUse(createStores(database)) : [];
     return image === null ? used : [image, ...used];
-  } finally {
-    await database.close();
-  }
-}
+  });
 
 function architectureFor(config: Config): Architecture {
   const types = config.values.aws.instance_types;

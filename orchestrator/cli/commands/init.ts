@@ -15,13 +15,10 @@ export function initCommand(folder: string, output: Output): ExitCode {
   ];
   const existing = files.filter((f) => existsSync(f.path)).map((f) => f.path);
   if (existing.length > 0) {
-    throw new AppError(
-      'usage',
-      `${existing.join(' and ')} ${existing.length === 1 ? 'exists' : 'exist'} already; nothing was written`,
-      {
-        hint: 'Move it away, or name another folder: orchestrator init FOLDER',
-      },
-    );
+    const exist = existing.length === 1 ? 'exists' : 'exist';
+    throw new AppError('usage', `${existing.join(' and ')} ${exist} already; nothing was written`, {
+      hint: 'Move it away, or name another folder: orchestrator init FOLDER',
+    });
   }
   try {
     makeFolder(target);

@@ -16,8 +16,9 @@ import { stateDirOf } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
 export interface LogsOptions extends StatusOptions {
-  follow: boolean;
-  slot: number | null;
+  follow?: boolean;
+  /** Omitted: all slots, and lines without a slot. */
+  slot?: number | null;
   level: Level;
 }
 

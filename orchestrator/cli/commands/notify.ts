@@ -6,26 +6,20 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { testNotice } from '../../notify/notice.ts';
 import { deliver, hostOf } from '../../notify/webhook.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 
-export interface NotifyOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
-}
-
 /** Exit code 4 when a target did not take the notice. Throws `config-invalid` when there is no target. */
-export async function notifyCommand(options: NotifyOptions, output: Output): Promise<ExitCode> {
+export async function notifyCommand(options: ConfigPlace, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment);
   const targets = targetsOf(config);
   if (targets.length === 0)
     throw new AppError(
       'config-invalid',
       `there is nothing to notify in ${config.file}: neither notify nor schedule.webhook`,
-      {
-        hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]',
-      },
+      { hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]' },
     );
   // A person waits for the answer: one try.
   const delivery = { clock: systemClock, signal: new AbortController().signal, tries: 1 };

@@ -1,43 +1,33 @@
 /** `orchestrator publish`: publishes the rows of a held run. */
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { publishHeld } from '../../control/results/publish-held.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { publishReport } from '../../app/run/carry-out.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { findRun, storesOf } from '../../app/run/find-run.ts';
+import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { createOfflineCore } from '../../app/run/offline-core.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Output } from '../output.ts';
-import { takeLock } from '../../app/run/run-lock.ts';
+import { underLock } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
-export async function publishCommand(options: StatusOptions & { force: boolean }, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+export async function publishCommand(options: StatusOptions & { force?: boolean }, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'held', (r) => r.phase === 'held');
-    const lock = await takeLock(stores.runs, systemClock);
-    try {
+    return underLock(stores.runs, async (lock) => {
       lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
       // Another process may have published or discarded it while we waited for the lock.
-      const { rows } = await publishHeld(core, (await core.run.get())!, options.force);
+      const { rows } = await publishHeld(core, (await core.run.get())!, options.force === true);
       const report = { ...(await buildReport(core)), ...measured(run.report) };
       await core.run.setReport(report);
       output.line(`Published ${rows} rows of run ${run.id}.`);
       output.line();
       publishReport(report, (await core.run.get())!, config, output);
       return EXIT.complete;
-    } finally {
-      await lock.release();
-    }
-  } finally {
-    await database.close();
-  }
+    });
+  });
 }
 
 /** Measurements that only the main server of the crawl itself has. */

@@ -8,24 +8,23 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { namedOf } from '../../app/run/announce.ts';
+import type { ConfigPlace, Environment } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { isUnderNohup } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from '../schedule/print.ts';
 
-export interface ScheduleOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface ScheduleOptions extends ConfigPlace {
   /** For the processes that the daemon starts; what is printed names the npm that is found on its PATH. */
-  processEnvironment: Readonly<Record<string, string | undefined>>;
+  processEnvironment: Environment;
   /** The program that this process runs. */
   launcher: string;
   dryRun: boolean;
   /** Prints so many due times and does nothing else. */
   next: number | null;
-  printSystemd: boolean;
-  printCrontab: boolean;
+  printSystemd?: boolean;
+  printCrontab?: boolean;
   /** Set in the process of one due time. */
   carryOut: { dueAtMs: number; owner: string; name: string } | null;
 }

@@ -7,6 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
@@ -16,16 +17,12 @@ import { terraformText } from '../../app/setup/terraform.ts';
 import type { SetupFlags } from '../../app/setup/values.ts';
 import { setupValues } from '../../app/setup/values.ts';
 
-const SETUP_FORMATS = ['terraform', 'aws-cli'] as const;
-
-export interface SetupOptions {
-  /** A file that need not exist yet: then everything comes from flags. */
-  configPath: string;
-  format: (typeof SETUP_FORMATS)[number];
+/** The configuration file need not exist yet: then everything comes from flags. */
+export interface SetupOptions extends ConfigPlace {
+  format: 'terraform' | 'aws-cli';
   /** A folder to write the file to; without it the text goes to stdout. */
-  out: string | undefined;
+  out?: string;
   flags: SetupFlags;
-  environment: Readonly<Record<string, string | undefined>>;
 }
 
 const FILES = { terraform: 'crawlfleet.tf', 'aws-cli': 'crawlfleet-setup.sh' };

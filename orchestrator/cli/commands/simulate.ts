@@ -18,7 +18,7 @@ import type { Chances, Rules } from '../../simulation/scenario.ts';
 import { NO_CHANCES, scenarioOf } from '../../simulation/scenario.ts';
 import { simulate } from '../../simulation/simulation.ts';
 import { summarize } from '../../simulation/summary.ts';
-import type { Config, FlagValue } from '../../app/config/load-config.ts';
+import type { Config, Environment, FlagValue } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { readProducts } from '../../app/plan/products.ts';
@@ -28,18 +28,18 @@ export interface SimulateOptions {
   configPath: string | undefined;
   /** Of the configuration: deadline and cost. */
   flags: readonly FlagValue[];
-  deadlineMs: number | undefined;
-  maxCost: number | undefined;
-  products: number | undefined;
-  intervalMs: number | undefined;
+  deadlineMs?: number | undefined;
+  maxCost?: number | undefined;
+  products?: number | undefined;
+  intervalMs?: number | undefined;
   /** Simulates with this many, whatever the plan says. */
-  instances: number | undefined;
+  instances?: number | undefined;
   chances: Partial<Chances>;
   runs: number;
   seed: number;
   /** Boot and page times of this machine. */
   dryRun: boolean;
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
 }
 
 const DEFAULT_CONFIG = 'fleet.yaml';

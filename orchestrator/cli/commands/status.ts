@@ -3,6 +3,7 @@ import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailedProduct, InstanceRecord, RunRecord, WorkReader } from '../../control/model/stores.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -11,26 +12,23 @@ import type { EndForecast } from '../../control/model/forecast.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { drainAtMs, limitsOf } from '../../control/model/run-deadlines.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { getRun, storesOf } from '../../app/run/find-run.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { listFailed } from '../../app/run/carry-out.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 
-export interface StatusOptions {
-  configPath: string;
+export interface StatusOptions extends ConfigPlace {
   runId: string | undefined;
-  environment: Readonly<Record<string, string | undefined>>;
 }
 
 export async function statusCommand(options: StatusOptions & { failed?: boolean }, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  if (options.failed === true && options.runId === undefined)
+    throw new AppError('usage', 'status --failed needs the name of a run');
+  return withDatabase(options, async (database) => {
     const stores = createStores(database);
     const migrated = await isMigrated(database);
     if (options.runId === undefined) {
@@ -67,9 +65,7 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
       report: reportOf(run),
     });
     return EXIT.complete;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 /** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
@@ -79,16 +75,9 @@ async function projectedEnd(
   work: WorkReader,
 ): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  const limits = limitsOf(run);
   const counts = await work.counts();
-  return forecastEnd({
-    nowMs: systemClock.now(),
-    run,
-    fleet: new FleetSnapshot(instances),
-    limits,
-    work: counts,
-    robots: null,
-  });
+  const world = { nowMs: systemClock.now(), run, fleet: new FleetSnapshot(instances), work: counts, robots: null };
+  return forecastEnd({ ...world, limits: limitsOf(run) });
 }
 
 const isoOrNull = (ms: number | null): string | null =>
@@ -125,7 +114,7 @@ function summaryOf(run: RunRecord) {
     exitCode: run.exitCode,
     startedAt: new Date(run.startedAtMs).toISOString(),
     deadline: new Date(run.deadlineAtMs).toISOString(),
-    finishedAt: run.finishedAtMs === null ? null : new Date(run.finishedAtMs).toISOString(),
+    finishedAt: isoOrNull(run.finishedAtMs),
     dryRun: run.dryRun,
     planned: run.planned,
     products: run.report?.products ?? null,
@@ -140,7 +129,7 @@ function instanceOf(record: InstanceRecord) {
     reason: record.reason,
     instanceId: record.instanceId,
     address: record.address,
-    lastHeartbeatAt: record.lastHeartbeatAtMs === null ? null : new Date(record.lastHeartbeatAtMs).toISOString(),
+    lastHeartbeatAt: isoOrNull(record.lastHeartbeatAtMs),
     progress: record.progress,
     problem: record.problem,
     incident: record.incident,

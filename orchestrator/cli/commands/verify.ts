@@ -4,19 +4,15 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { Verdict } from '../../control/verify/verify.ts';
 import { verifyRun } from '../../control/verify/verify.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { findRun, storesOf } from '../../app/run/find-run.ts';
+import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { withRunBucket } from '../../app/cloud/run-bucket.ts';
 import type { StatusOptions } from './status.ts';
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
+  return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
     const [facts, instances, parts] = await Promise.all([
@@ -28,9 +24,7 @@ export async function verifyCommand(options: StatusOptions, output: Output): Pro
     output.line(renderVerdict(verdict));
     output.document(verdict);
     return verdict.holds ? EXIT.complete : EXIT.held;
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 function renderVerdict(verdict: Verdict): string {

@@ -9,9 +9,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { openDatabase } from '../../db/connect.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
-import { findRun, storesOf } from '../../app/run/find-run.ts';
+import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import type { ProgressFacts } from '../progress.ts';
@@ -22,11 +20,9 @@ import type { StatusOptions } from './status.ts';
 const QUIET_MS = 10_000;
 
 export async function watchCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
-  const database = await openDatabase(config.values.database.url);
   const interrupts = watchInterrupts();
-  const progress = createProgressPrinter(process.stderr, QUIET_MS);
-  try {
+  return withDatabase(options, async (database) => {
+    const progress = createProgressPrinter(process.stderr, QUIET_MS);
     const stores = await storesOf(database);
     const { id } = await findRun(stores.runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
     const rows = stores.of(id);
@@ -53,10 +49,7 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         interrupts.leave,
       );
     }
-  } finally {
-    interrupts.dispose();
-    await database.close();
-  }
+  }).finally(() => interrupts.dispose());
 }
 
 async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {

@@ -1,10 +1,11 @@
 /** The command line as a whole: its commands in the order of its help. */
 import { Command } from 'commander';
 import { VERSION } from '../../app/version.ts';
-import { addAccountCommands } from './account-commands.ts';
-import { addReadingCommands } from './reading-commands.ts';
-import { addRunCommands } from './run-commands.ts';
-import { addTrialCommands } from './trial-commands.ts';
+import { ACCOUNT_COMMANDS } from './account-commands.ts';
+import { addCommand } from './add-command.ts';
+import { READING_COMMANDS } from './reading-commands.ts';
+import { RUN_COMMANDS } from './run-commands.ts';
+import { TRIAL_COMMANDS } from './trial-commands.ts';
 
 /** Parsing runs the command and sets the exit code; usage errors and --help throw commander's CommanderError. */
 export function createProgram(): Command {
@@ -14,10 +15,15 @@ export function createProgram(): Command {
     .showHelpAfterError('(orchestrator --help lists the commands)')
     // Commands created after this call inherit it.
     .exitOverride();
-  addAccountCommands(program.commandsGroup('Getting ready, and clearing up:'));
-  addTrialCommands(program.commandsGroup('Trying things out:'));
-  addRunCommands(program.commandsGroup('Runs:'));
-  addReadingCommands(program.commandsGroup('Inspecting runs:'));
+  for (const [heading, commands] of Object.entries({
+    'Getting ready, and clearing up:': ACCOUNT_COMMANDS,
+    'Trying things out:': TRIAL_COMMANDS,
+    'Runs:': RUN_COMMANDS,
+    'Inspecting runs:': READING_COMMANDS,
+  })) {
+    program.commandsGroup(heading);
+    for (const command of commands) addCommand(program, command);
+  }
   addHelpNotes(program);
   return program.commandsGroup('Help:').helpCommand(true);
 }

@@ -18,23 +18,24 @@ export function readAmount(text: string): number {
   return amount;
 }
 
-export function readCount(text: string): number {
-  const count = Number(text);
-  if (!Number.isInteger(count) || count < 1) throw new InvalidArgumentError('It must be a whole number from 1 on.');
-  return count;
-}
+const whole =
+  (must: string, min: number, max = Infinity) =>
+  (text: string): number => {
+    const value = Number(text);
+    if (Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new InvalidArgumentError(must);
+  };
+
+export const readCount = whole('It must be a whole number from 1 on.', 1);
+export const readSeed = whole('It must be a whole number.', Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER);
+export const readPort = whole('It must be a port from 0 to 65535.', 0, 65_535);
+export const readSlot = whole('It must be a slot number, such as 0.', 0);
 
 /** A limit on printed values; a million would take minutes. */
 export function readFewCount(text: string): number {
   const count = readCount(text);
   if (count > 1_000) throw new InvalidArgumentError('It must be 1,000 at most.');
   return count;
-}
-
-export function readSeed(text: string): number {
-  const seed = Number(text);
-  if (!Number.isSafeInteger(seed)) throw new InvalidArgumentError('It must be a whole number.');
-  return seed;
 }
 
 /** From 0 to 1. */
@@ -44,23 +45,10 @@ export function readShare(text: string): number {
   return share;
 }
 
-export function readPort(text: string): number {
-  const port = Number(text);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535)
-    throw new InvalidArgumentError('It must be a port from 0 to 65535.');
-  return port;
-}
-
 export function readReasons(text: string): FailureReason[] {
   const reasons = text.split(',').map((word) => word.trim());
   for (const word of reasons)
     if (!FAILURE_REASONS.some((reason) => reason === word))
       throw new InvalidArgumentError(`${word} is none of ${FAILURE_REASONS.join(', ')}.`);
   return reasons as FailureReason[];
-}
-
-export function readSlot(text: string): number {
-  const slot = Number(text);
-  if (!Number.isInteger(slot) || slot < 0) throw new InvalidArgumentError('It must be a slot number, such as 0.');
-  return slot;
 }

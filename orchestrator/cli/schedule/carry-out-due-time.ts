@@ -15,17 +15,15 @@ import { NO_RESULT } from '../../notify/notice.ts';
 import type { DueTime } from '../../schedule/due-times.ts';
 import { NO_PROCESS } from '../../schedule/due-times.ts';
 import { hintOf, resultOf } from '../../app/run/announce.ts';
-import { resumeCommand } from '../commands/resume.ts';
-import { runCommand } from '../commands/run.ts';
+import { resumeCommand, runCommand } from '../commands/run.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
 
-export interface DueTimeOptions {
-  configPath: string;
-  environment: Readonly<Record<string, string | undefined>>;
+export interface DueTimeOptions extends ConfigPlace {
   dryRun: boolean;
   dueAtMs: number;
   /** The daemon that the row must belong to. */

@@ -18,7 +18,7 @@ import { createHealthApp } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
-import type { Config } from '../../app/config/load-config.ts';
+import type { Config, Environment } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
@@ -32,7 +32,7 @@ import type { SchedulerOptions } from './scheduler.ts';
 import { Scheduler } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
-  environment: Readonly<Record<string, string | undefined>>;
+  environment: Environment;
   signal: AbortSignal;
 }
 

@@ -10,12 +10,13 @@ import { dirname, join, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isDeadHere, isSurelyAlive, processName } from '../../app/run/process-name.ts';
 import { makeStateFolder } from '../../app/run/state-folder.ts';
+import type { Environment } from '../../app/config/load-config.ts';
 
 export interface ProcessOptions {
   /** The program that this very process runs. */
   launcher: string;
   configPath: string;
-  processEnvironment: Readonly<Record<string, string | undefined>>;
+  processEnvironment: Environment;
   dryRun: boolean;
 }
 

@@ -10,11 +10,9 @@ import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
 import type { Action, Settings, Stop, View } from '../../schedule/decide.ts';
-import { decide, withoutEnd } from '../../schedule/decide.ts';
-import type { StoredDueTime } from '../../schedule/due-times.ts';
+import { decide, iso, withoutEnd } from '../../schedule/decide.ts';
+import type { DueState, StoredDueTime } from '../../schedule/due-times.ts';
 import { isDecided } from '../../schedule/due-times.ts';
-import type { Health } from '../../schedule/health.ts';
-import { readHealth } from '../../schedule/health.ts';
 import type { Child, Processes } from './processes.ts';
 
 export interface SchedulerOptions extends Settings {
@@ -46,6 +44,28 @@ const START_PAUSE = { firstMs: 10_000, maxMs: 300_000 };
 /** More in a row than any state of the record needs. */
 const MAX_LOOKS = 50;
 
+/** Of a run that ended so there is nothing to be done at once: all of its rows, or most, are there, or a person ended it. */
+const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EXIT.failedProducts, EXIT.deadline];
+/** A loop that has not come round for so long hangs. */
+const SILENT_MS = 180_000;
+/** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
+const SLOW_MS = 10_000;
+
+/** What `/healthz` of the daemon tells: whether the schedule runs, and whether its last run needs a look. */
+export interface Health {
+  ok: boolean;
+  /** Why not, in words; null when all is well. */
+  problem: string | null;
+  /** `standby`: another daemon has started the newest due time. */
+  role: 'leading' | 'standby' | 'starting';
+  /** ISO time of the next due time. */
+  next: string | null;
+  /** `resume`: by this daemon. */
+  running: { kind: 'slot' | 'resume'; due: string; run: string | null } | null;
+  /** The newest due time that is decided. */
+  last: { due: string; state: DueState; exitCode: number | null; run: string | null } | null;
+}
+
 export class Scheduler {
   readonly #o: SchedulerOptions;
   #rows: readonly StoredDueTime[] = [];
@@ -54,6 +74,7 @@ export class Scheduler {
   readonly #starts = new Map<string | number, { count: number; atMs: number; runner: string }>();
   readonly #asked = new Map<string, number>();
   readonly #telling = new Set<string>();
+  /** Times by the clock that never jumps; `beganMs` is null between two rounds. */
   #round: { beganMs: number | null; endedMs: number; fault: string | null; isFirst: boolean };
   #wake = new AbortController();
 
@@ -64,7 +85,37 @@ export class Scheduler {
 
   /** The document of `/healthz`. */
   health(): Health {
-    return readHealth({ ...this.#round, rows: this.#rows, starts: this.#starts }, this.#o.clock, this.#o);
+    const { clock, timetable, me } = this.#o;
+    const rows = this.#rows;
+    const problem = this.#problem();
+    const next = timetable.next(clock.now());
+    const starter = rows.findLast(({ state }) => state === 'started' || state === 'done')?.owner ?? me;
+    const running = rows.findLast(({ state }) => state === 'started');
+    const kind = this.#starts.has(running?.runId ?? '') ? 'resume' : 'slot';
+    const last = rows.findLast(isDecided);
+    const { exitCode = null, run = null } = last?.result ?? {};
+    return {
+      ok: problem === null,
+      problem,
+      role: this.#round.isFirst ? 'starting' : starter === me ? 'leading' : 'standby',
+      next: next === null ? null : iso(next),
+      running: running ? { kind, due: iso(running.dueAtMs), run: running.runId } : null,
+      last: last ? { due: iso(last.dueAtMs), state: last.state, exitCode, run } : null,
+    };
+  }
+
+  #problem(): string | null {
+    const { fault, beganMs, endedMs } = this.#round;
+    const sinceMs = (ms: number): number => this.#o.clock.monotonic() - ms;
+    const seconds = (ms: number): number => Math.round(ms / 1_000);
+    if (fault) return fault;
+    if (beganMs !== null && sinceMs(beganMs) > SLOW_MS)
+      return `the database does not answer, for ${seconds(sinceMs(beganMs))} s by now`;
+    if (sinceMs(endedMs) > SILENT_MS) return `the loop has not come round for ${seconds(sinceMs(endedMs))} s`;
+    const result = this.#rows.findLast(({ state }) => state === 'done')?.result;
+    if (!result || CONTENT.includes(result.exitCode)) return null;
+    const why = result.reason ? `: ${result.reason}` : '';
+    return `the last run ended with exit code ${result.exitCode ?? 'unknown'}${why}`;
   }
 
   /** Until the signal; then the processes of runs are asked to leave and waited for. */
@@ -208,5 +259,5 @@ export class Scheduler {
 function describeEnd({ dueAtMs, result }: StoredDueTime): string {
   const why = result?.reason ? ` (${result.reason})` : '';
   const run = result?.run ? `run ${result.run}` : 'no run';
-  return `${new Date(dueAtMs).toISOString()}: ${run}, exit code ${result?.exitCode ?? 'unknown'}${why}`;
+  return `${iso(dueAtMs)}: ${run}, exit code ${result?.exitCode ?? 'unknown'}${why}`;
 }

@@ -7,7 +7,6 @@ import { carryOut } from '../../../orchestrator/app/run/carry-out.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { endEarly } from '../../../orchestrator/app/run/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/app/run/find-run.ts';
-import { createProgressPrinter } from '../../../orchestrator/cli/progress.ts';
 import type { Session } from '../../../orchestrator/app/run/run-session.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
@@ -17,7 +16,7 @@ import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
 import { gcCommand } from '../../../orchestrator/cli/commands/gc.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { publishCommand } from '../../../orchestrator/cli/commands/publish.ts';
-import { retryCommand } from '../../../orchestrator/cli/commands/retry.ts';
+import { retryCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { stopCommand } from '../../../orchestrator/cli/commands/stop.ts';
 import { verifyCommand } from '../../../orchestrator/cli/commands/verify.ts';
@@ -235,9 +234,8 @@ describe('leaving a run that has ended', () => {
     const leave = new AbortController();
     leave.abort();
     const interrupts = { leave: leave.signal, onFirst: () => undefined, dispose: () => undefined };
-    const progress = createProgressPrinter(process.stderr, 1_000);
     const config = loadConfig(base().configPath, {});
-    const result = await carryOut({ runId: id, session, stores: bench.stores, config, interrupts, progress, output });
+    const result = await carryOut({ runId: id, session, stores: bench.stores, config, interrupts, output });
     return { id, result, report };
   }
 

@@ -43,7 +43,7 @@ describe('the bundle for the instances', () => {
 
   it('is available where the registry has that Node, and the check says that the run fetches it', async () => {
     npmThatSays(integrity);
-    const findings = await bundle.run(context('aws'));
+    const findings = [await bundle.run(context('aws'))].flat();
     expect(findings.map((f) => f.level)).toEqual(['ok', 'ok']);
     expect(findings[1]!.text).toContain(`fetches Node ${NODE_VERSION} for ${PLATFORM}`);
   });

@@ -1,0 +1,78 @@
+/** From a declared command to a running one, and from its end to an exit code. */
+import type { Command, Option } from 'commander';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { ConfigPlace, FlagValue } from '../../app/config/load-config.ts';
+import { endWithOutput } from '../closed-output.ts';
+import type { Output } from '../output.ts';
+import { createOutput, printError } from '../output.ts';
+import { jsonFlag } from './flags.ts';
+
+/** What every command is given, beside its own flags under commander's names; `--x` without a value may be missing. */
+export interface Given extends ConfigPlace {
+  /** Its argument: nearly always the name of a run. */
+  runId: string | undefined;
+  /** Flags that stand for settings, in the form the configuration takes: a flag wins over the file. */
+  flags: FlagValue[];
+  deadline?: string;
+  maxCost?: number;
+  dryRun: boolean;
+  yes: boolean;
+  acceptDrop: boolean;
+}
+
+export interface CommandDeclaration {
+  name: string;
+  description: string;
+  /** Name, description and default of its argument. */
+  argument?: readonly [name: string, description: string, byDefault?: string];
+  /** In the order of its help; --json comes last. */
+  options: readonly Option[];
+  /** `shows`: it only prints, so it ends when its output cannot be written; `works`, the default: it goes on. */
+  kind?: 'works' | 'shows';
+  /** Loads its code when it is called, to keep start-up fast. What it calls must take `Given` and these flags. */
+  load: () => Promise<(given: never, output: Output) => Promise<ExitCode> | ExitCode>;
+}
+
+/** The variables that commands read settings from; our other variables, which are no settings, are left out. */
+function fleetEnvironment(): Record<string, string | undefined> {
+  const { FLEET_CONFIG: _, ...rest } = process.env;
+  return rest;
+}
+
+type Flags = Partial<Given> & { config: string; json?: boolean };
+
+/** Adds the command; any error it ends with becomes a message and an exit code. */
+export function addCommand(program: Command, declared: CommandDeclaration): void {
+  const command = program.command(declared.name).description(declared.description);
+  if (declared.argument) command.argument(...declared.argument);
+  for (const option of [...declared.options, jsonFlag]) command.addOption(option);
+  command.action(async (...args: unknown[]) => {
+    const [argument, flags] = (declared.argument ? args : [undefined, ...args]) as [string | undefined, Flags];
+    if (declared.kind === 'shows') endWithOutput();
+    const output = createOutput(flags.json === true);
+    try {
+      const run = (await declared.load()) as (given: Given, output: Output) => Promise<ExitCode>;
+      process.exitCode = await run(givenBy(flags, argument), output);
+    } catch (error) {
+      process.exitCode = printError(error, flags.json === true);
+    }
+  });
+}
+
+function givenBy(flags: Flags, runId: string | undefined): Given {
+  const { deadline, maxCost, dryRun = false, yes = false, acceptDrop = false } = flags;
+  const settings = [
+    { path: ['run', 'deadline'], flag: '--deadline', value: deadline },
+    { path: ['run', 'max_cost'], flag: '--max-cost', value: maxCost },
+  ];
+  return {
+    ...flags,
+    configPath: flags.config,
+    environment: fleetEnvironment(),
+    runId,
+    flags: settings.flatMap(({ value, ...where }) => (value === undefined ? [] : [{ ...where, value }])),
+    dryRun,
+    yes,
+    acceptDrop,
+  };
+}
