@@ -24,9 +24,18 @@ const STORM = 2_000;
 const CONNECTIONS = 50;
 
 /** The most that a stranger can know: the run's ID, and that slot 0 has an epoch 1. */
-function forgedHeaders(run: string): string[] {
-  const values = { run, slot: 0, epoch: 1, counter: 1, signature: 'A'.repeat(86) };
-  return Object.entries(values).map(([name, value]) => `${HEADER[name as keyof typeof values]}: ${value}\r\n`);
+const forgedHeaders = (run: string): Record<string, string> => ({
+  [HEADER.run]: run,
+  [HEADER.slot]: '0',
+  [HEADER.epoch]: '1',
+  [HEADER.counter]: '1000000',
+  [HEADER.signature]: 'A'.repeat(86),
+});
+
+/** The head of a heartbeat up to its length. */
+function headOf(headers: Record<string, string>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${lines.join('')}`;
 }
 
 describe('the callback listener under attack', () => {
@@ -54,7 +63,7 @@ describe('the callback listener under attack', () => {
 
   it('F40: connections that send a byte now and then delay no other request', async () => {
     const servers = await startRun();
-    const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n`;
+    const head = headOf({ 'content-length': '1000' });
     for (let i = 0; i < DRIPPING; i++) {
       const socket = connect({ port: stage.links.callbacks.port, host: '127.0.0.1' });
       socket.on('error', () => undefined);
@@ -96,9 +105,8 @@ describe('the callback listener under attack', () => {
     socket.on('error', () => undefined);
     socket.on('close', () => over.abort());
     socket.on('end', () => over.abort());
-    const headers = forgedHeaders(run);
     const length = how === 'chunked' ? 'transfer-encoding: chunked' : `content-length: ${FLOOD_BYTES}`;
-    socket.write(`POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${headers.join('')}${length}\r\n\r\n`);
+    socket.write(`${headOf(forgedHeaders(run))}${length}\r\n\r\n`);
     const piece = Buffer.alloc(100_000, 'x');
     let bytes = 0;
     while (bytes < FLOOD_BYTES && !over.signal.aborted) {
@@ -119,7 +127,7 @@ describe('the callback listener under attack', () => {
     const [row] = await stage.query('select settings from crawlfleet_runs');
     const { server } = JSON.parse(String(row!.settings)) as { server: { callbackListen: string } };
     const port = Number(server.callbackListen.slice(server.callbackListen.lastIndexOf(':') + 1));
-    const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${forgedHeaders(id).join('')}`;
+    const head = headOf(forgedHeaders(id));
     for (let i = 0; i < 1_000; i++) {
       const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.77.${1 + (i % 4)}` });
       socket.on('error', () => undefined);
@@ -138,13 +146,7 @@ describe('the callback listener under attack', () => {
   it('F40: refuses thousands of concurrent forged and false callbacks and still serves others', async () => {
     const servers = await startRun(PRODUCTS_IN_A_STORM);
     const { id } = (await stage.run())!;
-    const forged = {
-      [HEADER.run]: id,
-      [HEADER.slot]: '0',
-      [HEADER.epoch]: '1',
-      [HEADER.counter]: '1000000',
-      [HEADER.signature]: 'A'.repeat(86),
-    };
+    const forged = forgedHeaders(id);
     const foreign = { ...forged, [HEADER.run]: 'another-run' };
     const attempts = Array.from({ length: STORM }, (_, i) => [forged, foreign, {}][i % 3]!);
     const statuses = new Map<number, number>();

@@ -12,8 +12,6 @@ export interface ChaosProxy {
   port: number;
   /** Target of new connections, `address:port`; null: they are reset. */
   setTarget(target: string | null): void;
-  /** Connections that are open now. */
-  connections(): number;
   /** Resets every open connection (RST, not FIN); new ones pass. */
   cut(): void;
   /** Resets every new connection; open ones stay. */
@@ -76,7 +74,6 @@ export async function startChaosProxy(target: string | null = null): Promise<Cha
     setTarget(to) {
       goal = to;
     },
-    connections: () => pairs.size,
     cut: () => pairs.forEach(reset),
     refuse() {
       weather.refusing = true;

@@ -13,7 +13,7 @@ import type { Shop } from '../support/shop/start-shop.ts';
 import { startShop } from '../support/shop/start-shop.ts';
 import type { SmallDisk } from '../support/small-disk.ts';
 import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
-import type { Fleet } from '../system/fleet.ts';
+import type { Fleet, FleetOptions } from '../system/fleet.ts';
 import { makeFleet, readReport } from '../system/fleet.ts';
 
 const IDS = productIds(200);
@@ -43,18 +43,17 @@ describe('a run on a disk', () => {
     await shop.stop();
   });
 
+  async function openFleet(deadline: string, more: Partial<FleetOptions> = {}): Promise<void> {
+    const config = { run: { deadline, grace: '60s', min_instances: 2 } };
+    fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: IDS, config, ...more });
+  }
+
   /** Puts the state folder, and optionally the database, on a disk of this size. Null where this user may not mount. */
   async function onDisk(size: string, withDatabase: boolean): Promise<SmallDisk | null> {
     disk = mountSmallDisk(size);
     const place = disk?.path ?? '';
     const database = { url: `sqlite:${place}/fleet.db`, drop: () => Promise.resolve() };
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      ...(withDatabase && disk ? { database } : {}),
-      productUrl: shop.productUrl,
-      ids: IDS,
-      config: { run: { deadline: '120s', grace: '60s', min_instances: 2 } },
-    });
+    await openFleet('120s', withDatabase && disk ? { database } : {});
     if (disk === null) return null;
     mkdirSync(join(place, 'state'));
     symlinkSync(join(place, 'state'), join(fleet.dir, '.crawlfleet'));
@@ -115,12 +114,7 @@ describe('a run on a disk', () => {
   });
 
   it('that loses its state folder ends and names the cause', async () => {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids: IDS,
-      config: { run: { deadline: '60s', grace: '60s', min_instances: 2 } },
-    });
+    await openFleet('60s');
     const run = await crawling();
     renameSync(join(fleet.dir, '.crawlfleet'), join(fleet.dir, 'elsewhere'));
     const result = await run.finished;

@@ -7,7 +7,7 @@ import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
-import { START_MS, aRun, aWorld, anInstance } from './builders.ts';
+import { START_MS, aClaim, aRefusal, aRun, aWorld, anInstance } from './builders.ts';
 import type { WorldChange } from './builders.ts';
 
 const HOUR_MS = 3_600_000;
@@ -43,30 +43,19 @@ describe('spending', () => {
 
   it('counts an ended instance by its real lifetime, and a claim as a running instance', () => {
     const ended = { phase: 'terminated' as const, terminatedAtMs: START_MS + HOUR_MS };
-    const claimed = anInstance(1, { phase: 'claimed', instanceId: null, launchedAtMs: null, attempts: 0 });
-    const refused = anInstance(2, {
-      phase: 'terminated',
-      instanceId: null,
-      answer: { kind: 'refused', cause: 'pool', message: 'dry' },
-    });
     const base = spendingOf(world(1, []));
     expect(spendingOf(world(1, [anInstance(0, ended)])).committed - base.committed).toBeCloseTo(NANO_HOUR, 2);
-    expect(spendingOf(world(1, [claimed])).committed - base.committed).toBeCloseTo(base.each, 4);
-    expect(spendingOf(world(1, [refused])).committed).toBe(base.committed);
+    expect(spendingOf(world(1, [aClaim(1)])).committed - base.committed).toBeCloseTo(base.each, 4);
+    expect(spendingOf(world(1, [aRefusal(2, 'pool', START_MS)])).committed).toBe(base.committed);
   });
 
   it('counts an unanswered launch until it is known to have failed', () => {
-    const unanswered = {
-      phase: 'lost' as const,
-      instanceId: null,
-      answer: { kind: 'unknown' as const, message: 'timeout' },
-      attempts: 2,
-    };
-    const base = spendingOf(world(1, []));
-    expect(spendingOf(world(1, [anInstance(0, unanswered)])).committed).toBeGreaterThan(base.committed);
-    expect(spendingOf(world(1, [anInstance(0, { ...unanswered, phase: 'terminated' })])).committed).toBe(
-      base.committed,
-    );
+    const answer = { kind: 'unknown', message: 'timeout' } as const;
+    const with0 = (phase: 'lost' | 'terminated') =>
+      spendingOf(world(1, [anInstance(0, { phase, instanceId: null, answer, attempts: 2 })])).committed;
+    const base = spendingOf(world(1, [])).committed;
+    expect(with0('lost')).toBeGreaterThan(base);
+    expect(with0('terminated')).toBe(base);
   });
 
   it('is lower for a later launch, and higher for a larger type', () => {
@@ -134,11 +123,9 @@ describe('isShortOfMoney', () => {
   };
 
   it('F45: reports at the end that a lost slot could not be afforded when it became free', () => {
-    const run = { plan: { ...aRun().plan, instances: 2 } };
-    const end = (maxCost: number | null): World => {
-      const base = world(maxCost, [anInstance(0), lost(1)], atEnd);
-      return { ...base, run: { ...base.run, ...run } };
-    };
+    const plan = { ...aRun().plan, instances: 2 };
+    const end = (maxCost: number | null): World =>
+      world(maxCost, [anInstance(0), lost(1)], atEnd, { run: { ...runWith(maxCost), plan } });
     expect(isShortOfMoney(end(capBelowOneMore()))).toBe(true);
     expect(isShortOfMoney(end(1))).toBe(false);
     expect(isShortOfMoney(end(null))).toBe(false);
@@ -148,13 +135,12 @@ describe('isShortOfMoney', () => {
     const cap = capBelowOneMore();
     const late = drainAtMs(aRun()) - 1_000;
     const run = { ...runWith(cap), plan: { ...aRun().plan, instances: 1 } };
-    const dear = anInstance(0, { phase: 'terminated', reason: LOSS_REASON.silent, terminatedAtMs: late });
-    const unneeded = anInstance(0, {
-      phase: 'terminated',
-      reason: LOSS_REASON.notNeeded,
-      terminatedAtMs: START_MS + 1,
-    });
-    for (const record of [dear, unneeded])
-      expect(isShortOfMoney(aWorld({ run, instances: [record], nowMs: START_MS + atEnd }))).toBe(false);
+    for (const change of [
+      { reason: LOSS_REASON.silent, terminatedAtMs: late },
+      { reason: LOSS_REASON.notNeeded, terminatedAtMs: START_MS + 1 },
+    ]) {
+      const instances = [anInstance(0, { phase: 'terminated', ...change })];
+      expect(isShortOfMoney(aWorld({ run, instances, nowMs: START_MS + atEnd }))).toBe(false);
+    }
   });
 });

@@ -263,15 +263,8 @@ describe('F13: a target that is never healthy', () => {
       anInstance(0, { lastHeartbeatAtMs: nowMs }),
       anInstance(1, { phase: 'crawling', phaseAtMs: START_MS + 1, lastHeartbeatAtMs: nowMs, ...other }),
     ];
-    return aWorld({
-      nowMs,
-      instances,
-      targets: new Map([
-        ['i-0-1', own],
-        ['i-1-1', 'healthy'],
-      ]),
-      ...change,
-    });
+    const targets = new Map(Object.entries({ 'i-0-1': own, 'i-1-1': 'healthy' as const }));
+    return aWorld({ nowMs, instances, targets, ...change });
   };
 
   it.each(['unhealthy', 'unused'] as const)(
@@ -344,11 +337,9 @@ describe('F43: an instance that is to end', () => {
   const told = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: NOW });
   const at = (seenAtMs: number, change: Partial<InstanceRecord> = {}): string[] => {
     const record = { ...told, ...change };
-    return of(
-      aWorld({ instances: [record], nowMs: NOW + MINUTE, cloud: new CloudSnapshot([shownAs(record)], seenAtMs) }),
-    );
+    const shown = aCloudInstance(record, { state: record.cloudState ?? 'running' });
+    return of(aWorld({ instances: [record], nowMs: NOW + MINUTE, cloud: new CloudSnapshot([shown], seenAtMs) }));
   };
-  const shownAs = (record: InstanceRecord) => aCloudInstance(record, { state: record.cloudState ?? 'running' });
 
   it('is terminated again when EC2 still shows it running after the call', () => {
     expect(at(NOW + 1)).toEqual(['terminate 0.1']);
@@ -395,11 +386,8 @@ describe('F8: a launch without an answer', () => {
   it('is terminated when its instance appears after all', () => {
     const world = (state: 'running' | 'shutting-down', instanceId: string | null): World => {
       const record = { ...lost, phase: 'terminated' as const, instanceId, cloudState: state };
-      return aWorld({
-        instances: [record],
-        nowMs: NOW,
-        cloud: new CloudSnapshot([aCloudInstance(record, { id: 'i-late', state })], NOW),
-      });
+      const cloud = new CloudSnapshot([aCloudInstance(record, { id: 'i-late', state })], NOW);
+      return aWorld({ instances: [record], nowMs: NOW, cloud });
     };
     const actions = decideSlot(world('running', null), 0, world('running', null).fleet.all[0], true);
     expect(actions).toContainEqual({ kind: 'terminate', slot: 0, epoch: 1, instanceId: 'i-late' });

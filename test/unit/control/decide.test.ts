@@ -19,8 +19,11 @@ import {
   kindsOf,
   movesOf,
 } from './builders.ts';
+import type { WorldChange } from './builders.ts';
 
 const NOW = START_MS + 60_000;
+const kindsIn = (change?: WorldChange): string[] => kindsOf(decide(aWorld(change)));
+const movesIn = (change?: WorldChange): string[] => movesOf(decide(aWorld(change)));
 const three = (change: Partial<InstanceRecord>): InstanceRecord[] =>
   [0, 1, 2].map((slot) => anInstance(slot, { lastHeartbeatAtMs: NOW, ...change }));
 const closed: Partial<InstanceRecord> = {
@@ -32,8 +35,12 @@ const closed: Partial<InstanceRecord> = {
 
 describe('launching', () => {
   it('claims every slot and creates the balancer first', () => {
-    const world = aWorld({ run: aRun({ phase: 'launching', balancer: null }), instances: [] });
-    expect(kindsOf(decide(world))).toEqual(['ensure-balancer', 'claim 0.1', 'claim 1.1', 'claim 2.1']);
+    expect(kindsIn({ run: aRun({ phase: 'launching', balancer: null }), instances: [] })).toEqual([
+      'ensure-balancer',
+      'claim 0.1',
+      'claim 1.1',
+      'claim 2.1',
+    ]);
   });
 
   it('adopts an instance that EC2 shows under the claim instead of launching again', () => {
@@ -67,29 +74,25 @@ describe('launching', () => {
 
 describe('boot', () => {
   it('records that EC2 shows the instance running', () => {
-    const world = aWorld({ instances: [aBooting(0, { phase: 'pending' })] });
-    expect(movesOf(decide(world))).toContain('0.1 pending>booting');
+    expect(movesIn({ instances: [aBooting(0, { phase: 'pending' })] })).toContain('0.1 pending>booting');
   });
 
   it('waits for the hello until the boot limit, then gives up the instance', () => {
     const record = aBooting(0);
     const limit = aWorld().limits.bootMs;
-    expect(movesOf(decide(aWorld({ nowMs: START_MS + limit, instances: [record] })))).toEqual([]);
-    expect(movesOf(decide(aWorld({ nowMs: START_MS + limit + 1, instances: [record] })))).toEqual([
-      '0.1 booting>lost no-hello',
-    ]);
+    expect(movesIn({ nowMs: START_MS + limit, instances: [record] })).toEqual([]);
+    expect(movesIn({ nowMs: START_MS + limit + 1, instances: [record] })).toEqual(['0.1 booting>lost no-hello']);
   });
 
   it.each([LOSS.noHello, LOSS.neverHealthy])('replaces an instance lost by %s once, not twice', (reason) => {
     const lost = (epoch: number) => anInstance(0, { ...closed, epoch, reason });
-    expect(kindsOf(decide(aWorld({ instances: [lost(1)] })))).toContain('claim 0.2');
-    expect(kindsOf(decide(aWorld({ instances: [lost(1), lost(2)] })))).not.toContain('claim 0.3');
+    expect(kindsIn({ instances: [lost(1)] })).toContain('claim 0.2');
+    expect(kindsIn({ instances: [lost(1), lost(2)] })).not.toContain('claim 0.3');
   });
 
   it('does not replace an instance that no products wait for', () => {
     const first = anInstance(0, { ...closed, reason: LOSS.noHello });
-    const world = aWorld({ instances: [first], work: ALL_GRANTED });
-    expect(kindsOf(decide(world))).not.toContain('claim 0.2');
+    expect(kindsIn({ instances: [first], work: ALL_GRANTED })).not.toContain('claim 0.2');
   });
 });
 
@@ -98,7 +101,7 @@ describe('serving', () => {
     const world = aWorld({ instances: three({ registered: false }) });
     expect(kindsOf(decide(world))).toContain('register 0.1');
     expect(kindsOf(decide(world))).not.toContain('offer');
-    expect(kindsOf(decide(aWorld()))).toContain('offer');
+    expect(kindsIn()).toContain('offer');
   });
 
   it.each([
@@ -110,7 +113,7 @@ describe('serving', () => {
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW });
     const at = (ms: number) => {
       const targets = new Map(health === undefined ? [] : [[record.instanceId!, health]]);
-      return movesOf(decide(aWorld({ nowMs: NOW + ms, instances: [record], targets })));
+      return movesIn({ nowMs: NOW + ms, instances: [record], targets });
     };
     expect(at(silentMs)).toEqual([]);
     expect(at(silentMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
@@ -119,25 +122,20 @@ describe('serving', () => {
   it('counts silence from its own start when it has resumed the run', () => {
     const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: START_MS });
     const later = START_MS + 3_600_000;
-    expect(movesOf(decide(aWorld({ nowMs: later, loopStartedAtMs: later - 1_000, instances: [record] })))).toEqual([]);
+    expect(movesIn({ nowMs: later, loopStartedAtMs: later - 1_000, instances: [record] })).toEqual([]);
   });
 
   it.each(['stopping', 'stopped', 'shutting-down', 'terminated'] as const)(
     'gives up an instance that EC2 shows as %s',
     (state) => {
       const record = anInstance(0, { phase: 'crawling', lastHeartbeatAtMs: NOW, cloudState: state });
-      expect(movesOf(decide(aWorld({ instances: [record] })))).toContain(`0.1 crawling>lost ec2-${state}`);
+      expect(movesIn({ instances: [record] })).toContain(`0.1 crawling>lost ec2-${state}`);
     },
   );
 
   it('ignores a poll that began before EC2 had answered the launch', () => {
-    const record = anInstance(0, {
-      phase: 'pending',
-      cloudState: 'pending',
-      launchedAtMs: NOW - 900,
-      phaseAtMs: NOW - 100,
-    });
-    const world = aWorld({ instances: [record] });
+    const times = { launchedAtMs: NOW - 900, phaseAtMs: NOW - 100 };
+    const world = aWorld({ instances: [anInstance(0, { phase: 'pending', cloudState: 'pending', ...times })] });
     world.cloud = new CloudSnapshot([], NOW - 500);
     expect(movesOf(decide(world))).toEqual([]);
     // After the answer, but within the minute in which EC2 may not show a new instance.
@@ -150,38 +148,27 @@ describe('serving', () => {
 
   it('checks the manifest that an instance has reported', () => {
     const record = anInstance(0, { phase: 'uploading', manifestKey: 'm', lastHeartbeatAtMs: NOW });
-    expect(kindsOf(decide(aWorld({ instances: [record] })))).toContain('confirm 0.1');
+    expect(kindsIn({ instances: [record] })).toContain('confirm 0.1');
   });
 });
 
 describe('winding up', () => {
   it('closes the epoch of a lost instance and terminates it', () => {
     const record = anInstance(0, { phase: 'lost', reason: LOSS.silent });
-    expect(kindsOf(decide(aWorld({ instances: [record] })))).toEqual(
-      expect.arrayContaining(['close 0.1', 'terminate 0.1']),
-    );
+    expect(kindsIn({ instances: [record] })).toEqual(expect.arrayContaining(['close 0.1', 'terminate 0.1']));
   });
 
   it('terminates an instance as soon as it is done, while other instances crawl', () => {
-    const world = aWorld({
-      instances: [
-        anInstance(0, { phase: 'done', manifestKey: 'm' }),
-        anInstance(1, { phase: 'crawling', lastHeartbeatAtMs: NOW }),
-      ],
-    });
-    expect(kindsOf(decide(world))).toContain('terminate 0.1');
+    const crawling = anInstance(1, { phase: 'crawling', lastHeartbeatAtMs: NOW });
+    const done = anInstance(0, { phase: 'done', manifestKey: 'm' });
+    expect(kindsIn({ instances: [done, crawling] })).toContain('terminate 0.1');
   });
 
   it('retries TerminateInstances after the time limit, even without a poll of EC2 since', () => {
-    const record = anInstance(0, {
-      phase: 'terminating',
-      manifestKey: 'm',
-      phaseAtMs: START_MS,
-      cloudState: 'running',
-    });
+    const record = anInstance(0, { phase: 'terminating', manifestKey: 'm', phaseAtMs: START_MS });
     const { terminateMs } = aWorld().limits;
     const cloud = new CloudSnapshot([aCloudInstance(record)], START_MS);
-    const at = (nowMs: number): string[] => kindsOf(decide(aWorld({ nowMs, instances: [record], cloud })));
+    const at = (nowMs: number): string[] => kindsIn({ nowMs, instances: [record], cloud });
     expect(at(START_MS + terminateMs)).not.toContain('terminate 0.1');
     expect(at(START_MS + terminateMs + 1)).toContain('terminate 0.1');
   });
@@ -213,8 +200,7 @@ describe('winding up', () => {
   it('publishes only when every part is loaded', () => {
     const run = aRun({ phase: 'loading' });
     const totals = { stored: 10, gone: 0, failed: 0, seen: 3, loaded: 2 };
-    const actions = (loaded: number) =>
-      kindsOf(decide(aWorld({ run, instances: three(closed), totals: { ...totals, loaded } })));
+    const actions = (loaded: number) => kindsIn({ run, instances: three(closed), totals: { ...totals, loaded } });
     expect(actions(2)).toContain('load');
     expect(actions(2)).not.toContain('publish');
     expect(actions(3)).toContain('publish');
@@ -225,8 +211,7 @@ describe('winding up', () => {
     const nowMs = powerOffAtMs(run) + 36_000_000;
     const totals = { stored: 1, gone: 0, failed: 0, seen: 2, loaded: 1 };
     const instances = three({ phase: 'terminated', manifestKey: 'm' });
-    const after = (upMs: number) =>
-      kindsOf(decide(aWorld({ run, nowMs, loopStartedAtMs: nowMs - upMs, instances, totals })));
+    const after = (upMs: number) => kindsIn({ run, nowMs, loopStartedAtMs: nowMs - upMs, instances, totals });
     expect(after(1_000)).toContain('load');
     expect(after(1_000)).not.toContain('publish');
     // Parts that cannot be loaded must not block the rest forever.
@@ -258,7 +243,7 @@ describe('near the deadline', () => {
     const nowMs = drainAtMs(run) + 1;
     const lost = anInstance(2, { ...closed, reason: LOSS.silent });
     const instances = [anInstance(0, { lastHeartbeatAtMs: nowMs }), anInstance(1, { lastHeartbeatAtMs: nowMs }), lost];
-    const actions = kindsOf(decide(aWorld({ run, nowMs, instances })));
+    const actions = kindsIn({ run, nowMs, instances });
     expect(actions.filter((a) => /^(claim|launch|offer)/.test(a))).toEqual([]);
   });
 
@@ -267,7 +252,7 @@ describe('near the deadline', () => {
     const { uploadMs, lostMs } = aWorld().limits;
     const nowMs = drainAtMs(run) + uploadMs + lostMs + 1;
     const record = anInstance(0, { phase: 'uploading', lastHeartbeatAtMs: nowMs });
-    expect(movesOf(decide(aWorld({ run, nowMs, instances: [record] })))).toEqual(['0.1 uploading>lost overdue']);
+    expect(movesIn({ run, nowMs, instances: [record] })).toEqual(['0.1 uploading>lost overdue']);
   });
 
   it('does not wait for EC2 to confirm the absence of an instance that was never launched', () => {
@@ -276,7 +261,7 @@ describe('near the deadline', () => {
     const lost = anInstance(1, { ...never, phase: 'lost', reason: LOSS.notNeeded, manifestKey: 'm' });
     const at = (ms: number, change: Partial<InstanceRecord> = {}): string[] => {
       const instances = [anInstance(0, closed), { ...lost, ...change }];
-      return kindsOf(decide(aWorld({ run, nowMs: run.deadlineAtMs + ms, instances, cloud: null })));
+      return kindsIn({ run, nowMs: run.deadlineAtMs + ms, instances, cloud: null });
     };
     expect(at(30_000)).not.toContain('move-run');
     expect(at(30_001)).toContain('move-run');

@@ -24,19 +24,11 @@ interface Shape {
 }
 
 /** Instances with `pending` products each, `gone` ms after the start of a four-hour run. */
-function world({
-  pending,
-  gone,
-  waiting = 0,
-  maxRate = null,
-  maxInstances = 100,
-  maxCost = null,
-  request = null,
-}: Shape): World {
-  const run = aRun({ plan: aPlan({ instances: pending.length }), request });
+function world({ pending, gone, waiting = 0, maxRate = null, ...more }: Shape): World {
+  const run = aRun({ plan: aPlan({ instances: pending.length }), request: more.request ?? null });
   run.settings.site.maxRatePerSecond = maxRate;
-  run.settings.run.maxInstances = maxInstances;
-  run.settings.run.maxCost = maxCost;
+  run.settings.run.maxInstances = more.maxInstances ?? 100;
+  run.settings.run.maxCost = more.maxCost ?? null;
   const nowMs = START_MS + gone;
   const instances = pending.map((left, slot) =>
     anInstance(slot, {
@@ -157,11 +149,8 @@ describe('extraLaunches', () => {
     const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     const latestMs = drainAtMs(late.run);
     const lateBy = (ms: number): number => {
-      const p95Ms = latestMs + ms;
-      return extraLaunches({
-        ...late,
-        forecast: { ...late.forecast!, end: { ...late.forecast!.end, p95Ms } },
-      }).length;
+      const end = { ...late.forecast!.end, p95Ms: latestMs + ms };
+      return extraLaunches({ ...late, forecast: { ...late.forecast!, end } }).length;
     };
     // 1 % of four hours.
     expect(lateBy(144_000)).toBe(0);

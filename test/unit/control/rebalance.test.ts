@@ -23,11 +23,11 @@ interface Busy {
 function world(busy: readonly Busy[], change: WorldChange = {}): World {
   const run = change.run ?? aRun({ plan: aPlan({ instances: busy.length, chunkSize: CHUNK }) });
   const nowMs = change.nowMs ?? START_MS + 600_000;
-  const instances = busy.map(({ pending, pageMs, change: more }, slot) =>
+  const instances = busy.map(({ pending, pageMs = 300, change: more }, slot) =>
     anInstance(slot, {
       phase: 'crawling',
       lastHeartbeatAtMs: nowMs,
-      progress: { ...NO_PROGRESS, assigned: pending + 20, pending, stored: 20, requests: 20, pageMs: pageMs ?? 300 },
+      progress: { ...NO_PROGRESS, assigned: pending + 20, pending, stored: 20, requests: 20, pageMs },
       ...more,
     }),
   );

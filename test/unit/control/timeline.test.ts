@@ -3,7 +3,7 @@ import { nextRunAdvice } from '../../../orchestrator/control/explain/next-run-ad
 import type { RunEvent } from '../../../orchestrator/control/model/stores.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aPlan, aRun, anInstance } from './builders.ts';
+import { START_MS, aPlan, aRun, anIncident, anInstance } from './builders.ts';
 
 const event = (after: number, change: Partial<RunEvent>): RunEvent => ({
   atMs: START_MS + after,
@@ -113,16 +113,8 @@ describe('nextRunAdvice', () => {
   it('names bans, refusals and losses', () => {
     const refused = anInstance(2, { instanceId: null, reason: 'launch-refused', phase: 'terminated' });
     const lost = anInstance(3, { reason: 'heartbeat-lost', phase: 'terminated' });
-    const ban = {
-      verdict: 'banned',
-      rule: 'status-403',
-      atMs: 0,
-      untilMs: null,
-      returnedAtMs: null,
-      overAtMs: null,
-    } as const;
     const evidence = { rule: 'status-403', url: '', status: 403, headers: {}, body: '' };
-    const incidents = [{ ...ban, slot: 0, epoch: 1, address: null, evidence }];
+    const incidents = [{ ...anIncident(), slot: 0, epoch: 1, address: null, evidence }];
     const said = nextRunAdvice({ ...base, instances: [...instances, refused, lost], incidents }).join('\n');
     expect(said).toMatch(/1 address was banned: make site.interval longer than 10s/);
     expect(said).toMatch(/1 launch was refused/);

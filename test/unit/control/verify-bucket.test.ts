@@ -54,29 +54,22 @@ async function differences(
 }
 
 describe('A manifest', () => {
-  it('agrees with a ledger in which all its parts are loaded', async () => {
-    expect(await differences([part(0), part(1)], [part(0), part(1)])).toEqual([]);
-  });
+  const NOT_LOADED = ['every part of a manifest is loaded'];
+  const NOT_LISTED = ['every loaded part is in the manifest of its epoch'];
+  const both = [part(0), part(1)];
 
-  it('does not agree when one of them is not loaded yet, or is missing', async () => {
-    expect(await differences([part(0), part(1)], [part(0), part(1, 'seen')])).toEqual([
-      'every part of a manifest is loaded',
-    ]);
-    expect(await differences([part(0), part(1)], [part(0)])).toEqual(['every part of a manifest is loaded']);
-  });
-
-  it('agrees when one of them was set aside as unreadable', async () => {
-    expect(await differences([part(0), part(1)], [part(0), part(1, 'failed')])).toEqual([]);
-  });
-
-  it('does not agree when it does not list a loaded part', async () => {
-    expect(await differences([part(0)], [part(0), part(1)])).toEqual([
-      'every loaded part is in the manifest of its epoch',
-    ]);
+  it.each([
+    ['agrees with a ledger in which all its parts are loaded', both, both, []],
+    ['does not agree when one of them is not loaded yet', both, [part(0), part(1, 'seen')], NOT_LOADED],
+    ['does not agree when one of them is missing', both, [part(0)], NOT_LOADED],
+    ['agrees when one of them was set aside as unreadable', both, [part(0), part(1, 'failed')], []],
+    ['does not agree when it does not list a loaded part', [part(0)], both, NOT_LISTED],
+  ])('%s', async (_what, listed, ledger, checks) => {
+    expect(await differences(listed, ledger)).toEqual(checks);
   });
 
   it('may lack parts that were reported before the journal was damaged', async () => {
-    expect(await differences([part(0)], [part(0), part(1)], { damaged: true })).toEqual([]);
+    expect(await differences([part(0)], both, { damaged: true })).toEqual([]);
   });
 });
 
