@@ -25,7 +25,7 @@ import type { Target } from '../plan/target.ts';
 import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
-import { isLoopback } from '../plan/target.ts';
+import { isLocal } from '../plan/target.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export type Facts = ReturnType<typeof createFacts>;
@@ -157,7 +157,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
 async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';
-  if (!isLoopback(new URL(endpoint).hostname)) return false;
+  if (!isLocal(endpoint)) return false;
   // An endpoint on this machine gets no keys of the user's for this.
   return (await probeEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
 }

@@ -28,7 +28,6 @@ export function settingsOf(
   config: Config,
   target: Target,
   plan: Pick<Plan, 'intervalMs'>,
-  version: string,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
   return {
@@ -37,7 +36,7 @@ export function settingsOf(
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
       maxRatePerSecond: site.max_rate,
-      userAgent: userAgentOf(config, version),
+      userAgent: userAgentOf(config),
       timeoutMs: site.timeout,
       maxPageBytes: site.max_page_bytes,
       allowPrivate: site.allow_private,

@@ -73,7 +73,7 @@ export function chooseTarget(
       hint: 'Take them out of the URL: a dry run signs with keys of its own, which open nothing.',
     });
   }
-  if (aws.endpoint !== null && !isLoopback(new URL(aws.endpoint).hostname)) {
+  if (aws.endpoint !== null && !isLocal(aws.endpoint)) {
     throw new AppError(
       'endpoint-refused',
       `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
@@ -93,7 +93,10 @@ export function chooseTarget(
 const namesKeys = (url: URL): boolean =>
   url.username !== '' || url.password !== '' || /\b(AKIA|ASIA)[A-Z0-9]{12,}\b/.test(url.href);
 
+/** True for an endpoint on this machine: it never gets the user's own keys. */
+export const isLocal = (endpoint: string | null): boolean =>
+  endpoint !== null && isLoopback(new URL(endpoint).hostname);
+
 /** True for a host that is this machine. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
-}
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);

@@ -1,5 +1,6 @@
 /** How the crawler identifies itself to the site. */
 import type { Config } from '../config/load-config.ts';
+import { VERSION } from '../version.ts';
 
 /** The link to the page about the crawler, in the form every crawler uses. */
 const LINK = /\+https?:\/\/[^\s)]+/;
@@ -7,8 +8,7 @@ const LINK = /\+https?:\/\/[^\s)]+/;
 /** True when the site's operators can find out who we are. */
 export const hasLink = (userAgent: string | null): boolean => userAgent !== null && LINK.test(userAgent);
 
-export const userAgentOf = (config: Config, version: string): string =>
-  config.values.site.user_agent ?? `crawlfleet/${version}`;
+export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
 
 /** The warning when they cannot. */
 export const WHO_TO_SAY =
