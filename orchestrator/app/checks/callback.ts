@@ -7,13 +7,12 @@ import { createServer } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
-import { isLocal } from '../plan/target.ts';
+import { isLocal, portOf } from '../plan/target.ts';
 import type { Check, Finding, CheckContext } from './check.ts';
 import { failed, ok, warning, standing, lacksServerUrl } from './check.ts';
 import type { SecurityGroup } from '../../cloud/group-rules.ts';
 import { isRange, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';
-import { portOf } from '../url-port.ts';
 
 /** Where `orchestrator run` listens by default. */
 const USUAL_LISTEN = '0.0.0.0:8700';

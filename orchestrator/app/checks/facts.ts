@@ -2,7 +2,7 @@
  * What the checks share: each fact is found out once, when first needed; a fact that cannot be found out fails every
  * check that needs it.
  */
-import { fleetSubnets } from '../cloud/fleet-subnets.ts';
+import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
@@ -22,7 +22,6 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
-import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
 import { isLocal } from '../plan/target.ts';

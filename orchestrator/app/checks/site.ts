@@ -1,5 +1,5 @@
 /** Checks of the site: User-Agent and robots.txt. */
-import { hasLink, userAgentOf } from '../plan/user-agent.ts';
+import { hasLink, userAgentOf } from '../plan/target.ts';
 import type { Check } from './check.ts';
 import { ok, warning, failed } from './check.ts';
 import { findingsOf as robotsFindings } from '../plan/site-robots.ts';

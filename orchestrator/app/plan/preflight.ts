@@ -21,7 +21,7 @@ import type { PlanFacts } from './make-plan.ts';
 import { makePlan } from './make-plan.ts';
 import { readWholeList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
-import { userAgentOf } from './user-agent.ts';
+import { userAgentOf } from './target.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import { freshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';

@@ -1,8 +1,8 @@
-/** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
+/** The target of a run (AWS, an endpoint that speaks its API, or the sandbox on this machine), and our name at the site. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
+import { VERSION } from '../version.ts';
 import type { Config, Environment } from '../config/load-config.ts';
-import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
 export interface Target {
   dryRun: boolean;
@@ -100,3 +100,19 @@ export const isLocal = (endpoint: string | null): boolean =>
 /** True for a host that is this machine. */
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+
+/** The port that a URL leads to, explicit or default. */
+export const portOf = (url: URL): number =>
+  url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);
+
+/** The link to the page about the crawler, in the form every crawler uses. */
+const LINK = /\+https?:\/\/[^\s)]+/;
+
+/** True when the site's operators can find out who we are. */
+export const hasLink = (userAgent: string | null): boolean => userAgent !== null && LINK.test(userAgent);
+
+export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
+
+/** The warning when they cannot. */
+export const WHO_TO_SAY =
+  'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';
