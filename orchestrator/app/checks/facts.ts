@@ -19,9 +19,9 @@ import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config, Environment } from '../config/load-config.ts';
+import type { Config } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { Target } from '../plan/target.ts';
+import type { RunPlace, Target } from '../plan/target.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
 import { isLocal } from '../plan/target.ts';
@@ -29,10 +29,7 @@ import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export type Facts = ReturnType<typeof createFacts>;
 
-export interface FactsOptions {
-  config: Config;
-  target: Target;
-  environment: Environment;
+export interface FactsOptions extends RunPlace {
   /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */

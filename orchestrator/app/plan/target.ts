@@ -13,6 +13,13 @@ export interface Target {
   endpoint: string | null;
 }
 
+/** Where a run of this configuration goes. */
+export interface RunPlace {
+  config: Config;
+  target: Target;
+  environment: Environment;
+}
+
 /** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
 export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
