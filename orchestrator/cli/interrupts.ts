@@ -54,7 +54,7 @@ export function watchInterrupts(leaveWithinMs: number | null = null): WatchedInt
 }
 
 /** Whether the process must survive its terminal: bin/orchestrator.js has found out. */
-export const isUnderNohup = (): boolean => process.env.CRAWLFLEET_NOHUP !== undefined;
+const isUnderNohup = (): boolean => process.env.CRAWLFLEET_NOHUP !== undefined;
 
 function exitNow(why: string): never {
   process.stderr.write(`orchestrator: left at once, ${why}. A run that has begun goes on with: orchestrator resume\n`);

@@ -3,7 +3,7 @@
  * https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
  */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { PriceList } from '../plan/price-list.ts';
+import type { PriceList } from '../plan/price-table.ts';
 import type { Pricing } from './sdk-clients.ts';
 import { callOnce, lazyPricing } from './sdk-clients.ts';
 

@@ -7,8 +7,7 @@
 export function normalTail(x: number): number {
   const z = Math.abs(x) / Math.SQRT2;
   const t = 1 / (1 + 0.5 * z);
-  const poly = horner(ERFC, t);
-  const upper = 0.5 * t * Math.exp(-z * z + poly);
+  const upper = 0.5 * t * Math.exp(-z * z + horner(ERFC, t));
   return x >= 0 ? upper : 1 - upper;
 }
 
@@ -57,13 +56,8 @@ const TAIL_DOWN = [7.784695709041462e-3, 3.224671290700398e-1, 2.445134137142996
 export const sigmaOf = (p50: number, p95: number): number =>
   p50 > 0 && p95 > p50 ? Math.log(p95 / p50) / 1.6448536269514722 : 0;
 
-export interface Moments {
-  mean: number;
-  variance: number;
-}
-
 /** Mean and variance of max(floor, X), X lognormal with this median and sigma. */
-export function momentsAbove(floor: number, median: number, sigma: number): Moments {
+export function momentsAbove(floor: number, median: number, sigma: number): { mean: number; variance: number } {
   if (median <= 0) return { mean: floor, variance: 0 };
   if (sigma <= 0) return { mean: Math.max(floor, median), variance: 0 };
   const d = floor > 0 ? Math.log(floor / median) / sigma : -Infinity;

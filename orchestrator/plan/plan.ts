@@ -1,5 +1,5 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
-import type { PriceList } from './price-list.ts';
+import type { PriceList } from './price-table.ts';
 
 export interface PlanInput {
   /** Fresher prices than the shipped ones; null or omitted for none. */

@@ -3,8 +3,6 @@
  * On-demand, Linux, USD. A price missing from the table is set high, with a warning, and never at zero.
  */
 
-import type { PriceList } from './price-list.ts';
-
 /**
  * Date of the price lists. T3, T4g and gp3 of us-east-1 were compared with published tables; the other regions were
  * written down without access to AWS and must be checked before money depends on them (docs/decisions/0001-planning.md).
@@ -142,4 +140,19 @@ function tablePrices(region: string): ServicePrices {
       ? null
       : `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
   };
+}
+
+/** Prices from the price API, used before the shipped table (price-table.ts), which fills every gap. */
+
+/** On-demand, Linux, USD; all of one region. */
+export interface PriceList {
+  region: string;
+  /** When they were fetched, ISO date. */
+  of: string;
+  /** Per hour, by instance type. */
+  hourly: Record<string, number>;
+  ipv4Hour?: number;
+  gp3GbMonth?: number;
+  balancerHour?: number;
+  lcuHour?: number;
 }

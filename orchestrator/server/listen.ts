@@ -17,11 +17,15 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** The parts of `host:port`; an IPv6 host loses its brackets. */
+export function splitAddress(address: string): { host: string; port: number } {
+  const colon = address.lastIndexOf(':');
+  return { host: address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(address.slice(colon + 1)) };
+}
+
 /** `address` is `host:port`; port 0 binds a free one. Throws `port-taken`. */
 export async function listen(app: Express, address: string, setting: string): Promise<Listener> {
-  const colon = address.lastIndexOf(':');
-  const host = address.slice(0, colon).replace(/^\[|\]$/g, '');
-  const port = Number(address.slice(colon + 1));
+  const { host, port } = splitAddress(address);
   const server = createServer(app);
   // Slow senders must not hold sockets: a callback is a few kilobytes.
   server.headersTimeout = 70_000;

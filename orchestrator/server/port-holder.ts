@@ -1,17 +1,14 @@
 /** Which process of this machine holds a port, according to Linux's /proc. */
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs';
 
-export interface PortHolder {
-  pid: number;
-  /** The beginning of its command line. */
-  command: string;
-}
-
 /** `st` of /proc/net/tcp for a listening socket. */
 const LISTENS = '0A';
 
-/** The process that listens on this TCP port; null when none does, it belongs to another user, or this is not Linux. */
-export function findPortHolder(port: number): PortHolder | null {
+/**
+ * The process that listens on this TCP port, with the beginning of its command line; null when none does, it belongs to
+ * another user, or this is not Linux.
+ */
+export function findPortHolder(port: number): { pid: number; command: string } | null {
   const sockets = new Set(['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) => listening(file, port)));
   if (sockets.size === 0) return null;
   for (const pid of entriesOf('/proc').filter((name) => /^\d+$/.test(name))) {

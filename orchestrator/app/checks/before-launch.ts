@@ -6,10 +6,10 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../../db/connect.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config, ConfigPlace, Environment, FlagValue } from '../config/load-config.ts';
+import type { Config, ConfigPlace, FlagValue } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { Target } from '../plan/target.ts';
+import type { RunPlace } from '../plan/target.ts';
 import { assumedTarget } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
 import type { Check, CheckContext } from './check.ts';
@@ -20,12 +20,6 @@ import { refusalOf } from './refuse.ts';
 import type { CheckResult } from './run-checks.ts';
 import { findingOf, runChecks } from './run-checks.ts';
 
-export interface BeforeLaunch {
-  config: Config;
-  target: Target;
-  environment: Environment;
-}
-
 /** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
 const PATIENCE_OF_A_RUN = 3;
 
@@ -34,7 +28,7 @@ const PATIENCE_OF_A_RUN = 3;
  * run can start, but the user should know them.
  */
 export async function checkBeforeLaunch(
-  options: BeforeLaunch & { database: Database; plan: Plan; products: ProductList },
+  options: RunPlace & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {
   const { database, plan, products } = options;
   const checks = checksFor(options.target.dryRun).filter((check) => check.beforeLaunch === true);
@@ -56,7 +50,7 @@ const MENDABLE: readonly ExitCode[] = [EXIT.config, EXIT.infeasible, EXIT.capaci
  */
 export async function withOtherFailures(
   error: unknown,
-  options: BeforeLaunch & { isQuery: boolean },
+  options: RunPlace & { isQuery: boolean },
   known: NonNullable<FactsOptions['known']> = {},
 ): Promise<unknown> {
   if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) return error;
@@ -82,7 +76,7 @@ const standsOn = (check: Check, id: string): boolean =>
 
 async function look(
   checks: readonly Check[],
-  { config, target, environment }: BeforeLaunch,
+  { config, target, environment }: RunPlace,
   known: NonNullable<FactsOptions['known']>,
   patience = PATIENCE_OF_A_RUN,
 ): Promise<CheckResult[]> {
@@ -130,7 +124,7 @@ const warningsOf = (results: readonly CheckResult[]): string[] =>
 const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
 
 /** The caller must close the facts. */
-function openContext(options: BeforeLaunch & Pick<FactsOptions, 'known'>): CheckContext {
+function openContext(options: RunPlace & Pick<FactsOptions, 'known'>): CheckContext {
   const { config, target, environment, known } = options;
   const isUnborn = target.dryRun && target.endpoint === null;
   const aws = isUnborn ? null : { ...awsOptions(target, target.dryRun), ...PATIENCE };

@@ -73,10 +73,9 @@ async function regionFinding(
       `Set aws.region to ${there}, or aws.bucket to a bucket in ${region}`,
     );
   } catch (error) {
-    const finding = findingOf(error);
     if (error instanceof AppError && error.code === 'aws-denied')
       return warning(`${whose}; its region could not be read`, 'Allow s3:GetBucketLocation');
-    return finding;
+    return findingOf(error);
   }
 }
 

@@ -7,12 +7,12 @@ import { createServer } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
-import { isLoopback } from '../plan/target.ts';
+import { isLocal, portOf } from '../plan/target.ts';
 import type { Check, Finding, CheckContext } from './check.ts';
 import { failed, ok, warning, standing, lacksServerUrl } from './check.ts';
 import type { SecurityGroup } from '../../cloud/group-rules.ts';
 import { isRange, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
-import { portOf } from '../url-port.ts';
+import { splitAddress } from '../../server/listen.ts';
 
 /** Where `orchestrator run` listens by default. */
 const USUAL_LISTEN = '0.0.0.0:8700';
@@ -38,7 +38,7 @@ export const callback: Check = {
     if (addresses.length === 0)
       return failed('config-invalid', `server.url ${url}: the name ${host} does not resolve`, 'Correct server.url');
     // Instances of an endpoint on this machine are its processes.
-    const isAws = target.endpoint === null || !isLoopback(new URL(target.endpoint).hostname);
+    const isAws = !isLocal(target.endpoint);
     const tables = isAws ? await facts.routeTables().catch(() => null) : null;
     return [
       ...(isAws ? judgeAddress(url, addresses, tables) : []),
@@ -142,8 +142,7 @@ async function tryOut(url: string, listen: string): Promise<Finding> {
 }
 
 async function open(server: Server, listen: string): Promise<void> {
-  const colon = listen.lastIndexOf(':');
-  server.listen(Number(listen.slice(colon + 1)), listen.slice(0, colon).replace(/^\[|\]$/g, ''));
+  server.listen(splitAddress(listen));
   await once(server, 'listening');
 }
 

@@ -3,8 +3,7 @@
  */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import type { Config, Environment } from '../config/load-config.ts';
-import type { Target } from '../plan/target.ts';
+import type { RunPlace } from '../plan/target.ts';
 import type { Facts } from './facts.ts';
 import { regionOf } from '../plan/target.ts';
 
@@ -49,10 +48,7 @@ export interface Check {
   run(context: CheckContext): Finding | Promise<Finding | Finding[]>;
 }
 
-export interface CheckContext {
-  config: Config;
-  target: Target;
-  environment: Environment;
+export interface CheckContext extends RunPlace {
   /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
   /** Facts shared by the checks; each is found out once. */

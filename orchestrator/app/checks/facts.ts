@@ -2,7 +2,7 @@
  * What the checks share: each fact is found out once, when first needed; a fact that cannot be found out fails every
  * check that needs it.
  */
-import { fleetSubnets } from '../cloud/fleet-subnets.ts';
+import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
@@ -19,21 +19,17 @@ import { openDatabase } from '../../db/connect.ts';
 import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config, Environment } from '../config/load-config.ts';
+import type { Config } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { Target } from '../plan/target.ts';
-import { instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
+import type { RunPlace, Target } from '../plan/target.ts';
 import { readWholeList } from '../plan/products.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
-import { isLoopback } from '../plan/target.ts';
+import { isLocal } from '../plan/target.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export type Facts = ReturnType<typeof createFacts>;
 
-export interface FactsOptions {
-  config: Config;
-  target: Target;
-  environment: Environment;
+export interface FactsOptions extends RunPlace {
   /** Null for a sandbox that is not started yet: then there are no facts about AWS. */
   aws: AwsOptions | null;
   /** What a run has found out already. Its database stays open. */
@@ -157,7 +153,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
 async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';
-  if (!isLoopback(new URL(endpoint).hostname)) return false;
+  if (!isLocal(endpoint)) return false;
   // An endpoint on this machine gets no keys of the user's for this.
   return (await probeEndpoint({ ...awsOptions(target, true), endpoint })).name === 'sandbox';
 }

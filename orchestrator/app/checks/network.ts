@@ -19,7 +19,7 @@ import {
   sourcesOf,
 } from '../../cloud/group-rules.ts';
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { portOf } from '../url-port.ts';
+import { portOf } from '../plan/target.ts';
 
 export const subnets: Check = {
   id: 'subnets',

@@ -18,7 +18,6 @@ import { newRunKeys } from '../../control/new-run.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import { deadlineOf, ownerOf, settingsOf } from '../plan/settings-of.ts';
-import { VERSION } from '../version.ts';
 
 export const plan: Check = {
   id: 'plan',
@@ -108,7 +107,7 @@ export const userData: Check = {
     const place = aws ?? awsOptions({ region: target.region, endpoint: UNBORN }, true);
     const settings = {
       // The plan may lengthen the interval by a digit or two; the check at the launch sees that.
-      ...settingsOf(config, target, { intervalMs: config.values.site.interval }, VERSION),
+      ...settingsOf(config, target, { intervalMs: config.values.site.interval }),
       sandbox: null,
       server: { callbackUrl: config.values.server.url ?? UNBORN, callbackListen: '' },
     };

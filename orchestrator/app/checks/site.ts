@@ -1,6 +1,5 @@
 /** Checks of the site: User-Agent and robots.txt. */
-import { hasLink, userAgentOf } from '../plan/user-agent.ts';
-import { VERSION } from '../version.ts';
+import { hasLink, userAgentOf } from '../plan/target.ts';
 import type { Check } from './check.ts';
 import { ok, warning, failed } from './check.ts';
 import { findingsOf as robotsFindings } from '../plan/site-robots.ts';
@@ -10,7 +9,7 @@ export const userAgent: Check = {
   title: 'User-Agent',
   kinds: ['aws', 'dry'],
   run({ config }) {
-    const name = userAgentOf(config, VERSION);
+    const name = userAgentOf(config);
     // A run on AWS without a link is refused before any check.
     if (hasLink(config.values.site.user_agent)) return ok(name);
     const remedy = 'site.user_agent: "examplebot/1.0 (+https://example.com/bot)"';

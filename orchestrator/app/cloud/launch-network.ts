@@ -11,6 +11,7 @@ import type { OwnInterface } from '../../cloud/own-vpc.ts';
 import { metadataOptions, ownInterfaces } from '../../cloud/own-vpc.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { Environment } from '../config/load-config.ts';
+import { BALANCER_ZONES } from '../../control/model/run-settings.ts';
 
 export interface LaunchNetwork {
   /** Of the instances. */
@@ -125,4 +126,12 @@ async function schemeFor(
       ? 'this machine is no EC2 instance; where it reaches the VPC by a VPN, set aws.balancer_scheme: internal'
       : `this machine is in ${vpcs.join(', ')}, the fleet in ${vpcId}; where the two are joined, set aws.balancer_scheme: internal`;
   return { scheme: 'internet-facing', why };
+}
+
+/** Queries EC2. A load balancer must be in every zone that has instances, so the zones are limited for both. */
+export async function fleetSubnets(compute: Pick<Compute, 'subnets'>, named: readonly string[]): Promise<SubnetInfo[]> {
+  const subnets = await compute.subnets(named);
+  if (named.length > 0) return subnets;
+  const zones = [...new Set(subnets.map((s) => s.zone))].sort().slice(0, BALANCER_ZONES);
+  return subnets.filter((s) => zones.includes(s.zone));
 }

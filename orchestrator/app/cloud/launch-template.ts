@@ -1,6 +1,6 @@
 /** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
 import type { Output } from '../caller.ts';
-import { fleetSubnets } from './fleet-subnets.ts';
+import { fleetSubnets, launchNetwork } from './launch-network.ts';
 import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
@@ -19,7 +19,6 @@ import type { InstanceRecord } from '../../control/model/stores.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
 import type { OwnNetwork } from './launch-network.ts';
-import { launchNetwork } from './launch-network.ts';
 import { stateDirOf } from '../run/run-session.ts';
 
 export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'linux-x64', arm64: 'linux-arm64' };

@@ -10,11 +10,10 @@ import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { ConfigValues } from './schema.ts';
-import { plainIssue, unknownKey } from './issue-text.ts';
+import { plainIssue, unknownKey } from './faults.ts';
 import { configSchema } from './schema.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import { describeUnreadable, readMappingFile } from './mapping-file.ts';
-import { readMapping } from './read-mapping.ts';
+import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
 import type { YamlSource } from './yaml-source.ts';
 import { readYaml } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
@@ -241,42 +240,31 @@ interface SiteFault {
 }
 
 function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): SiteFault[] {
+  const { statuses, redirects, patterns } = site.ban;
+  const isInProductUrl = (part: string): boolean => site.product_url.toLowerCase().includes(part.toLowerCase());
   return [
-    ...statusFaults(site.ban.statuses),
-    ...redirectFaults(site.ban.redirects, site.product_url),
-    ...patternFaults(site.ban.patterns),
+    ...banFaults('statuses', statuses, (status) =>
+      status >= 200 && status < 300 ? 'is the status of good pages' : null,
+    ),
+    ...banFaults('redirects', redirects, (part) =>
+      isInProductUrl(part) ? 'is part of site.product_url, so it fits every product' : null,
+    ),
+    ...banFaults('patterns', patterns, (pattern) => findPatternFault(pattern) ?? whyTooWide(pattern)),
     ...canaryFaults(site.canaries, mapping),
   ];
 }
 
 /** A rule that matches good pages would ban every address at its first one. */
-function statusFaults(statuses: readonly number[]): SiteFault[] {
-  return statuses.flatMap((status, i) =>
-    status >= 200 && status < 300
-      ? [{ path: ['site', 'ban', 'statuses', i], message: 'is the status of good pages' }]
-      : [],
-  );
-}
+const banFaults = <T>(key: string, rules: readonly T[], findFault: (rule: T) => string | null): SiteFault[] =>
+  rules.flatMap((rule, i) => {
+    const message = findFault(rule);
+    return message === null ? [] : [{ path: ['site', 'ban', key, i], message }];
+  });
 
-function redirectFaults(redirects: readonly string[], productUrl: string): SiteFault[] {
-  return redirects.flatMap((part, i) =>
-    productUrl.toLowerCase().includes(part.toLowerCase())
-      ? [{ path: ['site', 'ban', 'redirects', i], message: 'is part of site.product_url, so it fits every product' }]
-      : [],
-  );
-}
-
-/** A minimal page. */
 const PLAIN_PAGE = '<!doctype html><html><head><title>Product</title></head><body><h1>Product</h1></body></html>';
 
-function patternFaults(patterns: readonly string[]): SiteFault[] {
-  return patterns.flatMap((pattern, i) => {
-    const message =
-      findPatternFault(pattern) ??
-      (['', PLAIN_PAGE].some((page) => compilePattern(pattern).isIn(page)) ? 'fits every page' : null);
-    return message === null ? [] : [{ path: ['site', 'ban', 'patterns', i], message }];
-  });
-}
+const whyTooWide = (pattern: string): string | null =>
+  ['', PLAIN_PAGE].some((page) => compilePattern(pattern).isIn(page)) ? 'fits every page' : null;
 
 function canaryFaults(canaries: ConfigValues['site']['canaries'], mapping: Mapping): SiteFault[] {
   const names = new Set(columnsOf(mapping).map((c) => c.name));

@@ -3,16 +3,19 @@
  * distinguishes the forms: an object in the short form, a list in the JSON form. A file holds one mapping, a list of
  * them, or `mappings: [...]`.
  */
-import { findMappingFaults } from '../../../shared/adapters/step-check.ts';
+import { findMappingFaults, findChainFault, findStepFault } from '../../../shared/adapters/step-check.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { CHAIN_FORM } from './chain-form.ts';
-import { checkPage } from './check-page.ts';
 import type { MappingFault, Path } from './faults.ts';
 import { FaultList, isRecord } from './faults.ts';
-import type { PlacedPage, PlacedField } from './placed-page.ts';
+import type { PlacedPage, PlacedField, PlacedRows } from './placed-page.ts';
 import { readPage, toPageMapping } from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
-import { fieldType } from '../../../shared/domain/mapping.ts';
+import { fieldType, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
+import { readFileSync } from 'node:fs';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { readYaml } from './yaml-source.ts';
+import type { PlacedStep } from './chain.ts';
 
 export interface MappingReading {
   /** Usable only without faults. */
@@ -59,15 +62,16 @@ function listParts(list: readonly unknown[], path: Path, faults: FaultList): { v
   return list.map((value, i) => ({ value, path: [...path, i] }));
 }
 
+/** The rules for the mappings of a file together. */
 function checkPages(pages: readonly PlacedPage[], faults: FaultList): void {
-  checkNames(pages, faults);
-  checkRows(pages, faults);
+  checkPageNames(pages, faults);
+  checkKinds(pages, faults);
   checkOrder(pages, faults);
   checkColumns(pages, faults);
 }
 
 /** Reports identify a mapping by its name. */
-function checkNames(pages: readonly PlacedPage[], faults: FaultList): void {
+function checkPageNames(pages: readonly PlacedPage[], faults: FaultList): void {
   const seen = new Set<string>();
   for (const { name, path } of pages) {
     if (seen.has(name)) faults.report([...path, 'name'], `another mapping is called ${name}, too`);
@@ -76,7 +80,7 @@ function checkNames(pages: readonly PlacedPage[], faults: FaultList): void {
 }
 
 /** With rows the result table has another key. */
-function checkRows(pages: readonly PlacedPage[], faults: FaultList): void {
+function checkKinds(pages: readonly PlacedPage[], faults: FaultList): void {
   const withRows = pages.find((page) => page.rows !== null);
   if (!withRows) return;
   for (const page of pages) {
@@ -120,3 +124,90 @@ function checkSame(field: PlacedField, first: { field: PlacedField; page: Placed
 }
 
 const typeOf = (field: PlacedField) => fieldType({ steps: field.steps.map(({ step }) => step) });
+
+export interface MappingFile {
+  /** Usable only without faults. */
+  mapping: Mapping;
+  /** One line each: `mapping.yaml line 3: fields.price.integer: must be true or false`. */
+  faults: string[];
+}
+
+/** Throws errors of the file system. `shownAs` names the file in the faults. */
+export function readMappingFile(path: string, shownAs: string): MappingFile {
+  // JSON is YAML, so one reader provides line numbers for both.
+  const source = readYaml(readFileSync(path, 'utf8'));
+  if (source.faults.length > 0) return { mapping: { pages: [] }, faults: source.faults.map((f) => `${shownAs} ${f}`) };
+  const { mapping, faults } = readMapping(source.value);
+  return {
+    mapping,
+    faults: faults.map((f) => `${shownAs} line ${source.lineOf(f.path)}: ${f.path.join('.') || 'file'}: ${f.message}`),
+  };
+}
+
+/** Why the file cannot be read, on one line. */
+export function describeUnreadable(shownAs: string, error: unknown): string {
+  return `cannot read the mapping ${shownAs}: ${describeError(error)}`;
+}
+
+/** The rules for one mapping in either form: names, chains, patterns, records. */
+function checkPage(page: PlacedPage, faults: FaultList): void {
+  checkNames(page.fields, faults);
+  const inRows = page.rows !== null;
+  for (const field of page.fields) checkField(field, inRows, faults);
+  for (const { pattern, path } of page.urlPatterns) {
+    const fault = findStepFault({ type: 'regex', pattern, group: 0 }, { first: true, inRows: false });
+    if (fault !== null) faults.report(path, fault);
+  }
+  for (const { steps, path } of page.urlParsers) checkChain(steps, path, false, faults);
+  if (page.rows) checkRows(page.rows, page.fields, faults);
+}
+
+function checkNames(fields: readonly PlacedField[], faults: FaultList): void {
+  const seen = new Set<string>();
+  for (const { name, path } of fields) {
+    // Column names are case-insensitive in both engines.
+    const column = name.toLowerCase();
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name))
+      faults.report(path, 'a field name is a letter, then letters, digits or underscores, at most 64');
+    if ((RESERVED_COLUMNS as readonly string[]).includes(column))
+      faults.report(path, `the name is taken: every result table has a column ${column}`);
+    if (seen.has(column)) faults.report(path, 'another field has this name, perhaps in another case');
+    seen.add(column);
+  }
+}
+
+function checkField(field: PlacedField, inRows: boolean, faults: FaultList): void {
+  checkChain(field.steps, field.path, inRows, faults);
+  const hasDefault = field.steps.some(({ step }) => step.type === 'default');
+  if (field.required && hasDefault)
+    faults.report(field.requiredPath, 'a field with a default always has a value; leave one of the two out');
+}
+
+/** Reports faults of single steps at their own position; only without any, those of the chain as a whole. */
+function checkChain(steps: readonly PlacedStep[], path: Path, inRows: boolean, faults: FaultList): void {
+  if (steps.length === 0) return;
+  const found = steps.map(({ step, path }, i) => ({ path, fault: findStepFault(step, { first: i === 0, inRows }) }));
+  const chain = steps.map(({ step }) => step);
+  if (found.every(({ fault }) => fault === null)) found.push({ path, fault: findChainFault(chain, inRows) });
+  for (const { path, fault } of found) if (fault !== null) faults.report(path, fault);
+}
+
+function checkRows(rows: PlacedRows, fields: readonly PlacedField[], faults: FaultList): void {
+  checkRecordSelector(rows.each, faults);
+  if (rows.empty) checkRecordSelector(rows.empty, faults);
+  const key = fields.find((field) => field.name === rows.key);
+  if (!key) faults.report([...rows.path, 'key'], `must be one of the fields: ${fields.map((f) => f.name).join(', ')}`);
+  else if (key.steps.some(({ step }) => step.type === 'all'))
+    faults.report([...rows.path, 'key'], `${rows.key} is a list; a key is one value`);
+}
+
+function checkRecordSelector({ step, path }: PlacedStep, faults: FaultList): void {
+  if (step.type !== 'css' && step.type !== 'xpath' && step.type !== 'jsonpath') {
+    faults.report(path, 'must be css, xpath or jsonpath');
+    return;
+  }
+  if (step.type === 'css' && step.attribute !== undefined)
+    faults.report(path, 'selects elements, not an attribute of them');
+  const fault = findStepFault(step, { first: true, inRows: false });
+  if (fault !== null) faults.report(path, fault);
+}

@@ -9,7 +9,7 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PriceQuestion } from '../../cloud/price-api.ts';
 import { askPrices } from '../../cloud/price-api.ts';
-import type { PriceList } from '../../plan/price-list.ts';
+import type { PriceList } from '../../plan/price-table.ts';
 import { checkPrices, PRICES_OF } from '../../plan/price-table.ts';
 
 const KEPT_MS = 24 * 3_600_000;

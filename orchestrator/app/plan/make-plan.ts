@@ -20,7 +20,7 @@ import type { ProductList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
 import { findingsOf } from './site-robots.ts';
 import type { Target } from './target.ts';
-import { WHO_TO_SAY, hasLink } from './user-agent.ts';
+import { WHO_TO_SAY, hasLink } from './target.ts';
 
 export interface PlanFacts {
   config: Config;

@@ -20,12 +20,11 @@ import type { PlanFacts } from './make-plan.ts';
 import { makePlan } from './make-plan.ts';
 import { readWholeList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
-import { userAgentOf } from './user-agent.ts';
+import { userAgentOf } from './target.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import { freshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
-import { VERSION } from '../version.ts';
 
 /** AWS's own prices if the run's target is AWS itself; otherwise the shipped table. */
 export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
@@ -68,7 +67,7 @@ export function robotsOf(config: Config): Promise<RobotsPolicy> {
   const { site } = config.values;
   return readRobots({
     productUrl: site.product_url,
-    userAgent: userAgentOf(config, VERSION),
+    userAgent: userAgentOf(config),
     timeoutMs: site.timeout,
     allowPrivate: site.allow_private,
     robots: site.robots,

@@ -5,7 +5,7 @@ import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Target } from './target.ts';
-import { userAgentOf } from './user-agent.ts';
+import { userAgentOf } from './target.ts';
 
 /** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
 export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();
@@ -28,7 +28,6 @@ export function settingsOf(
   config: Config,
   target: Target,
   plan: Pick<Plan, 'intervalMs'>,
-  version: string,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
   return {
@@ -37,7 +36,7 @@ export function settingsOf(
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
       maxRatePerSecond: site.max_rate,
-      userAgent: userAgentOf(config, version),
+      userAgent: userAgentOf(config),
       timeoutMs: site.timeout,
       maxPageBytes: site.max_page_bytes,
       allowPrivate: site.allow_private,

@@ -1,8 +1,8 @@
-/** The target of a run: AWS, an endpoint that speaks its API, or the sandbox on this machine. */
+/** The target of a run (AWS, an endpoint that speaks its API, or the sandbox on this machine), and our name at the site. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
+import { VERSION } from '../version.ts';
 import type { Config, Environment } from '../config/load-config.ts';
-import { WHO_TO_SAY, hasLink } from './user-agent.ts';
 
 export interface Target {
   dryRun: boolean;
@@ -11,6 +11,13 @@ export interface Target {
   bucket: string;
   /** Null for AWS itself; for a sandbox it is filled in after its start. */
   endpoint: string | null;
+}
+
+/** Where a run of this configuration goes. */
+export interface RunPlace {
+  config: Config;
+  target: Target;
+  environment: Environment;
 }
 
 /** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
@@ -73,7 +80,7 @@ export function chooseTarget(
       hint: 'Take them out of the URL: a dry run signs with keys of its own, which open nothing.',
     });
   }
-  if (aws.endpoint !== null && !isLoopback(new URL(aws.endpoint).hostname)) {
+  if (aws.endpoint !== null && !isLocal(aws.endpoint)) {
     throw new AppError(
       'endpoint-refused',
       `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
@@ -93,7 +100,26 @@ export function chooseTarget(
 const namesKeys = (url: URL): boolean =>
   url.username !== '' || url.password !== '' || /\b(AKIA|ASIA)[A-Z0-9]{12,}\b/.test(url.href);
 
+/** True for an endpoint on this machine: it never gets the user's own keys. */
+export const isLocal = (endpoint: string | null): boolean =>
+  endpoint !== null && isLoopback(new URL(endpoint).hostname);
+
 /** True for a host that is this machine. */
-export function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
-}
+export const isLoopback = (hostname: string): boolean =>
+  hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+
+/** The port that a URL leads to, explicit or default. */
+export const portOf = (url: URL): number =>
+  url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);
+
+/** The link to the page about the crawler, in the form every crawler uses. */
+const LINK = /\+https?:\/\/[^\s)]+/;
+
+/** True when the site's operators can find out who we are. */
+export const hasLink = (userAgent: string | null): boolean => userAgent !== null && LINK.test(userAgent);
+
+export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
+
+/** The warning when they cannot. */
+export const WHO_TO_SAY =
+  'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';

@@ -13,7 +13,7 @@ import { createGcMarks } from '../../db/gc-marks.ts';
 import { openCloud } from '../cloud/cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { ownerOf } from '../plan/settings-of.ts';
-import { isLoopback } from '../plan/target.ts';
+import { isLocal, regionOf } from '../plan/target.ts';
 import { lookAtHolder } from './run-lock.ts';
 
 export interface GarbageOptions {
@@ -56,13 +56,11 @@ async function runWorkedOn(runs: RunStore): Promise<string | null> {
 async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<GcReport | null> {
   const { config, environment, database, runs, dryRun } = options;
   const { aws } = config.values;
-  const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+  const region = regionOf(config, environment);
   if (region === null && aws.endpoint === null) return null;
-  // An endpoint on this machine never gets the user's own keys.
-  const local = aws.endpoint !== null && isLoopback(new URL(aws.endpoint).hostname);
   let skewMs: number | null = null;
   const place = { region: region ?? 'ap-northeast-1', endpoint: aws.endpoint, bucket: '' };
-  const cloud = openCloud(place, local, { onTime: (ms) => (skewMs = ms - systemClock.now()) });
+  const cloud = openCloud(place, isLocal(aws.endpoint), { onTime: (ms) => (skewMs = ms - systemClock.now()) });
   try {
     return await collect({
       owner: ownerOf(config),
@@ -122,17 +120,12 @@ function strangers(run: string | null, alive: readonly GcReport['items'][number]
 }
 
 /** The action in words for the user. */
-export function wordOf(action: GcReport['items'][number]['action']): string {
-  switch (action) {
-    case 'kept':
-      return 'stays';
-    case 'marked':
-      return 'marked; a gc after a minute ends it';
-    case 'waiting':
-      return 'marked less than a minute ago';
-    case 'terminated':
-      return 'terminated';
-    case 'failed':
-      return 'could not be terminated';
-  }
-}
+export const wordOf = (action: GcReport['items'][number]['action']): string => WORDS[action];
+
+const WORDS = {
+  kept: 'stays',
+  marked: 'marked; a gc after a minute ends it',
+  waiting: 'marked less than a minute ago',
+  terminated: 'terminated',
+  failed: 'could not be terminated',
+};

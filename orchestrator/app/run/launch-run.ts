@@ -31,7 +31,6 @@ import type { RunLock } from './run-lock.ts';
 import { logFileOf, openSession, stateDirOf } from './run-session.ts';
 import type { SandboxHandle } from './sandbox-process.ts';
 import { startSandbox, stopSandbox } from './sandbox-process.ts';
-import { VERSION } from '../version.ts';
 
 export interface LaunchRunOptions extends Caller {
   runId: string;
@@ -116,7 +115,7 @@ async function launchOn(
   const { config, target, plan } = options;
   // The endpoint of the configuration; without one the sandbox provides everything.
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
-  const settings = settingsOf(config, { ...target, endpoint }, plan, VERSION);
+  const settings = settingsOf(config, { ...target, endpoint }, plan);
   const standIn = sandbox !== null && target.kind !== 'sandbox' ? { standIn: sandbox.endpoint } : {};
   const cloud = openCloud(settings.aws, target.dryRun, standIn);
   try {

@@ -26,7 +26,7 @@ import { migrate } from '../../db/migrate.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import { publishReport } from './carry-out.ts';
 import type { Config, ConfigPlace } from '../config/load-config.ts';
-import { createOfflineCore } from './offline-core.ts';
+import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
 import type { RunLock } from './run-lock.ts';
 import { underLock } from './run-lock.ts';

@@ -25,7 +25,9 @@ import { sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';
+import { splitAddress } from '../../server/listen.ts';
 import { findPortHolder } from '../../server/port-holder.ts';
+import { portOf } from '../plan/target.ts';
 
 export interface ResumeOptions extends ConfigPlace {
   runId: string | undefined;
@@ -211,11 +213,9 @@ function endOfSandbox(run: RunRecord): number {
 export async function callbackListenOf(configured: string | null, server: RunSettings['server']): Promise<string> {
   const own = server.callbackListen;
   if (configured === null || configured.endsWith(':0') || configured === own) return own;
-  const url = new URL(server.callbackUrl);
-  const calledPort = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port);
-  const colon = own.lastIndexOf(':');
-  if (calledPort !== Number(own.slice(colon + 1))) return configured;
-  return (await isAddressHere(own.slice(0, colon).replace(/^\[|\]$/g, ''))) ? own : configured;
+  const { host, port } = splitAddress(own);
+  if (portOf(new URL(server.callbackUrl)) !== port) return configured;
+  return (await isAddressHere(host)) ? own : configured;
 }
 
 async function isAddressHere(host: string): Promise<boolean> {
@@ -237,7 +237,7 @@ async function isAddressHere(host: string): Promise<boolean> {
  */
 export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
-  const holder = findPortHolder(Number(listen.slice(listen.lastIndexOf(':') + 1)));
+  const holder = findPortHolder(splitAddress(listen).port);
   const end = holder
     ? `If that is an earlier main server of this run which hangs, end it with: kill -9 ${holder.pid}`
     : 'It may be an earlier main server of this run which hangs: find it with ss -ltnp, end it with kill -9';

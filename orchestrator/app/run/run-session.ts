@@ -24,6 +24,8 @@ import { robotsReader } from '../plan/site-robots.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
+import { newProcessState } from '../../control/model/process-state.ts';
+import type { FinishCore } from '../../control/results/finish.ts';
 
 export interface SessionOptions {
   runId: string;
@@ -160,4 +162,20 @@ export function stateDirOf(configFile: string) {
     /** Build results that are kept: the Node that instances run. */
     cache: join(root, 'cache'),
   };
+}
+
+/** Under the fence of the lock that the command holds. */
+export function createOfflineCore(options: {
+  runId: string;
+  stores: Stores;
+  lock: RunLock;
+  config: Config;
+  output: Output;
+}): FinishCore & Pick<Core, 'runId' | 'alarm'> {
+  const { runId, stores, lock, config, output } = options;
+  const onAlarm = (text: string): void => output.line(`! ${text}`);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm);
+  const alarm = createAlarm({ runId, stores, onAlarm }, log);
+  const binding = { runId, fence: lock.fence, clock: systemClock };
+  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: newProcessState() };
 }

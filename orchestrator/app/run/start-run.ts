@@ -29,7 +29,6 @@ import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { underLock } from './run-lock.ts';
-import { VERSION } from '../version.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
@@ -142,7 +141,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
 async function runNothing(options: LaunchRunOptions & { plan: Plan; products: ProductList }): Promise<ExitCode> {
   const { config, target, stores, lock, runId, output } = options;
   const settings = {
-    ...settingsOf(config, target, options.plan, VERSION),
+    ...settingsOf(config, target, options.plan),
     sandbox: null,
     server: { callbackUrl: '', callbackListen: '' },
   };

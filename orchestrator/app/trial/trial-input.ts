@@ -6,8 +6,8 @@ import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { PageTrial } from '../../../shared/wire/page-trial.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { loadConfig } from '../config/load-config.ts';
-import type { MappingFile } from '../config/mapping-file.ts';
-import { describeUnreadable, readMappingFile } from '../config/mapping-file.ts';
+import type { MappingFile } from '../config/read-mapping.ts';
+import { describeUnreadable, readMappingFile } from '../config/read-mapping.ts';
 import { VERSION } from '../version.ts';
 
 export interface ExtractFlags {

@@ -16,11 +16,11 @@ import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import type { Architecture } from '../../plan/instance-types.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
 import { openBucket } from '../../app/cloud/cloud-access.ts';
-import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
+import type { Config, ConfigPlace, Environment } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
 import type { Output } from '../output.ts';
-import { isLoopback } from '../../app/plan/target.ts';
+import { isLocal, regionOf } from '../../app/plan/target.ts';
 
 export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */
@@ -31,13 +31,10 @@ export interface BundleCommandOptions extends ConfigPlace {
   out?: string;
 }
 
-interface MadeBundle {
+interface MadeBundle extends Pick<Bundle, 'sha256' | 'sizeBytes' | 'contents'> {
   architecture: Architecture;
   platform: string;
   nodeVersion: string;
-  sha256: string;
-  sizeBytes: number;
-  contents: Bundle['contents'];
   key: string;
   /** The file it was written to; null without --out. */
   path: string | null;
@@ -82,23 +79,19 @@ function architecturesOf(config: Config, { architecture, out }: BundleCommandOpt
   return chosen;
 }
 
-interface Bucket {
-  region: string;
-  endpoint: string | null;
-  bucket: string;
-}
+type Bucket = Parameters<typeof openBucket>[0];
 
-function bucketOf(config: Config, environment: BundleCommandOptions['environment']): Bucket {
+function bucketOf(config: Config, environment: Environment): Bucket {
   const { aws } = config.values;
-  const region = aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
-  const missing = [...(region === undefined ? ['aws.region'] : []), ...(aws.bucket === null ? ['aws.bucket'] : [])];
+  const region = regionOf(config, environment);
+  const missing = [...(region === null ? ['aws.region'] : []), ...(aws.bucket === null ? ['aws.bucket'] : [])];
   if (missing.length > 0)
     throw new AppError('config-invalid', `--upload needs ${missing.join(' and ')} in ${config.file}`);
   return { region: region!, endpoint: aws.endpoint, bucket: aws.bucket! };
 }
 
 async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {
-  const objects = openBucket(aws, aws.endpoint !== null && isLoopback(new URL(aws.endpoint).hostname));
+  const objects = openBucket(aws, isLocal(aws.endpoint));
   try {
     return await putBundle(objects, bundle, aws);
   } finally {

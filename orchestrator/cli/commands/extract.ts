@@ -3,11 +3,12 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
 import { askCrawlApi } from '../../app/trial/ask-crawl-api.ts';
-import { renderTrial } from '../render-trial.ts';
 import type { ExtractFlags } from '../../app/trial/trial-input.ts';
 import { readTrialInput } from '../../app/trial/trial-input.ts';
-import type { TrialReport } from '../../app/trial/trial-report.ts';
+import type { TrialReport, FieldReport } from '../../app/trial/trial-report.ts';
 import { reportTrial } from '../../app/trial/trial-report.ts';
+import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
+import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
 export type { ExtractFlags } from '../../app/trial/trial-input.ts';
 
@@ -24,4 +25,102 @@ export async function extractCommand(flags: ExtractFlags, output: Output): Promi
 function exitCodeOf({ outcome, kind }: TrialReport): ExitCode {
   if (outcome === 'stored') return EXIT.complete;
   return kind === null ? EXIT.internal : EXIT.failedProducts;
+}
+
+const SHOWN_RECORDS = 3;
+const SHOWN_LINKS = 10;
+
+function renderTrial(report: TrialReport, names: { page: string; mapping: string }): string[] {
+  return [
+    `Page      ${plain(names.page)}${describePage(report)}`,
+    ...report.requests.slice(0, -1).map((hop) => `          ${hop.status ?? '-'} ${plain(hop.url)} → redirect`),
+    ...(report.kind === null ? [] : describeMapping(report, names.mapping)),
+    ...(report.rows === null ? [] : ['', ...describeRows(report)]),
+    ...report.fields.flatMap((field) => ['', ...describeField(field, report.rows !== null)]),
+    ...(report.links.length === 0 ? [] : ['', ...describeLinks(report.links)]),
+    '',
+    describeOutcome(report),
+    ...adviseBrowser(report),
+  ];
+}
+
+function describePage({ kind, requests, by }: TrialReport): string {
+  const facts = [
+    kind?.toUpperCase(),
+    requests.length > 0 ? `status ${requests.at(-1)!.status ?? '-'}` : undefined,
+    by === 'browser' ? 'by a browser' : undefined,
+  ];
+  const known = facts.filter((fact) => fact !== undefined);
+  return known.length === 0 ? '' : `  (${known.join(', ')})`;
+}
+
+function describeMapping({ mapping, dom, kind }: TrialReport, file: string): string[] {
+  if (mapping === null) return [`Mapping   none in ${file} is for this URL`];
+  if (kind === 'json') return [`Mapping   ${plain(mapping)} in ${file}`, 'Read      as JSON'];
+  const [first, ...others] = dom;
+  const way =
+    first === undefined
+      ? ['Read      as it streams, without a tree']
+      : [
+          `Read      as a tree, which is slower, for ${plain(first)}`,
+          ...others.map((one) => `          and ${plain(one)}`),
+        ];
+  return [`Mapping   ${plain(mapping)} in ${file}`, ...way];
+}
+
+function describeRows({ rows }: TrialReport): string[] {
+  const all = rows ?? [];
+  const shown = all.slice(0, SHOWN_RECORDS);
+  return [
+    `Records   ${all.length}${all.length > shown.length ? `, the first ${shown.length}:` : shown.length > 0 ? ':' : ''}`,
+    ...shown.map(({ key, row }) => `  ${quote(key)}  ${quote(row, 400)}`),
+  ];
+}
+
+function describeField(field: FieldReport, inRows: boolean): string[] {
+  const { name, type, required, value, steps } = field;
+  const missing = required ? 'NO VALUE, but it is required' : 'no value';
+  const width = Math.min(48, Math.max(0, ...steps.map(({ step }) => plain(step, 48).length)));
+  return [
+    `${name}  ${type}${required ? ', required' : ''}${inRows ? ', in the first record' : ''}: ${value === null ? missing : show(value, 200)}`,
+    ...steps.map(({ step, count, values }) => `    ${plain(step, 48).padEnd(width)}  ${describeValues(count, values)}`),
+  ];
+}
+
+function describeValues(count: number, values: readonly unknown[]): string {
+  if (count === 0) return 'nothing';
+  const shown = values.slice(0, 3).map((value) => show(value, 80));
+  return `${shown.join('  ')}${count > shown.length ? `  … ${count} values` : ''}`;
+}
+
+/** A value as text; a number with two possible readings as a sentence. */
+function show(value: unknown, maxChars: number): string {
+  if (!isUnread(value)) return quote(value, maxChars);
+  const readings = readingsOf(value);
+  return readings.length === 0
+    ? `${quote(value.text, maxChars)} (no clear number: stored empty)`
+    : `${quote(value.text, maxChars)} (${readings.join(' or ')}: the other values of the column decide)`;
+}
+
+function describeLinks(links: readonly string[]): string[] {
+  const shown = links.slice(0, SHOWN_LINKS);
+  const rest = links.length - shown.length;
+  return [
+    `Links     ${links.length}`,
+    ...shown.map((link) => `  ${plain(link)}`),
+    ...(rest > 0 ? [`  … and ${rest} more`] : []),
+  ];
+}
+
+function describeOutcome({ outcome, reason, detail, rows }: TrialReport): string {
+  if (outcome === 'stored')
+    return rows?.length === 0 ? 'The product would be stored, without a record.' : 'The product would be stored.';
+  if (outcome === 'gone') return `The site says that there is no such page: ${plain(detail ?? '')}.`;
+  return `The product would be failed(${reason}): ${plain(detail ?? '')}.`;
+}
+
+/** The most common reason for a missing value: a script fills it in. */
+function adviseBrowser({ by, reason, mapping }: TrialReport): string[] {
+  if (by !== 'http' || reason !== 'parse' || mapping === null) return [];
+  return ['If a browser shows the value, try --render browser.'];
 }

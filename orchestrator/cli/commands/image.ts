@@ -25,7 +25,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { ownerOf } from '../../app/plan/settings-of.ts';
-import { isLoopback } from '../../app/plan/target.ts';
+import { isLocal, regionOf } from '../../app/plan/target.ts';
 
 export interface ImageOptions extends ConfigPlace {
   yes: boolean;
@@ -54,8 +54,11 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
   const architecture = options.architecture ?? architectureFor(config);
   if (options.print === 'recipe') return print('recipe', imageRecipe({ powerOff: false }), output);
   const region = regionOf(config, options.environment);
+  if (region === null)
+    throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
   if (options.print === 'packer') return print('packer', packerFile(region, architecture, ownerOf(config)), output);
-  const aws = optionsOf(config, region);
+  const { endpoint } = config.values.aws;
+  const aws = awsOptions({ region, endpoint }, isLocal(endpoint));
   const images = new Ec2Images(aws);
   try {
     if (options.list) return show(await images.ownImages(), output);
@@ -176,16 +179,4 @@ function architectureFor(config: Config): Architecture {
   const types = config.values.aws.instance_types;
   const holding = types.find((type) => describeInstanceType(type).memoryGb >= BROWSER_MEMORY_GB);
   return architectureOf(holding ?? types[0] ?? 't4g.small');
-}
-
-function regionOf(config: Config, environment: ImageOptions['environment']): string {
-  const region = config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
-  if (region !== undefined) return region;
-  throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
-}
-
-/** An endpoint on this machine never gets the user's own keys. */
-function optionsOf(config: Config, region: string): AwsOptions {
-  const { endpoint } = config.values.aws;
-  return awsOptions({ region, endpoint }, endpoint !== null && isLoopback(new URL(endpoint).hostname));
 }

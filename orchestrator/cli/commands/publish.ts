@@ -5,7 +5,7 @@ import { buildReport } from '../../control/results/finish.ts';
 import { publishHeld } from '../../control/results/publish-held.ts';
 import { publishReport } from '../../app/run/carry-out.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
-import { createOfflineCore } from '../../app/run/offline-core.ts';
+import { createOfflineCore } from '../../app/run/run-session.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Output } from '../output.ts';
 import { underLock } from '../../app/run/run-lock.ts';

@@ -10,7 +10,7 @@ import { createTimetable } from '../../schedule/timetable.ts';
 import { namedOf } from '../../app/run/announce.ts';
 import type { ConfigPlace, Environment } from '../../app/config/load-config.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
-import { isUnderNohup } from '../interrupts.ts';
+import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from '../schedule/print.ts';
@@ -38,15 +38,9 @@ export async function scheduleCommand(options: ScheduleOptions, output: Output):
     return (await import('../schedule/carry-out-due-time.ts')).carryOutDueTime({ ...options, ...carryOut }, output);
   if (next !== null || printSystemd || printCrontab) return print(options, output);
   const { runDaemon } = await import('../schedule/daemon.ts');
-  const leave = new AbortController();
-  const onSignal = (): void => leave.abort();
-  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', ...(isUnderNohup() ? [] : (['SIGHUP'] as const))];
-  for (const signal of signals) process.on(signal, onSignal);
-  try {
-    return await runDaemon({ ...options, launcher: resolve(options.launcher), signal: leave.signal }, output);
-  } finally {
-    for (const signal of signals) process.off(signal, onSignal);
-  }
+  const interrupts = watchInterrupts();
+  const daemon = runDaemon({ ...options, launcher: resolve(options.launcher), signal: interrupts.leave }, output);
+  return daemon.finally(() => interrupts.dispose());
 }
 
 function print({ configPath, environment, ...options }: ScheduleOptions, output: Output): ExitCode {

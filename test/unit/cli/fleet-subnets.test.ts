@@ -1,7 +1,7 @@
 /** The subnets in which a fleet may launch: each zone of its load balancer has a public address, which costs money. */
 import { describe, expect, it } from 'vitest';
 import type { SubnetInfo } from '../../../orchestrator/cloud/compute.ts';
-import { fleetSubnets } from '../../../orchestrator/app/cloud/fleet-subnets.ts';
+import { fleetSubnets } from '../../../orchestrator/app/cloud/launch-network.ts';
 
 const subnets = ['f', 'b', 'a', 'c', 'a'].map((zone, i): SubnetInfo => ({
   id: `subnet-${i}`,

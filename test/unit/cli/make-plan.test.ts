@@ -166,7 +166,7 @@ describe('settingsOf', () => {
       ban: { statuses: [403], cool_down: '5m' },
       canaries: [{ id: 'P1', fields: { title: 'x' } }],
     });
-    const settings = settingsOf(full, TARGET, planOf(full, { robots: IGNORED_ROBOTS }), '1.0.0');
+    const settings = settingsOf(full, TARGET, planOf(full, { robots: IGNORED_ROBOTS }));
     expect(settings.site).toMatchObject({
       render: 'auto',
       robots: 'ignore',
@@ -205,7 +205,7 @@ describe('aws.recycle_every', () => {
   it('is part of the settings of the run, and increases the number of instances', () => {
     const full = config({}, { aws: { recycle_every: '1h' } });
     const planned = planOf(full, { robots: IGNORED_ROBOTS });
-    expect(settingsOf(full, TARGET, planned, '1.0.0').aws.recycleEveryMs).toBe(3_600_000);
+    expect(settingsOf(full, TARGET, planned).aws.recycleEveryMs).toBe(3_600_000);
     const aws: Target = { ...TARGET, dryRun: false, kind: 'aws' };
     const often = planOf(config({}, { aws: { recycle_every: '15m' } }), { target: aws, products: products(30_000) });
     expect(often.instances).toBeGreaterThan(planOf(config(), { target: aws, products: products(30_000) }).instances);
