@@ -90,10 +90,13 @@ interface Call {
   file: string;
 }
 
-/** Every SDK command in the source. Generated clients have one class per call, so its name is the call. */
+/** Every SDK call in the source. Generated clients have one class per call and one paginator per list, named after it. */
 function callsIn(pattern: string): Call[] {
   return globSync(pattern, { cwd: ROOT }).flatMap((file) =>
-    [...read(file).matchAll(/\bnew (?:\w+\.)*([A-Z]\w+)Command\(/g)].map((m) => ({ command: m[1]!, file })),
+    [...read(file).matchAll(/\b(?:new (?:\w+\.)*([A-Z]\w+)Command|paginate([A-Z]\w+))\(/g)].map((m) => ({
+      command: (m[1] ?? m[2])!,
+      file,
+    })),
   );
 }
 
