@@ -4,8 +4,7 @@
  */
 import { text } from 'node:stream/consumers';
 import { AppError, describeError } from '../shared/domain/errors.ts';
-import { pageTrialSchema } from '../shared/wire/page-trial.ts';
-import type { TrialAnswer } from '../shared/wire/page-trial.ts';
+import { pageTrialSchema, type TrialAnswer } from '../shared/wire/page-trial.ts';
 import { tryPage } from './trial/try-page.ts';
 
 async function answer(): Promise<TrialAnswer> {

@@ -8,8 +8,7 @@ import pino from 'pino';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
-import { parseUserData } from '../shared/wire/settings.ts';
-import type { InstanceSettings } from '../shared/wire/settings.ts';
+import { type InstanceSettings, parseUserData } from '../shared/wire/settings.ts';
 import { AWS_METADATA, readMetadata } from './control/metadata.ts';
 import { runInstance } from './instance.ts';
 

@@ -2,19 +2,16 @@
  * Opens the sources of pages: plain HTTP always, a browser if the site needs one; both behind the same address guard.
  */
 import { isIPv4 } from 'node:net';
-import type { AddressGuard } from '../shared/adapters/http/address-guard.ts';
-import { createAddressGuard, portOf } from '../shared/adapters/http/address-guard.ts';
+import { type AddressGuard, createAddressGuard, portOf } from '../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
 import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import type { Log } from './control/log.ts';
-import type { CompiledMapping } from './extract/compile-mapping.ts';
-import { compileMapping } from './extract/compile-mapping.ts';
+import { type CompiledMapping, compileMapping } from './extract/compile-mapping.ts';
 import { PageExtractor } from './extract/page-extractor.ts';
 import type { BrowserSource } from './fetch/browser/browser-source.ts';
-import type { OpenExtractor } from './fetch/page-fetcher.ts';
-import { PageFetcher } from './fetch/page-fetcher.ts';
+import { type OpenExtractor, PageFetcher } from './fetch/page-fetcher.ts';
 import type { FetchHooks, PageAnswer, PageSource } from './fetch/page-result.ts';
 
 export interface SourceParts {

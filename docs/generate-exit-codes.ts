@@ -1,7 +1,6 @@
 /** docs/exit-codes.md from the table of exit codes and the error codes. */
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
-import type { ExitFacts } from '../shared/domain/exit-codes.ts';
-import { EXIT, EXIT_FACTS } from '../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_FACTS, type ExitFacts } from '../shared/domain/exit-codes.ts';
 
 export function exitCodesPage(): string {
   const facts = Object.entries(EXIT_FACTS) as [keyof typeof EXIT, ExitFacts][];

@@ -1,8 +1,6 @@
 /** docs/states.md from the state tables of shared/domain. */
-import { CHUNK_FACTS, CHUNK_STATES, INSTANCE_PHASE_FACTS, RUN_PHASE_FACTS } from '../shared/domain/phases.ts';
-import type { LastLimit, PhaseFacts } from '../shared/domain/phases.ts';
-import type { RunLimits } from '../shared/domain/limits.ts';
-import { limitsFor } from '../shared/domain/limits.ts';
+import { CHUNK_FACTS, CHUNK_STATES, INSTANCE_PHASE_FACTS, type LastLimit, type PhaseFacts, RUN_PHASE_FACTS } from '../shared/domain/phases.ts';
+import { limitsFor, type RunLimits } from '../shared/domain/limits.ts';
 import { formatDuration } from '../shared/domain/quantity.ts';
 import { INSTANCE_PHASES, RUN_PHASES, canMoveInstance, canMoveRun } from '../shared/domain/states.ts';
 

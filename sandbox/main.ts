@@ -8,8 +8,7 @@ import { resolve } from 'node:path';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
-import type { Sandbox } from './compose.ts';
-import { startSandbox } from './compose.ts';
+import { type Sandbox, startSandbox } from './compose.ts';
 import { EndTimer } from './end-timer.ts';
 import { readFlags } from './flags.ts';
 

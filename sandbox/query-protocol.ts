@@ -4,8 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { AwsError } from './aws-error.ts';
-import type { XmlNode } from './xml.ts';
-import { xmlDocument } from './xml.ts';
+import { xmlDocument, type XmlNode } from './xml.ts';
 
 export type QueryService = 'ec2' | 'elbv2' | 'sts';
 

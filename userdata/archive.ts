@@ -3,8 +3,7 @@
  * separate gzip member, and a gzip file may consist of several members. So the runtime is compressed once and only
  * copied afterwards, even when the program changes.
  */
-import { createGzip, gzipSync } from 'node:zlib';
-import type { Gzip } from 'node:zlib';
+import { createGzip, type Gzip, gzipSync } from 'node:zlib';
 import { Header } from 'tar';
 
 export const PROGRAM_NAME = 'crawl-api.mjs';

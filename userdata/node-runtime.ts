@@ -7,14 +7,12 @@ import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { Transform, PassThrough } from 'node:stream';
+import { PassThrough, type Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { RUNTIME_NAME, createMember, entryHead, entryTail } from './archive.ts';
-import type { NodeRelease, RuntimePlatform } from './node-release.ts';
-import { NODE_RELEASES, NODE_VERSION } from './node-release.ts';
+import { NODE_RELEASES, NODE_VERSION, type NodeRelease, type RuntimePlatform } from './node-release.ts';
 import { fetchPackage, hashFile } from './npm-package.ts';
-import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { Parser } from 'tar';
 

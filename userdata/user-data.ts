@@ -5,8 +5,7 @@
  * the console and powers the machine off.
  */
 import { AppError } from '../shared/domain/errors.ts';
-import type { InstanceSettings } from '../shared/wire/settings.ts';
-import { encodeSettingsLine } from '../shared/wire/settings.ts';
+import { encodeSettingsLine, type InstanceSettings } from '../shared/wire/settings.ts';
 import { browserSetup, browserUnitLines } from './browser-setup.ts';
 import { fetchBundle, EXEC_START, quote } from './fetch-bundle.ts';
 import { INSTANCE_ENVIRONMENT } from '../shared/domain/instance-process.ts';

@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
 import { findChromium } from '../../shared/adapters/find-chromium.ts';
 import { startPageServer } from '../fetch/start-page-server.ts';
-import type { Bench } from '../frame.ts';
-import { measureInTurn, measureProgram, median } from '../frame.ts';
+import { type Bench, measureInTurn, measureProgram, median } from '../frame.ts';
 import { peerProgram } from '../peers/install.ts';
 
 const PAGES = 50;

@@ -7,13 +7,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createConnection } from 'mysql2/promise';
 import { Pool } from 'undici';
-import { HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../shared/wire/callbacks.ts';
-import type { Heartbeat } from '../../shared/wire/callbacks.ts';
-import type { Envelope, KeyPair } from '../../shared/wire/signature.ts';
+import { type Heartbeat, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import {
   createKeyPair,
+  type Envelope,
   envelopeHeaders,
   exportPublicKey,
+  type KeyPair,
   macMessage,
   signMessage,
 } from '../../shared/wire/signature.ts';

@@ -1,7 +1,6 @@
 /** The cost of the extractor compared with htmlparser2, bare and with handlers written for the page. */
 import { fileURLToPath } from 'node:url';
-import type { Bench } from '../frame.ts';
-import { measureInTurn, measureProgram, median } from '../frame.ts';
+import { type Bench, measureInTurn, measureProgram, median } from '../frame.ts';
 import type { CaseFigures, CaseName } from './extract-case.ts';
 
 const PAGES = 3_000;

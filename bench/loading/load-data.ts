@@ -4,8 +4,7 @@
  */
 import { Readable } from 'node:stream';
 import { createConnection } from 'mysql2/promise';
-import { bulkInsert } from '../../orchestrator/db/bulk-insert.ts';
-import type { SqlValue } from '../../orchestrator/db/bulk-insert.ts';
+import { bulkInsert, type SqlValue } from '../../orchestrator/db/bulk-insert.ts';
 import type { Database } from '../../orchestrator/db/connect.ts';
 import { inTransaction } from '../../orchestrator/db/retry.ts';
 import { COLUMNS, idOf, rowOf, urlOf } from './bench-run.ts';

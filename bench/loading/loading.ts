@@ -12,8 +12,7 @@ import { createResultTable } from '../../orchestrator/db/result-table.ts';
 import { stagingName } from '../../orchestrator/db/staging.ts';
 import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts';
 import { startSandbox } from '../../test/support/sandbox/start-sandbox.ts';
-import type { Bench, BenchRow } from '../frame.ts';
-import { measureProgram } from '../frame.ts';
+import { type Bench, type BenchRow, measureProgram } from '../frame.ts';
 import { benchRun, crawlAll, idOf } from './bench-run.ts';
 import { insertParts, loadData } from './load-data.ts';
 

@@ -5,8 +5,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { makeCrawlFolder } from '../crawl-folder.ts';
 import { startOneLineShop } from '../one-line-shop.ts';
-import type { Bench } from '../frame.ts';
-import { median } from '../frame.ts';
+import { type Bench, median } from '../frame.ts';
 
 const PRODUCTS = 30_000;
 const ROUNDS = 3;

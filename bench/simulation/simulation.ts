@@ -1,7 +1,6 @@
 /** Whole runs on the virtual clock with the real rules, compared with a loop of as many events without decisions. */
 import { fileURLToPath } from 'node:url';
-import type { Bench, BenchResult } from '../frame.ts';
-import { measureProgram, median } from '../frame.ts';
+import { type Bench, type BenchResult, measureProgram, median } from '../frame.ts';
 import type { CaseFigures } from './simulation-case.ts';
 
 export const bench: Bench = { title: 'Simulation: runs of four hours on a virtual clock', run };

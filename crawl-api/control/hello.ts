@@ -3,8 +3,7 @@ import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import type { Hello } from '../../shared/wire/callbacks.ts';
-import { HELLO_PATH } from '../../shared/wire/callbacks.ts';
+import { type Hello, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
 

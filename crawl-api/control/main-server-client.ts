@@ -2,8 +2,14 @@
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { Agent } from 'undici';
 import type { KeyObject } from 'node:crypto';
-import type { Envelope } from '../../shared/wire/signature.ts';
-import { HEADER, envelopeHeaders, macMessage, signMessage, verifyMessage } from '../../shared/wire/signature.ts';
+import {
+  type Envelope,
+  envelopeHeaders,
+  HEADER,
+  macMessage,
+  signMessage,
+  verifyMessage,
+} from '../../shared/wire/signature.ts';
 
 export interface MainServerOptions {
   callbackUrl: string;

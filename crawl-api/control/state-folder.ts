@@ -7,13 +7,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import type { KeyPair } from '../../shared/wire/signature.ts';
 import {
   createKeyPair,
   exportPrivateKey,
   exportPublicKey,
   importPrivateKey,
   importPublicKey,
+  type KeyPair,
 } from '../../shared/wire/signature.ts';
 
 const identitySchema = z.object({ privateKey: z.string(), publicKey: z.string() });

@@ -1,20 +1,27 @@
 /** Compiles a mapping: once per process, for use with every page. */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Field, Mapping, PageMapping, Step, ChainValue, Scalar, SelectStep } from '../../shared/domain/mapping.ts';
-import { fieldType, isMachineRead, isSelectStep } from '../../shared/domain/mapping.ts';
-import type { StepChecks } from '../../shared/adapters/step-faults.ts';
-import { findFaultsOfPage } from '../../shared/adapters/step-faults.ts';
+import {
+  type ChainValue,
+  type Field,
+  fieldType,
+  isMachineRead,
+  isSelectStep,
+  type Mapping,
+  type PageMapping,
+  type Scalar,
+  type SelectStep,
+  type Step,
+} from '../../shared/domain/mapping.ts';
+import { findFaultsOfPage, type StepChecks } from '../../shared/adapters/step-faults.ts';
 import type { CompiledChain, Source, Operation } from './chain.ts';
 import { SourceCompiler } from './compile-source.ts';
-import type { Libraries } from './libraries.ts';
-import { loadLibraries, loaded } from './libraries.ts';
+import { type Libraries, loaded, loadLibraries } from './libraries.ts';
 import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { findJsonValues, parseJsonBlock, parsePath } from './json-ld.ts';
 import { findJson, toScalars } from './json-values.ts';
 import { PagePass } from './page-pass.ts';
-import type { StepContext } from './processors.ts';
-import { asText, mapValues, processValues } from './processors.ts';
+import { asText, mapValues, processValues, type StepContext } from './processors.ts';
 
 interface CompiledField {
   field: Field;

@@ -1,12 +1,10 @@
 /** Compiles the selecting steps of a mapping into sources of values, and collects what must be read from the page. */
 import type { Scalar, SelectStep } from '../../shared/domain/mapping.ts';
-import type { CompiledSelector } from '../../shared/adapters/selector-check.ts';
-import { readSelector } from '../../shared/adapters/selector-check.ts';
+import { type CompiledSelector, readSelector } from '../../shared/adapters/selector-check.ts';
 import type { Source } from './chain.ts';
 import { findJsonValues, parsePath } from './json-ld.ts';
 import { findJson, toScalars } from './json-values.ts';
-import type { Libraries } from './libraries.ts';
-import { loaded } from './libraries.ts';
+import { type Libraries, loaded } from './libraries.ts';
 import { MAX_ROWS } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
 import { buildTable } from './state-table.ts';

@@ -9,8 +9,7 @@
  * string, a number, true or false as text, each element of an array; of an object its `@value`. null and other objects
  * yield nothing.
  */
-import type { PageBudget } from './page-limits.ts';
-import { PageLimitError } from './page-limits.ts';
+import { type PageBudget, PageLimitError } from './page-limits.ts';
 
 /** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
 export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {

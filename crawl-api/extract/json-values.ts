@@ -1,8 +1,7 @@
 /** Extracts values from JSON by JSONPath. */
 import type { Scalar } from '../../shared/domain/mapping.ts';
 import type { JsonPath } from '../../shared/adapters/steps/json-path.ts';
-import { PageLimitError } from './page-limits.ts';
-import type { PageBudget } from './page-limits.ts';
+import { type PageBudget, PageLimitError } from './page-limits.ts';
 
 /** The values of the first `limit` nodes; none without JSON. Throws PageLimitError. */
 export function findJson(path: JsonPath, json: unknown, limit: number): unknown[] {

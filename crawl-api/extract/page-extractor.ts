@@ -1,17 +1,14 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { FieldValue, KeyedRow, Row, ShownMarks } from '../../shared/domain/mapping.ts';
-import type { CompiledChain, StepObserver } from './chain.ts';
-import { runChain } from './chain.ts';
+import { type CompiledChain, runChain, type StepObserver } from './chain.ts';
 import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
 import { MAX_LINKS } from './page-limits.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
-import type { StepContext } from './processors.ts';
-import { asText, toUrl } from './processors.ts';
+import { asText, type StepContext, toUrl } from './processors.ts';
 import { rowBytes } from './row-size.ts';
-import type { Trace } from './trace.ts';
-import { observeField } from './trace.ts';
+import { observeField, type Trace } from './trace.ts';
 import { fitValues } from './values.ts';
 
 export type { PageKind } from './page-plan.ts';

@@ -6,8 +6,14 @@ import type { Element } from 'domhandler';
 import { parseJsonBlock } from './json-ld.ts';
 import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
 import { RecordAttributes } from './markup/record-attributes.ts';
-import { MAX_NESTED_RECORDS, MAX_ROWS, PageLimitError, TOO_MANY_ROWS, MAX_DEPTH } from './page-limits.ts';
-import type { PageBudget } from './page-limits.ts';
+import {
+  MAX_DEPTH,
+  MAX_NESTED_RECORDS,
+  MAX_ROWS,
+  type PageBudget,
+  PageLimitError,
+  TOO_MANY_ROWS,
+} from './page-limits.ts';
 import type { Contents, PageContents, PagePlan } from './page-plan.ts';
 import { SelectorMatcher } from './selector-matcher.ts';
 import { MAX_JSON_CHARS } from './values.ts';

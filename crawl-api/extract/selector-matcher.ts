@@ -3,8 +3,7 @@
  * element it keeps the states (positions in selectors) of the element, its ancestors and its earlier siblings, which is
  * all that descendant, child, + and ~ need.
  */
-import { meetsCompound } from './element-test.ts';
-import type { ElementView } from './element-test.ts';
+import { type ElementView, meetsCompound } from './element-test.ts';
 import type { MatchState, StateTable } from './state-table.ts';
 
 // Each open element has four sets of states, one bit each, side by side in one array: a page has thousands of elements,

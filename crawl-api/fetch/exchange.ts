@@ -5,8 +5,7 @@ import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageBody } from './page-body.ts';
 import { classifyContent } from './page-kind.ts';
 import type { FetchHooks, PageAnswer, Reply } from './page-result.ts';
-import type { Finding } from './reply-head.ts';
-import { judgeHead, plainHeaders, resultOf } from './reply-head.ts';
+import { type Finding, judgeHead, plainHeaders, resultOf } from './reply-head.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 
 export interface ExchangeOptions {

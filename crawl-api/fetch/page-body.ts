@@ -3,12 +3,10 @@
  * The beginning of the text is always kept.
  */
 import { describeError } from '../../shared/domain/errors.ts';
-import type { ContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
-import { createContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
+import { type ContentDecoder, createContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageLimitError } from '../extract/page-limits.ts';
-import type { ContentClass } from './page-kind.ts';
-import { SNIFFED_BYTES, SNIFFED_CHARS, decideKind, findFileFormat } from './page-kind.ts';
+import { type ContentClass, decideKind, findFileFormat, SNIFFED_BYTES, SNIFFED_CHARS } from './page-kind.ts';
 import { KEPT_BODY_CHARS } from './page-result.ts';
 import type { PageShape } from '../politeness/page-shape.ts';
 import { ShapeReader, readShape } from './shape-reader.ts';

@@ -3,8 +3,7 @@
  * invalid bytes become U+FFFD.
  */
 import { TextDecoder } from 'node:util';
-import { HEAD_BYTES, chooseCharset, guessCharset } from './charset.ts';
-import type { Guess } from './charset.ts';
+import { chooseCharset, type Guess, guessCharset, HEAD_BYTES } from './charset.ts';
 
 export interface TextEvents {
   onText: (text: string) => void;

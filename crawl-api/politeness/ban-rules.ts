@@ -7,11 +7,9 @@
  * next. Then a page with all its required values is right, whatever scripts it carries: no mark in its source makes it
  * a ban.
  */
-import type { PageShape } from './page-shape.ts';
-import { ENOUGH_CHARS } from './page-shape.ts';
+import { ENOUGH_CHARS, type PageShape } from './page-shape.ts';
 import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
-import type { Judgement, SeenPage, SeenReply } from './judgement.ts';
-import { accused, unremarkable } from './judgement.ts';
+import { accused, type Judgement, type SeenPage, type SeenReply, unremarkable } from './judgement.ts';
 import type { SiteRules } from './site-rules.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 

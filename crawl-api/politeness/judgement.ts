@@ -1,7 +1,6 @@
 /** Input and output of the ban rules. */
 import type { PageShape } from './page-shape.ts';
-import type { Evidence, Verdict } from '../../shared/domain/verdict.ts';
-import { EVIDENCE_BODY_BYTES } from '../../shared/domain/verdict.ts';
+import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
 
 export interface SeenReply {
   /** The URL requested; with a browser its final URL. */

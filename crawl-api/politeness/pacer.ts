@@ -2,8 +2,7 @@
  * Keeps the pace of one address: records the last request and computes when the next one may start. Uses the monotonic
  * clock.
  */
-import type { PacedRequest } from '../../shared/domain/pacing.ts';
-import { nextStartMs } from '../../shared/domain/pacing.ts';
+import { nextStartMs, type PacedRequest } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 
 /**

@@ -4,11 +4,9 @@ import { productUrl } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
-import type { Judgement } from '../politeness/judgement.ts';
-import { accused, unremarkable } from '../politeness/judgement.ts';
+import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
 import type { Look } from './pages.ts';
-import type { ProductParts } from './product.ts';
-import { lookAtProduct } from './product.ts';
+import { lookAtProduct, type ProductParts } from './product.ts';
 import type { QueueState } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 

@@ -8,18 +8,15 @@
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
-import type { Judgement } from '../politeness/judgement.ts';
-import { createEvidence } from '../politeness/judgement.ts';
+import { createEvidence, type Judgement } from '../politeness/judgement.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
-import { findBarrier, Pages } from './pages.ts';
+import { findBarrier, Pages, type PagesParts } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
-import type { PagesParts } from './pages.ts';
 import type { Item } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
-import type { ProductParts, VisitEnd } from './product.ts';
-import { visitProduct } from './product.ts';
+import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 
 export interface CrawlLoopParts extends PagesParts {

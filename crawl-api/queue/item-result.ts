@@ -3,8 +3,7 @@ import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PageResult } from '../fetch/page-result.ts';
-import type { Judgement } from '../politeness/judgement.ts';
-import { LESS_THAN_USUAL, createEvidence } from '../politeness/judgement.ts';
+import { createEvidence, type Judgement, LESS_THAN_USUAL } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
 
 /** One visit of a product. */

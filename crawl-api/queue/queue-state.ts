@@ -6,14 +6,12 @@
  *   pending ─▶ postponed            a temporary failure, or the process died: a second try at the end
  *   pending | postponed ─▶ held     stands once the address is proved served; after a ban it is pending again
  */
-import type { FailureReason } from '../../shared/domain/outcome.ts';
-import { isRetryable } from '../../shared/domain/outcome.ts';
+import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { AddressIncident, JournalRecord } from './records.ts';
-import { CANARY_PAGE } from './records.ts';
+import { type AddressIncident, CANARY_PAGE, type JournalRecord } from './records.ts';
 import { ResultLines } from './result-lines.ts';
 
 export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;

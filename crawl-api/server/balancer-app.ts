@@ -3,13 +3,19 @@
  * listening server, so that tests can use it on any port.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import express from 'express';
-import type { Request, Response } from 'express';
+import express, { type Request, type Response } from 'express';
 import type { KeyObject } from 'node:crypto';
 import { BodyBudget } from '../../shared/adapters/http/body-budget.ts';
 import { markProved } from '../../shared/adapters/http/connection-limit.ts';
-import { HEALTH_PATH, MAX_OFFER_BYTES, offerPath, offerSchema } from '../../shared/wire/instance-api.ts';
-import type { Offer, Receipt, Refusal } from '../../shared/wire/instance-api.ts';
+import {
+  HEALTH_PATH,
+  MAX_OFFER_BYTES,
+  type Offer,
+  offerPath,
+  offerSchema,
+  type Receipt,
+  type Refusal,
+} from '../../shared/wire/instance-api.ts';
 import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
 import type { OfferAnswer } from '../queue/queue.ts';
 import { answerFaults, answerUnknownPaths } from './answers.ts';

@@ -1,6 +1,5 @@
 /** Starts and stops a listener with the timeouts that a load balancer in front of it needs. */
-import http from 'node:http';
-import type { RequestListener, Server } from 'node:http';
+import http, { type RequestListener, type Server } from 'node:http';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 

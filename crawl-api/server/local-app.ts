@@ -8,8 +8,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Queue } from '../queue/queue.ts';
-import { ITEM_STATES } from '../queue/queue-state.ts';
-import type { ItemState } from '../queue/queue-state.ts';
+import { ITEM_STATES, type ItemState } from '../queue/queue-state.ts';
 import { answerFaults, answerUnknownPaths } from './answers.ts';
 import { createApp } from './balancer-app.ts';
 

@@ -3,10 +3,9 @@ import { describeStep } from '../../shared/domain/describe-step.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
 import { compileMapping } from '../extract/compile-mapping.ts';
-import type { PageKind } from '../extract/page-extractor.ts';
-import { PageExtractor } from '../extract/page-extractor.ts';
+import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/trace.ts';
-import { expectBy } from '../fetch/browser/expected-elements.ts';
+import { expectBy, type Expected } from '../fetch/browser/expected-elements.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -16,10 +15,8 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { listen, stopListening } from '../server/listen.ts';
 import { tmpdir } from 'node:os';
-import type { AddressGuard } from '../../shared/adapters/http/address-guard.ts';
-import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { type AddressGuard, createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
-import type { Expected } from '../fetch/browser/expected-elements.ts';
 import { PageFetcher } from '../fetch/page-fetcher.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */

@@ -1,8 +1,7 @@
 /** What the commands print. With --json stdout is exactly one JSON document; everything else goes to stderr. */
 import type { Output as UseCaseOutput } from '../app/caller.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { printable } from '../../shared/domain/terminal-text.ts';
 
 /** Lines go to stdout, or to stderr with --json; control characters are escaped. Documents appear only with --json. */

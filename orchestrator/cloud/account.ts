@@ -1,6 +1,5 @@
 /** The account these keys belong to. STS GetCallerIdentity is the one call that needs no permission. */
-import type { AwsOptions } from './sdk-clients.ts';
-import { callOnce, lazySts } from './sdk-clients.ts';
+import { type AwsOptions, callOnce, lazySts } from './sdk-clients.ts';
 
 export interface Identity {
   /** Twelve digits. */

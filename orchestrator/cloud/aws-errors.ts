@@ -3,8 +3,7 @@
  * The error code decides; the HTTP status counts only when the reply has no code.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
-import { AppError, describeError } from '../../shared/domain/errors.ts';
-import type { ErrorCode } from '../../shared/domain/errors.ts';
+import { AppError, describeError, type ErrorCode } from '../../shared/domain/errors.ts';
 import type { LaunchFailure } from './compute.ts';
 
 export type AwsFailureKind =

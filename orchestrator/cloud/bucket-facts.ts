@@ -2,8 +2,7 @@
 import type { LifecycleRule } from '@aws-sdk/client-s3';
 import type { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import type { AwsOptions, S3 } from './sdk-clients.ts';
-import { lazyS3, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyS3, type S3, withClient } from './sdk-clients.ts';
 
 export type BucketLocation = AwsOptions & { bucket: string };
 

@@ -1,8 +1,7 @@
 /** Creates the bucket of a dry run. */
 import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { AwsOptions, S3 } from './sdk-clients.ts';
-import { lazyS3, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyS3, type S3, withClient } from './sdk-clients.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 
 /** Ensures that the bucket exists and is ours. For dry runs: on AWS the user creates the bucket. */

@@ -1,20 +1,19 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
 import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
-import { allPages, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
+import { allPages, type AwsOptions, type Ec2, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
-import type {
-  CloudInstance,
-  CloudState,
-  Compute,
-  ImagePurpose,
-  LaunchRequest,
-  LaunchResult,
-  StateReason,
-  SubnetInfo,
+import {
+  CLOUD_STATES,
+  type CloudInstance,
+  type CloudState,
+  type Compute,
+  type ImagePurpose,
+  type LaunchRequest,
+  type LaunchResult,
+  type StateReason,
+  type SubnetInfo,
 } from './compute.ts';
-import { CLOUD_STATES } from './compute.ts';
 import { findImage, findSecurityGroups, findSubnets } from './ec2-lookups.ts';
 import { findBrowserImage } from './image-lookup.ts';
 

@@ -3,10 +3,8 @@ import type { Listener, LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { AwsOptions, Elbv2, LazyClient } from './sdk-clients.ts';
-import { lazyElbv2, tagList } from './sdk-clients.ts';
-import type { AwsFailureKind } from './aws-errors.ts';
-import { classifyAwsError, toAppError } from './aws-errors.ts';
+import { type AwsOptions, type Elbv2, type LazyClient, lazyElbv2, tagList } from './sdk-clients.ts';
+import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
 import { forwardsTo, freePort, toExisting, toHealth } from './elbv2-words.ts';
 import { listOwned } from './elbv2-owned.ts';
 import type {

@@ -2,8 +2,7 @@
 import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { classifyAwsError } from './aws-errors.ts';
 import { TAG } from './compute.ts';
-import type { Elbv2 } from './sdk-clients.ts';
-import { allPages, tagRecord } from './sdk-clients.ts';
+import { allPages, type Elbv2, tagRecord } from './sdk-clients.ts';
 import type { OwnedBalancer } from './load-balancer.ts';
 
 /** DescribeTags takes at most 20 ARNs, and fails as a whole when one of them is gone. */

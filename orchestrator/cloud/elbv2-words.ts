@@ -1,8 +1,7 @@
 /** Translates ELBv2's terms into the port's. */
 import type { Action, Listener, LoadBalancer as Elb } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { ExistingBalancer, TargetHealth } from './load-balancer.ts';
-import { SHARED_PORTS, TARGET_STATES } from './load-balancer.ts';
+import { type ExistingBalancer, SHARED_PORTS, TARGET_STATES, type TargetHealth } from './load-balancer.ts';
 
 /** Whether a listener's action forwards to this target group, in either of ELBv2's two forms. */
 export const forwardsTo = (action: Action, arn: string): boolean =>

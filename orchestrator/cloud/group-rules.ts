@@ -1,8 +1,7 @@
 /** What security groups let through, as far as their rules show. */
 import { BlockList, isIP } from 'node:net';
 import type { IpPermission, SecurityGroup } from '@aws-sdk/client-ec2';
-import type { AwsOptions } from './sdk-clients.ts';
-import { callOnce, lazyEc2 } from './sdk-clients.ts';
+import { type AwsOptions, callOnce, lazyEc2 } from './sdk-clients.ts';
 
 export type { SecurityGroup };
 

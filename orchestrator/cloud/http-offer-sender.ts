@@ -1,11 +1,9 @@
 /** Sends offers through the load balancer over HTTP, signed with the run's key. */
 import { Agent, request } from 'undici';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { Offer } from '../../shared/wire/instance-api.ts';
-import { offerPath, receiptSchema, refusalSchema } from '../../shared/wire/instance-api.ts';
+import { type Offer, offerPath, receiptSchema, refusalSchema } from '../../shared/wire/instance-api.ts';
 import { HEADER, envelopeHeaders, importPrivateKey, signMessage } from '../../shared/wire/signature.ts';
-import type { OfferSender } from '../control/model/core.ts';
-import type { OfferResult } from '../control/model/core.ts';
+import { type OfferResult, type OfferSender } from '../control/model/core.ts';
 
 /** An instance answers in milliseconds; a load balancer gives up after 60 s. */
 const TIMEOUT_MS = 15_000;

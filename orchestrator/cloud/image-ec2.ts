@@ -5,10 +5,8 @@ import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { CloudState } from './compute.ts';
 import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
 import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
-import type { ImageArchitecture, OwnImage } from './image-lookup.ts';
-import { findDebianImage, listOwnImages } from './image-lookup.ts';
-import type { AwsOptions, Ec2, LazyClient } from './sdk-clients.ts';
-import { lazyEc2, tagList } from './sdk-clients.ts';
+import { findDebianImage, type ImageArchitecture, listOwnImages, type OwnImage } from './image-lookup.ts';
+import { type AwsOptions, type Ec2, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
 
 export class Ec2Images implements ImageCloud {
   readonly #ec2: LazyClient<Ec2>;

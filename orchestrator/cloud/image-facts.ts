@@ -1,7 +1,6 @@
 /** What EC2 shows about an image, for the check before a run. */
 import type { Image } from '@aws-sdk/client-ec2';
-import type { AwsOptions } from './sdk-clients.ts';
-import { callOnce, lazyEc2, tagRecord } from './sdk-clients.ts';
+import { type AwsOptions, callOnce, lazyEc2, tagRecord } from './sdk-clients.ts';
 
 export interface ImageFacts {
   id: string;

@@ -4,8 +4,7 @@
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PriceList } from '../plan/price-table.ts';
-import type { Pricing } from './sdk-clients.ts';
-import { callOnce, lazyPricing } from './sdk-clients.ts';
+import { callOnce, lazyPricing, type Pricing } from './sdk-clients.ts';
 
 /** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';

@@ -6,8 +6,7 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import type { AwsOptions, LazyClient } from './sdk-clients.ts';
-import { lazyEc2, lazyElbv2, lazyS3, withClient } from './sdk-clients.ts';
+import { type AwsOptions, type LazyClient, lazyEc2, lazyElbv2, lazyS3, withClient } from './sdk-clients.ts';
 
 type EndpointName = 'sandbox' | 'localstack' | 'moto' | 'unknown';
 

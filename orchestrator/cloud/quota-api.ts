@@ -6,8 +6,7 @@ import type { Instance } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { describeInstanceType } from '../plan/instance-types.ts';
 import { classifyAwsError } from './aws-errors.ts';
-import type { AwsOptions } from './sdk-clients.ts';
-import { allPages, lazyEc2, lazyQuotas, withClient } from './sdk-clients.ts';
+import { allPages, type AwsOptions, lazyEc2, lazyQuotas, withClient } from './sdk-clients.ts';
 import { quotaCodeOf, STANDARD_QUOTA } from '../plan/quota-codes.ts';
 
 const TIMEOUT_MS = 8_000;

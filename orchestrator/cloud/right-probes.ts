@@ -6,8 +6,7 @@
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
-import type { AwsOptions } from './sdk-clients.ts';
-import { lazyEc2, lazyElbv2, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyEc2, lazyElbv2, withClient } from './sdk-clients.ts';
 
 /**
  * allowed   it would be executed, or was (reading)

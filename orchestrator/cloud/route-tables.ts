@@ -1,7 +1,6 @@
 /** How the instances of a subnet reach the internet, by its route table. */
 import type { Route, RouteTable } from '@aws-sdk/client-ec2';
-import type { AwsOptions } from './sdk-clients.ts';
-import { callOnce, lazyEc2 } from './sdk-clients.ts';
+import { type AwsOptions, callOnce, lazyEc2 } from './sdk-clients.ts';
 
 export type { RouteTable };
 

@@ -15,8 +15,7 @@ import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { StallCause } from './model/stall-causes.ts';
-import { isStallCause, stallFacts } from './model/stall-causes.ts';
+import { isStallCause, type StallCause, stallFacts } from './model/stall-causes.ts';
 import { isGivenUp } from './model/instance-state.ts';
 
 /** True for an action whose effect a Describe of AWS will show. */

@@ -2,8 +2,7 @@
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { isRunEnd } from '../../shared/domain/states.ts';
-import type { Action } from './model/actions.ts';
-import { actionKey } from './model/actions.ts';
+import { type Action, actionKey } from './model/actions.ts';
 import { act, changesCloud } from './act.ts';
 import type { LoopLink } from './callbacks/callbacks.ts';
 import type { Core } from './model/core.ts';

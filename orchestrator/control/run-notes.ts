@@ -1,6 +1,5 @@
 /** What is said once: notes of a run, stored so that no later main server repeats them, and alarms about what lasts. */
-import type { Note } from './model/actions.ts';
-import { NOTED_KINDS } from './model/actions.ts';
+import { type Note, NOTED_KINDS } from './model/actions.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './model/core.ts';
 import type { World } from './model/world.ts';

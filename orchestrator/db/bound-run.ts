@@ -4,8 +4,7 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { RunBinding } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
-import type { Attempt } from './retry.ts';
-import { inQuery, inTransaction } from './retry.ts';
+import { type Attempt, inQuery, inTransaction } from './retry.ts';
 
 export class BoundRun {
   readonly db: Database;

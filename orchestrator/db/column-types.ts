@@ -1,6 +1,5 @@
 /** The columns a mapping needs in its result table: their types in a new table, and the existing types it accepts. */
-import type { FieldType, Mapping } from '../../shared/domain/mapping.ts';
-import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
+import { columnsOf, type FieldType, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
 import type { Database } from './connect.ts';
 import type { ColumnInfo } from './table-info.ts';

@@ -1,15 +1,13 @@
 /** Opens the database of database.url: one knex pool with the settings, limits and timeouts that a run relies on. */
 import { existsSync } from 'node:fs';
-import knexFactory from 'knex';
-import type { Knex } from 'knex';
+import knexFactory, { type Knex } from 'knex';
 import type { ConnectionOptions } from 'mysql2';
 import { systemRandom } from '../../shared/adapters/random.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import type { MysqlAddress, SqliteAddress } from './database-url.ts';
-import { parseDatabaseUrl } from './database-url.ts';
+import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { classifyDatabaseError, databaseCode, databaseMessage } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';
 

@@ -1,6 +1,5 @@
 /** The only file that contains error codes of MySQL, MariaDB and SQLite. */
-import type { ErrorCode } from '../../shared/domain/errors.ts';
-import { AppError } from '../../shared/domain/errors.ts';
+import { AppError, type ErrorCode } from '../../shared/domain/errors.ts';
 
 /**
  * - `unwilling`: the server answers but accepts no writes for now: it is read-only (a failover), or its disk is full

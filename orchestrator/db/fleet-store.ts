@@ -1,12 +1,10 @@
 /** FleetStore on knex: claims (crawlfleet_launches, immutable) and their instances (crawlfleet_instances). */
-import { epochKey } from '../../shared/domain/epoch-id.ts';
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { InstancePhase } from '../../shared/domain/states.ts';
-import { INSTANCE_PHASES, canMoveInstance, isServing } from '../../shared/domain/states.ts';
+import { canMoveInstance, INSTANCE_PHASES, type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
-import type { LaunchFailure } from '../cloud/compute.ts';
+import { type LaunchFailure, REFUSAL_CAUSES } from '../cloud/compute.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -23,7 +21,6 @@ import { insertEvent, isLastEvent } from './events.ts';
 import { LaunchRequests } from './launch-requests.ts';
 import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
 import { Columns, rowOf, rowsOf } from './rows.ts';
-import { REFUSAL_CAUSES } from '../cloud/compute.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 const INSTANCES = 'crawlfleet_instances';

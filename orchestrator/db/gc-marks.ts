@@ -2,8 +2,7 @@
 import type { GcMark, GcMarkStore } from '../control/gc/gc.ts';
 import type { Database } from './connect.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowsOf, toNumber } from './rows.ts';
+import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_gc_marks';
 

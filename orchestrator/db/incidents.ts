@@ -1,11 +1,9 @@
 /** Rows of crawlfleet_incidents: when an address stopped on its own, why, and how it ended. */
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { IncidentRecord, IncidentReport, AddressIncident } from '../control/model/stores.ts';
-import type { SqlNumber } from './rows.ts';
-import { Columns, rowOf, rowsOf } from './rows.ts';
+import { Columns, rowOf, rowsOf, type SqlNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_incidents';
 

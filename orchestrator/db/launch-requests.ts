@@ -5,8 +5,7 @@
 import type { Knex } from 'knex';
 import type { LaunchRequest } from '../cloud/compute.ts';
 import { inPieces, rowsOf } from './rows.ts';
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 /** Claims per statement. */

@@ -6,15 +6,12 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
-import type { ChunkRow } from './chunk-rows.ts';
-import { CHUNKS, ITEMS, closeSettled } from './chunk-rows.ts';
+import { type ChunkRow, CHUNKS, closeSettled, ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
-import type { ShownCounts } from './settled-values.ts';
-import { countMarks } from './settled-values.ts';
-import type { StoredResult } from './stage-rows.ts';
-import { stageRows } from './stage-rows.ts';
+import { countMarks, type ShownCounts } from './settled-values.ts';
+import { stageRows, type StoredResult } from './stage-rows.ts';
 
 /** Written for a product beside its rows. */
 interface Settlement {

@@ -10,8 +10,7 @@ import type { LockGuard, LockHolder } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { toNumber, rowOf } from './rows.ts';
+import { rowOf, type SqlNumber, toNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_locks';
 

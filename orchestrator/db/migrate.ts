@@ -9,8 +9,7 @@ import type { Database } from './connect.ts';
 import { toAppError } from './database-errors.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowOf, rowsOf, toNumber } from './rows.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const LATEST = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';

@@ -6,10 +6,8 @@
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
 import { ITEMS } from './chunk-rows.ts';
-import type { KeyTypes } from './column-types.ts';
-import { byteText } from './column-types.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowOf, rowsOf, toNumber } from './rows.ts';
+import { byteText, type KeyTypes } from './column-types.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const RUNS = 'crawlfleet_runs';

@@ -1,6 +1,5 @@
 /** NOT NULL columns of the user's table whose numbers may have to wait for the run's whole column. */
-import type { Field, Mapping } from '../../shared/domain/mapping.ts';
-import { isMachineRead } from '../../shared/domain/mapping.ts';
+import { type Field, isMachineRead, type Mapping } from '../../shared/domain/mapping.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { findColumn, readTable } from './table-info.ts';

@@ -7,11 +7,9 @@ import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import { decideMark } from '../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../control/model/report.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowOf, rowsOf, toNumber } from './rows.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import type { ShownCounts } from './settled-values.ts';
-import { NO_MARKS, sumMarks } from './settled-values.ts';
+import { NO_MARKS, type ShownCounts, sumMarks } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { UnreadColumns } from './staging.ts';
 

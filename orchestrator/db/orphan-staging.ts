@@ -4,8 +4,7 @@ import type { RunPhase } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
 import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowsOf, toNumber } from './rows.ts';
+import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { dropStaging } from './staging.ts';
 
 const PREFIX = 'crawlfleet_staging_';

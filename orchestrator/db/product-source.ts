@@ -6,8 +6,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import { findIdFault } from '../../shared/domain/product.ts';
 import type { ProductSource } from '../control/model/stores.ts';
 import { connectError, mysqlConnection } from './connect.ts';
-import type { MysqlAddress, SqliteAddress } from './database-url.ts';
-import { parseDatabaseUrl } from './database-url.ts';
+import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 
 /** A heavy query may take long before its first row; a server that sends nothing for this long counts as dead. */

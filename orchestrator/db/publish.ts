@@ -5,8 +5,7 @@
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { RunPhase } from '../../shared/domain/states.ts';
-import { isRunEnd } from '../../shared/domain/states.ts';
+import { isRunEnd, type RunPhase } from '../../shared/domain/states.ts';
 import { CANCELLED } from '../control/results/exit-code.ts';
 import type { PublishEnd, PublishedPhase } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
@@ -14,14 +13,10 @@ import { ITEMS } from './chunk-rows.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
-import type { ExceptSettled } from './newer-runs.ts';
-import { newerRuns, withoutSettled } from './newer-runs.ts';
-import type { SqlNumber } from './rows.ts';
-import { toNumber, rowsOf, rowOf } from './rows.ts';
-import type { RunShape } from './run-shape.ts';
-import { readRunShape, readSettings } from './run-shape.ts';
-import type { Decisions } from './number-columns.ts';
-import { fieldValues, noteNumbers, readDecisions } from './number-columns.ts';
+import { type ExceptSettled, newerRuns, withoutSettled } from './newer-runs.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
+import { type Decisions, fieldValues, noteNumbers, readDecisions } from './number-columns.ts';
 import { moveEvent } from './run-store.ts';
 import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';

@@ -1,10 +1,8 @@
 /** The key of the user's result table: product_id, or product_id and row_key with `rows` in the mapping. */
-import type { Mapping } from '../../shared/domain/mapping.ts';
-import { hasRows } from '../../shared/domain/mapping.ts';
+import { hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyKind, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
-import type { ColumnInfo, TableInfo } from './table-info.ts';
-import { findColumn, typeOf } from './table-info.ts';
+import { type ColumnInfo, findColumn, type TableInfo, typeOf } from './table-info.ts';
 
 /** A mismatch between a table and the mapping. */
 export interface Fault {

@@ -1,6 +1,5 @@
 /** ResultStore on knex: the ledger of parts, loading, publishing. */
-import type { FieldType } from '../../shared/domain/mapping.ts';
-import { columnsOf } from '../../shared/domain/mapping.ts';
+import { columnsOf, type FieldType } from '../../shared/domain/mapping.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
@@ -14,10 +13,8 @@ import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
-import type { SqlNumber } from './rows.ts';
-import { Columns, toBoolean, toNumber, rowOf, rowsOf } from './rows.ts';
-import type { RunShape } from './run-shape.ts';
-import { readRunShape, readSettings } from './run-shape.ts';
+import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
+import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { dropStaging } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 

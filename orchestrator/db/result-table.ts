@@ -1,15 +1,12 @@
 /** The user's result table: checked against the mapping before a launch, created when it does not exist. */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Mapping } from '../../shared/domain/mapping.ts';
-import { hasRows } from '../../shared/domain/mapping.ts';
+import { hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { findIdClash } from './id-clash.ts';
-import type { Fault } from './result-key.ts';
-import { isKeyedByRow, keyFaults, modify } from './result-key.ts';
+import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
-import type { TableInfo } from './table-info.ts';
-import { findColumn, readTable, splitTableName } from './table-info.ts';
+import { findColumn, readTable, splitTableName, type TableInfo } from './table-info.ts';
 
 export interface ResultTableCheck {
   /** False: createResultTable will create it. */

@@ -1,15 +1,12 @@
 /** The parts of a run that never change while it is loaded and published, read once: mapping, tables, time format. */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Column, Mapping } from '../../shared/domain/mapping.ts';
-import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
+import { type Column, columnsOf, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import type { StagedNumber } from './staging.ts';
-import { unreadColumns, stagingName } from './staging.ts';
-import type { ColumnInfo } from './table-info.ts';
-import { findColumn, readTable } from './table-info.ts';
+import { type StagedNumber, stagingName, unreadColumns } from './staging.ts';
+import { type ColumnInfo, findColumn, readTable } from './table-info.ts';
 import { rowOf } from './rows.ts';
 
 export interface RunShape {

@@ -1,8 +1,7 @@
 /** What a database server reports about itself, for the check before a run. */
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { rowsOf } from './rows.ts';
+import { rowsOf, type SqlNumber } from './rows.ts';
 
 export interface ServerFacts {
   /** `MariaDB 10.11.6`, `MySQL 8.0.36`, `SQLite 3.50.0`. */

@@ -1,9 +1,14 @@
 /** Resolves unread numbers in values by a decimal mark. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import type { ChainValue, FieldValue, Mapping, Scalar } from '../../shared/domain/mapping.ts';
-import { columnsOf, readsNumbers } from '../../shared/domain/mapping.ts';
-import type { MarkCounts, UnreadNumber } from '../../shared/domain/unread-number.ts';
-import { isUnread, readAs } from '../../shared/domain/unread-number.ts';
+import {
+  type ChainValue,
+  columnsOf,
+  type FieldValue,
+  type Mapping,
+  readsNumbers,
+  type Scalar,
+} from '../../shared/domain/mapping.ts';
+import { isUnread, type MarkCounts, readAs, type UnreadNumber } from '../../shared/domain/unread-number.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 
 /** The first unread number in the value; null when there is none. */

@@ -2,8 +2,7 @@
 import type { Knex } from 'knex';
 import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { SqlValue } from './bulk-insert.ts';
-import { bulkInsert } from './bulk-insert.ts';
+import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { keyColumns } from './column-types.ts';
 import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.ts';
 import type { Database } from './connect.ts';

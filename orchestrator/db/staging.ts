@@ -4,16 +4,13 @@
  * publishing.
  */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Mapping } from '../../shared/domain/mapping.ts';
-import { columnsOf, hasRows } from '../../shared/domain/mapping.ts';
-import type { NeededColumn } from './column-types.ts';
-import { keyColumns, neededColumns, productIdType, rowKeyType } from './column-types.ts';
+import { columnsOf, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
+import { keyColumns, type NeededColumn, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { numberPlaces } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import type { TableInfo } from './table-info.ts';
-import { findColumn, readTable, typeOf } from './table-info.ts';
+import { findColumn, readTable, type TableInfo, typeOf } from './table-info.ts';
 
 /** Throws `internal` for a run id that is not one of ours: it becomes part of a table name. */
 export function stagingName(runId: string): string {

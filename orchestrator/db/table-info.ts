@@ -1,8 +1,7 @@
 /** Reads a table's columns, unique keys and kind from the database. */
 import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
-import type { SqlNumber } from './rows.ts';
-import { toNumber, rowsOf } from './rows.ts';
+import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 export interface ColumnInfo {
   name: string;

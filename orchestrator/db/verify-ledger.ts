@@ -1,11 +1,9 @@
 /** Reads a run's ledger item by item, for `verify`: all of it in pages, or the products of one slice. */
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome } from '../../shared/domain/outcome.ts';
-import type { LedgerDifference } from '../control/verify/verify-facts.ts';
-import { noDifference, note } from '../control/verify/verify-facts.ts';
+import { type LedgerDifference, noDifference, note } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
-import type { Slice } from './fingerprint.ts';
-import { isIn } from './fingerprint.ts';
+import { isIn, type Slice } from './fingerprint.ts';
 import { rowsOf } from './rows.ts';
 
 const PAGE = 5_000;

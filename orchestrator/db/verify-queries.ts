@@ -4,16 +4,13 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import type { VerifyFacts } from '../control/verify/verify-facts.ts';
-import { noDifference, note } from '../control/verify/verify-facts.ts';
+import { noDifference, note, type VerifyFacts } from '../control/verify/verify-facts.ts';
 import type { Database } from './connect.ts';
 import { Fingerprint, Repeats, hashOf, slicesOf } from './fingerprint.ts';
 import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
-import type { SqlNumber } from './rows.ts';
-import { toNumber, rowsOf, rowOf } from './rows.ts';
-import type { LedgerItem } from './verify-ledger.ts';
-import { findDuplicates, ledgerPages, rowsGiven } from './verify-ledger.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { findDuplicates, type LedgerItem, ledgerPages, rowsGiven } from './verify-ledger.ts';
 import { compareRows, noRows } from './verify-rows.ts';
 
 /** Maximum IDs held in memory where products are compared one by one. */

@@ -1,15 +1,11 @@
 /** Compares the result table with a run's ledger, for `verify`: does every stored product have the rows it produced? */
 import type { Knex } from 'knex';
-import type { VerifyFacts } from '../control/verify/verify-facts.ts';
-import { noDifference, note } from '../control/verify/verify-facts.ts';
+import { noDifference, note, type VerifyFacts } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
-import type { Slice } from './fingerprint.ts';
-import { Fingerprint, hashOf, isIn } from './fingerprint.ts';
-import type { Overwriters } from './newer-runs.ts';
-import { readOverwriters } from './newer-runs.ts';
-import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowsOf } from './rows.ts';
+import { Fingerprint, hashOf, isIn, type Slice } from './fingerprint.ts';
+import { type Overwriters, readOverwriters } from './newer-runs.ts';
+import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';

@@ -1,16 +1,12 @@
 /** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
-import type { InstancePhase } from '../../shared/domain/states.ts';
-import { isServing } from '../../shared/domain/states.ts';
+import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
-import type { ChunkRow } from './chunk-rows.ts';
-import { CHUNKS, ITEMS, chunkId, closeChunk, openItems, parseChunkId } from './chunk-rows.ts';
-import type { SqlNumber } from './rows.ts';
-import { inPieces, toNumber, rowOf, rowsOf } from './rows.ts';
+import { chunkId, type ChunkRow, CHUNKS, closeChunk, ITEMS, openItems, parseChunkId } from './chunk-rows.ts';
+import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 /** Indexes in one IN list. */

@@ -1,6 +1,5 @@
 /** What webhooks receive: how a run or a due time ended, in a sentence and as JSON. docs/schedule.md shows the payload. */
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
 
 /** What a target can choose in `notify[].on`: an ended run is `finished` with exit code 0, else `failed`. */

@@ -3,8 +3,7 @@ import { createHmac } from 'node:crypto';
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { Notice, NoticeKind } from './notice.ts';
-import { kindOf } from './notice.ts';
+import { kindOf, type Notice, type NoticeKind } from './notice.ts';
 
 const SIGNATURE_HEADER = 'x-crawlfleet-signature';
 const TRIES = 4;

@@ -7,8 +7,15 @@
  * %, for three instances as for three thousand, in well under a millisecond.
  */
 import type { Random } from '../../shared/ports/random.ts';
-import type { Work } from './fleet-sums.ts';
-import { largestChunk, lastLaunchMs, lostToRotation, PAGE_OVERHEAD_MS, rotationsFor, shareOf } from './fleet-sums.ts';
+import {
+  largestChunk,
+  lastLaunchMs,
+  lostToRotation,
+  PAGE_OVERHEAD_MS,
+  rotationsFor,
+  shareOf,
+  type Work,
+} from './fleet-sums.ts';
 import { momentsAbove, normalQuantile, normalTail, sigmaOf } from './lognormal.ts';
 import type { PlanInput } from './plan.ts';
 

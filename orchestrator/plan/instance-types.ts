@@ -1,6 +1,5 @@
 /** The known instance types: what a plan needs of them, and which of the allowed ones to take. */
-import type { PriceList } from './price-table.ts';
-import { hourlyPrice } from './price-table.ts';
+import { hourlyPrice, type PriceList } from './price-table.ts';
 
 export type Architecture = 'x86_64' | 'arm64';
 

@@ -5,16 +5,13 @@
  */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import type { Ceiling } from './ceilings.ts';
-import { allowedBy, ceilings } from './ceilings.ts';
+import { allowedBy, type Ceiling, ceilings } from './ceilings.ts';
 import { drawDays } from './finish-model.ts';
-import type { Fleet } from './fleet-search.ts';
-import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
+import { fastestFleet, type Fleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
 import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, rotationsFor, shareOf } from './fleet-sums.ts';
 import type { Plan, PlanInput } from './plan.ts';
 import { rotationCostMs } from './address-rotation.ts';
-import type { Planning } from './planning.ts';
-import { prepare } from './planning.ts';
+import { type Planning, prepare } from './planning.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';
 import { FEASIBLE, judgeInfeasible } from './verdict.ts';
 import { percent } from './wording.ts';

@@ -2,12 +2,9 @@
  * What every step of planning shares: the input with its sums, its probability model, the instance type and the prices.
  */
 import { limitsFor } from '../../shared/domain/limits.ts';
-import type { Day } from './finish-model.ts';
-import { FinishModel } from './finish-model.ts';
-import type { Work } from './fleet-sums.ts';
-import { rotationsFor, workOf } from './fleet-sums.ts';
-import type { InstanceType } from './instance-types.ts';
-import { chooseInstanceType } from './instance-types.ts';
+import { type Day, FinishModel } from './finish-model.ts';
+import { rotationsFor, type Work, workOf } from './fleet-sums.ts';
+import { chooseInstanceType, type InstanceType } from './instance-types.ts';
 import type { CostBreakdown, PlanInput } from './plan.ts';
 import { estimateCost, requestsOf } from './prices.ts';
 

@@ -1,8 +1,7 @@
 /** What a fleet costs: before the run from the plan's sums, after it from what actually ran. */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { CostBreakdown } from './plan.ts';
-import type { PriceList } from './price-table.ts';
-import { hourlyPrice, PRICES_OF, servicePrices } from './price-table.ts';
+import { hourlyPrice, type PriceList, PRICES_OF, servicePrices } from './price-table.ts';
 import { describeInstanceType } from './instance-types.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,6 @@
 /** Explains why a plan does not fit, when the work could be done within the same limits, and what would make room. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Ceiling } from './ceilings.ts';
-import { allowedBy, ceilings } from './ceilings.ts';
+import { allowedBy, type Ceiling, ceilings } from './ceilings.ts';
 import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
 import { plannedEndMs } from './fleet-sums.ts';
 import type { Plan } from './plan.ts';

@@ -1,10 +1,8 @@
 /** What a daemon does next: a pure function of the record, the processes and the clock. */
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
 import { NO_RESULT } from '../notify/notice.ts';
-import type { DueState, DueTime, StoredDueTime } from './due-times.ts';
-import { NO_PROCESS, isOpen } from './due-times.ts';
+import { type DueState, type DueTime, isOpen, NO_PROCESS, type StoredDueTime } from './due-times.ts';
 import type { Timetable } from './timetable.ts';
 
 const MINUTE_MS = 60_000;

@@ -2,8 +2,7 @@
  * The callback listener's Express app: reads the headers, reads the body once the headers name a claim of this run, and
  * sends the signed reply. Memory held for unauthenticated senders is bounded.
  */
-import type { Express, NextFunction, Request, Response } from 'express';
-import express from 'express';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
 import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';

@@ -1,8 +1,7 @@
 /** `/healthz` on the operator's listener, for a monitor on this machine. */
 import { hostname } from 'node:os';
 import { isIP } from 'node:net';
-import type { Express, NextFunction, Request, Response } from 'express';
-import express from 'express';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 
 /**
  * 200 when `ok`, else 503. Callers on this machine get the whole answer as JSON; other, unauthenticated callers get

@@ -1,8 +1,7 @@
 /** Starts an Express app on an address, with a clear error when the port is taken. */
 import type { Express } from 'express';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';

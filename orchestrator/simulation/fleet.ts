@@ -4,15 +4,13 @@ import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/c
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../shared/wire/signature.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
-import type { CloudInstance } from '../cloud/compute.ts';
-import { TAG } from '../cloud/compute.ts';
+import { type CloudInstance, TAG } from '../cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
 import type { OfferResult, OfferSender } from '../control/model/core.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
-import type { Site, Wrongs } from './instance.ts';
-import { SimulatedInstance } from './instance.ts';
+import { SimulatedInstance, type Site, type Wrongs } from './instance.ts';
 
 /** An instance takes a callback for lost after this; more than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;

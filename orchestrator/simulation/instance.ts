@@ -9,14 +9,28 @@ import { manifestKey, partKey } from '../../shared/domain/keys.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
-import type { Incident, Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../shared/wire/callbacks.ts';
+import {
+  COMPLETION_PATH,
+  HEARTBEAT_PATH,
+  HELLO_PATH,
+  type Incident,
+  NO_PROGRESS,
+  type Orders,
+  type PartRef,
+  type Progress,
+} from '../../shared/wire/callbacks.ts';
 import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
-import { PART_PRODUCTS, encodeManifest } from '../../shared/wire/part.ts';
+import { encodeManifest, type ItemResult, PART_PRODUCTS } from '../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
-import type { Envelope, Signatures } from '../../shared/wire/signature.ts';
-import { createKeyPair, exportPublicKey, importPublicKey, macMessage, sha256Hex } from '../../shared/wire/signature.ts';
+import {
+  createKeyPair,
+  type Envelope,
+  exportPublicKey,
+  importPublicKey,
+  macMessage,
+  sha256Hex,
+  type Signatures,
+} from '../../shared/wire/signature.ts';
 import type { Callback, CallbackReply } from '../control/callbacks/callbacks.ts';
 import type { OfferResult } from '../control/model/core.ts';
 import type { EventClock, Timer } from './event-clock.ts';

@@ -1,11 +1,9 @@
 /** What came out of one simulated run. */
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
 import { billingTerms } from '../control/model/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
-import type { TimelineEntry } from '../control/explain/timeline.ts';
-import { timelineOf } from '../control/explain/timeline.ts';
+import { type TimelineEntry, timelineOf } from '../control/explain/timeline.ts';
 import type { Losses } from './losses.ts';
 import type { SimulatedWorld } from './world.ts';
 

@@ -9,17 +9,14 @@ import { architectureOf, describeInstanceType } from '../plan/instance-types.ts'
 import { MemoryCompute } from './cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from './cloud/memory-objects.ts';
-import type { Fate } from './draws.ts';
-import { Draws } from './draws.ts';
+import { Draws, type Fate } from './draws.ts';
 import type { EventClock } from './event-clock.ts';
 import type { SimulatedInstance, Site } from './instance.ts';
 import { Losses } from './losses.ts';
-import type { SimResult } from './result.ts';
-import { resultOf } from './result.ts';
+import { resultOf, type SimResult } from './result.ts';
 import type { Fault, Scenario } from './scenario.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
-import type { ModelledCloud } from './world.ts';
-import { OWNER, START_MS, SimulatedWorld } from './world.ts';
+import { type ModelledCloud, OWNER, SimulatedWorld, START_MS } from './world.ts';
 
 export interface SimulationOptions {
   /** Called after every event, for checks; slows it down. */

@@ -4,16 +4,14 @@
  */
 import { pino } from 'pino';
 import { seededRandom } from '../../shared/adapters/random.ts';
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { CloudInstance, Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
-import type { MainServer, MainServerParts } from '../control/main-server.ts';
-import { createMainServer } from '../control/main-server.ts';
+import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
 import type { NewRun, Stores } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
@@ -24,10 +22,8 @@ import { SimulatedFleet } from './fleet.ts';
 import type { Site, Wrongs } from './instance.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
-import type { KeyObject } from 'node:crypto';
-import { createPublicKey } from 'node:crypto';
-import type { Envelope, Signatures } from '../../shared/wire/signature.ts';
-import { exportPublicKey } from '../../shared/wire/signature.ts';
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { type Envelope, exportPublicKey, type Signatures } from '../../shared/wire/signature.ts';
 
 /** Any day does: nothing depends on the date. */
 export const START_MS = Date.UTC(2026, 0, 1);

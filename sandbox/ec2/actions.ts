@@ -2,8 +2,7 @@
 import type { Params, QueryAction } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import * as catalogue from './catalogue-actions.ts';
-import type { Ec2Context } from './context.ts';
-import { refuseDryRun } from './context.ts';
+import { type Ec2Context, refuseDryRun } from './context.ts';
 import * as images from './image-actions.ts';
 import * as instances from './instance-actions.ts';
 import { runInstances } from './run-instances.ts';

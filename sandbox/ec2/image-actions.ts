@@ -4,8 +4,7 @@ import { ACCOUNT_ID, newResourceId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Image } from './catalogue.ts';
-import type { Ec2Context } from './context.ts';
-import { findInstances, refuseDryRun } from './context.ts';
+import { type Ec2Context, findInstances, refuseDryRun } from './context.ts';
 import { readTagSpecifications } from './tag-actions.ts';
 
 const NAME = /^[\w ()./'@-]{3,128}$/;

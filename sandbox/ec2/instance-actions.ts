@@ -3,12 +3,9 @@ import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import { unknownAttribute } from './catalogue-actions.ts';
-import type { Ec2Context } from './context.ts';
-import { chooseInstances, findInstances, findKnown, refuseDryRun, seenTags } from './context.ts';
-import type { FilterTable } from './filters.ts';
-import { applyFilters, paginate } from './filters.ts';
-import type { Instance, StateChange } from './instance.ts';
-import { STATE_CODES } from './instance.ts';
+import { chooseInstances, type Ec2Context, findInstances, findKnown, refuseDryRun, seenTags } from './context.ts';
+import { applyFilters, type FilterTable, paginate } from './filters.ts';
+import { type Instance, STATE_CODES, type StateChange } from './instance.ts';
 import {
   ROOT_DEVICE,
   isoTime,

@@ -2,8 +2,7 @@
 import { ACCOUNT_ID } from '../ids.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Catalogue, Image, InstanceType, Subnet } from './catalogue.ts';
-import type { Instance, InstanceState } from './instance.ts';
-import { STATE_CODES } from './instance.ts';
+import { type Instance, type InstanceState, STATE_CODES } from './instance.ts';
 import type { TagStore } from './tag-store.ts';
 
 type Tags = Pick<TagStore, 'of'>;

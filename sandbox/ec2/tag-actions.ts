@@ -2,8 +2,7 @@
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
-import type { Ec2Context } from './context.ts';
-import { findInstances, refuseDryRun, seenTags } from './context.ts';
+import { type Ec2Context, findInstances, refuseDryRun, seenTags } from './context.ts';
 import { applyFilters, fieldFilters, paginate } from './filters.ts';
 import { checkTags, resourceTypeOf } from './tag-store.ts';
 

@@ -1,7 +1,6 @@
 /** An application load balancer: its settings, its listeners and their proxies. */
 import type { FaultBook } from '../faults.ts';
-import type { Proxy } from './proxy.ts';
-import { startProxy } from './proxy.ts';
+import { type Proxy, startProxy } from './proxy.ts';
 import type { TargetGroup } from './target-group.ts';
 
 export interface Listener {

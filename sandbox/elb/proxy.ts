@@ -2,8 +2,15 @@
  * The data plane of a load balancer: an HTTP/1.1 round-robin reverse proxy. Bodies are streamed in both directions;
  * connections to targets are kept alive. Answers with AWS's statuses where no target can answer.
  */
-import { Agent, createServer, request as httpRequest } from 'node:http';
-import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import {
+  Agent,
+  type ClientRequest,
+  createServer,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  request as httpRequest,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import { closeServer, listen } from '../listening.ts';
 import type { Target, TargetGroup } from './target-group.ts';

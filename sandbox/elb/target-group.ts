@@ -6,8 +6,7 @@
  * `unused` is not a separate state but is shown while the instance or the group is not in service.
  */
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { HealthCheckSettings, Probe } from './health-check.ts';
-import { healthCheckIntervalMs } from './health-check.ts';
+import { healthCheckIntervalMs, type HealthCheckSettings, type Probe } from './health-check.ts';
 
 /** A load balancer's view of an instance. */
 export interface TargetInstance {

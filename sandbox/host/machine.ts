@@ -2,20 +2,17 @@
  * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
  * the same order and with the same results.
  */
-import { createWriteStream, existsSync } from 'node:fs';
-import type { WriteStream } from 'node:fs';
+import { createWriteStream, existsSync, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-process.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { InstanceSettings } from '../../shared/wire/settings.ts';
-import { parseUserData } from '../../shared/wire/settings.ts';
+import { type InstanceSettings, parseUserData } from '../../shared/wire/settings.ts';
 import type { MachineEvent, MachineSpec } from '../ec2/machine-host.ts';
 import { sleepUntil } from '../end-timer.ts';
-import type { Metadata } from '../imds/metadata-server.ts';
-import { startMetadataServer } from '../imds/metadata-server.ts';
+import { type Metadata, startMetadataServer } from '../imds/metadata-server.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';

@@ -3,8 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MachineEvent, MachineHost, MachineSpec, MachineStatus } from '../ec2/machine-host.ts';
 import type { FaultBook } from '../faults.ts';
-import type { HostOptions } from './machine.ts';
-import { Machine } from './machine.ts';
+import { type HostOptions, Machine } from './machine.ts';
 
 export interface ProcessHostOptions extends HostOptions {
   /** Holds one folder per instance. */

@@ -2,8 +2,7 @@
  * Emulates systemd for the program on an instance: starts it, restarts it one second after a failure, gives up after
  * five starts in 30 seconds, and does not restart it after a success.
  */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineEvent } from '../ec2/machine-host.ts';

@@ -2,8 +2,7 @@
  * Unpacks an instance's bundle: the program and, if present, its Node. It may contain nothing else, and writes only to
  * its folder.
  */
-import type { WriteStream } from 'node:fs';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, type WriteStream } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';

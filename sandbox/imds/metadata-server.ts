@@ -3,8 +3,7 @@
  * here the SDK finds it through its own variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
  */
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine-host.ts';

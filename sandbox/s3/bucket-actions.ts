@@ -3,8 +3,7 @@ import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import { childText, parseXml } from '../xml.ts';
 import { malformedXml, readSmallBody } from './object-actions.ts';
-import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
-import { emptyReply, header, xmlReply } from './s3-call.ts';
+import { emptyReply, header, type S3Call, type S3Context, type S3Reply, xmlReply } from './s3-call.ts';
 
 /** The region that S3 represents by an empty name. */
 const FIRST_REGION = 'us-east-1';

@@ -7,8 +7,7 @@ import { AwsError } from '../aws-error.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import { parseXml } from '../xml.ts';
 import { malformedXml, readSmallBody } from './object-actions.ts';
-import type { S3Handler } from './s3-call.ts';
-import { NAMESPACE, emptyReply, xmlReply } from './s3-call.ts';
+import { emptyReply, NAMESPACE, type S3Handler, xmlReply } from './s3-call.ts';
 
 const MAX_BODY_BYTES = 65_536;
 

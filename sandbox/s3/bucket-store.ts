@@ -8,8 +8,7 @@ import { dirname, join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
 import { compareKeys, keyToPath } from './key-path.ts';
-import type { ObjectRecord } from './object-file.ts';
-import { appendRecord, readRecord } from './object-file.ts';
+import { appendRecord, type ObjectRecord, readRecord } from './object-file.ts';
 
 export type Condition = { kind: 'none' } | { kind: 'if-absent' } | { kind: 'if-match'; etag: string };
 

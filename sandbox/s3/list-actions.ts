@@ -1,8 +1,7 @@
 /** ListObjectsV2 and its older form. */
 import { AwsError } from '../aws-error.ts';
 import type { XmlNode } from '../xml.ts';
-import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
-import { xmlReply } from './s3-call.ts';
+import { type S3Call, type S3Context, type S3Reply, xmlReply } from './s3-call.ts';
 import { compareKeys } from './key-path.ts';
 
 const MAX_KEYS = 1_000;

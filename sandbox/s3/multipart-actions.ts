@@ -5,12 +5,10 @@ import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { AwsError } from '../aws-error.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
-import type { Upload, UploadedPart } from './multipart-uploads.ts';
-import { readParts } from './multipart-uploads.ts';
+import { readParts, type Upload, type UploadedPart } from './multipart-uploads.ts';
 import { checkKey, keptHeaders, malformedXml, readCondition, readSmallBody, refuseCopy } from './object-actions.ts';
 import { receiveBody } from './receive-body.ts';
-import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
-import { emptyReply, header, xmlReply } from './s3-call.ts';
+import { emptyReply, header, type S3Call, type S3Context, type S3Reply, xmlReply } from './s3-call.ts';
 
 const MAX_PARTS = 10_000;
 /** Minimum size of every part but the last. */

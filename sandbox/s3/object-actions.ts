@@ -3,12 +3,10 @@ import { createReadStream, closeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
-import type { Condition } from './bucket-store.ts';
-import { preconditionFailed } from './bucket-store.ts';
+import { type Condition, preconditionFailed } from './bucket-store.ts';
 import type { ObjectRecord } from './object-file.ts';
 import { checkMd5, receiveBody } from './receive-body.ts';
-import type { S3Call, S3Context, S3Reply } from './s3-call.ts';
-import { emptyReply, header, xmlReply } from './s3-call.ts';
+import { emptyReply, header, type S3Call, type S3Context, type S3Reply, xmlReply } from './s3-call.ts';
 
 const MAX_KEY_BYTES = 1_024;
 /** Headers stored and returned with the object. */

@@ -4,11 +4,9 @@ import { createWriteStream } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { AwsError } from '../aws-error.ts';
-import type { ChecksumName, RunningChecksum } from './checksums.ts';
-import { CHECKSUMS, startChecksum } from './checksums.ts';
+import { type ChecksumName, CHECKSUMS, type RunningChecksum, startChecksum } from './checksums.ts';
 import type { ReceivedBody } from './multipart-uploads.ts';
-import type { S3Call } from './s3-call.ts';
-import { header } from './s3-call.ts';
+import { header, type S3Call } from './s3-call.ts';
 
 /** Maximum size of a single PUT. */
 const MAX_BYTES = 5 * 1024 ** 3;

@@ -7,8 +7,7 @@ import { PROPERTY_CALLS, fixed } from './bucket-properties.ts';
 import * as lists from './list-actions.ts';
 import * as multipart from './multipart-actions.ts';
 import * as objects from './object-actions.ts';
-import type { S3Call, S3Handler } from './s3-call.ts';
-import { header } from './s3-call.ts';
+import { header, type S3Call, type S3Handler } from './s3-call.ts';
 
 /** AWS's names for the calls, which fault rules also use, by method and the query key that distinguishes them. */
 type Calls = Record<string, [action: string, handler: S3Handler]>;

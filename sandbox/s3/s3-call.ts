@@ -3,8 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { AwsError } from '../aws-error.ts';
-import { xmlDocument } from '../xml.ts';
-import type { XmlNode } from '../xml.ts';
+import { xmlDocument, type XmlNode } from '../xml.ts';
 import type { BucketStore } from './bucket-store.ts';
 import type { MultipartUploads } from './multipart-uploads.ts';
 

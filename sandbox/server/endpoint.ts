@@ -1,25 +1,20 @@
 /** The single port of the sandbox: EC2, ELBv2, S3 and the control routes, distinguished per request. */
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { closeServer, listen } from '../listening.ts';
-import type { Answer } from './answer.ts';
-import { plainAnswer, sendAnswer, toAwsError } from './answer.ts';
-import type { Control } from './control.ts';
-import { CONTROL_PREFIX, answerControl } from './control.ts';
+import { type Answer, plainAnswer, sendAnswer, toAwsError } from './answer.ts';
+import { answerControl, type Control, CONTROL_PREFIX } from './control.ts';
 import { refusalOf } from './guard.ts';
-import type { S3Endpoint } from './s3-endpoint.ts';
-import { answerS3 } from './s3-endpoint.ts';
+import { answerS3, type S3Endpoint } from './s3-endpoint.ts';
 import { AwsError } from '../aws-error.ts';
 import type { JsonAction } from '../quotas/actions.ts';
 import { readBody } from './http-body.ts';
 import type { ConditionBoard } from '../conditions.ts';
 import type { RequestLimits } from '../ec2/request-limits.ts';
-import type { QueryAction, QueryService } from '../query-protocol.ts';
-import { Params, queryError, queryReply, serviceOf } from '../query-protocol.ts';
+import { Params, type QueryAction, queryError, queryReply, type QueryService, serviceOf } from '../query-protocol.ts';
 
 export interface EndpointParts extends S3Endpoint {
   clock: Clock;

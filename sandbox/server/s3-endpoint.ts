@@ -4,10 +4,8 @@ import { AwsError } from '../aws-error.ts';
 import type { FaultBook } from '../faults.ts';
 import type { Log } from '../log.ts';
 import { readS3Call, routeS3Call } from '../s3/router.ts';
-import type { S3Context } from '../s3/s3-call.ts';
-import { errorReply } from '../s3/s3-call.ts';
-import type { Answer } from './answer.ts';
-import { toAwsError } from './answer.ts';
+import { errorReply, type S3Context } from '../s3/s3-call.ts';
+import { type Answer, toAwsError } from './answer.ts';
 
 export interface S3Endpoint {
   s3: S3Context;

@@ -1,8 +1,7 @@
 /** EC2 at another endpoint: the five calls that the host needs to boot its instances. */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { InstanceState } from '../ec2/instance.ts';
-import { STATE_CODES } from '../ec2/instance.ts';
+import { type InstanceState, STATE_CODES } from '../ec2/instance.ts';
 
 export interface ForeignInstance {
   id: string;

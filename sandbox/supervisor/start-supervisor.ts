@@ -1,6 +1,5 @@
 /** Starts the supervisor (main.ts) and keeps one running while the sandbox lives. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 

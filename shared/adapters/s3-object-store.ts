@@ -1,17 +1,22 @@
 /** The object store on S3 through the SDK: AWS, the sandbox or any endpoint that speaks S3. */
 import { Readable } from 'node:stream';
-import type { S3ClientConfig } from '@aws-sdk/client-s3';
 import {
   GetObjectCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
+  type S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import type { Clock } from '../ports/clock.ts';
-import type { ObjectInfo, ObjectSource, ObjectStore } from '../ports/object-store.ts';
-import { MAX_OBJECT_BYTES, objectTooLarge } from '../ports/object-store.ts';
+import {
+  MAX_OBJECT_BYTES,
+  type ObjectInfo,
+  type ObjectSource,
+  type ObjectStore,
+  objectTooLarge,
+} from '../ports/object-store.ts';
 import { systemClock } from './system-clock.ts';
 
 export interface S3Options {

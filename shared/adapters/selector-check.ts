@@ -3,8 +3,14 @@
  * later content needs the page as a tree; one that cannot be used at all is a fault. The configuration and the
  * instance's compiler both use this file, so they cannot disagree.
  */
-import type { AttributeSelector, PseudoSelector, Selector as Token } from 'css-what';
-import { AttributeAction, SelectorType, parse } from 'css-what';
+import {
+  AttributeAction,
+  type AttributeSelector,
+  parse,
+  type PseudoSelector,
+  type Selector as Token,
+  SelectorType,
+} from 'css-what';
 
 export type Combinator = 'descendant' | 'child' | 'adjacent' | 'sibling';
 export type AttributeOperator = 'exists' | 'equals' | 'word' | 'hyphen' | 'start' | 'end' | 'contains';

@@ -1,7 +1,6 @@
 /** The checks of mapping steps with all their libraries, used by the configuration before a launch. */
 import type { Mapping, Step } from '../domain/mapping.ts';
-import type { StepLocation } from './step-faults.ts';
-import { findFaultOfChain, findFaultOfStep, findFaultsOfPage } from './step-faults.ts';
+import { findFaultOfChain, findFaultOfStep, findFaultsOfPage, type StepLocation } from './step-faults.ts';
 import { findDateFault } from './steps/date-format.ts';
 import { findJsonPathFault } from './steps/json-path.ts';
 import { findPatternFault } from './steps/regex.ts';

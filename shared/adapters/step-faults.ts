@@ -3,8 +3,7 @@
  * checks, so that an instance loads only those of its own steps; step-check.ts has them all.
  */
 import { isCurrencyCode } from '../domain/currencies.ts';
-import type { FieldType, PageMapping, Step } from '../domain/mapping.ts';
-import { fieldType, isSelectStep } from '../domain/mapping.ts';
+import { fieldType, type FieldType, isSelectStep, type PageMapping, type Step } from '../domain/mapping.ts';
 import { findSelectorFault, readSelector } from './selector-check.ts';
 import { findXPathFault } from './xpath/parse-xpath.ts';
 

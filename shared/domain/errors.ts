@@ -1,6 +1,5 @@
 /** One error type for all user-visible errors: a stable code, a hint and an exit code. */
-import type { ExitCode } from './exit-codes.ts';
-import { EXIT } from './exit-codes.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
 
 interface ErrorKind {
   exit: ExitCode;

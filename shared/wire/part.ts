@@ -2,8 +2,7 @@
  * The objects an instance writes to S3: parts (gzip NDJSON, one line per product) and the manifest that closes an
  * epoch.
  */
-import type { KeyObject } from 'node:crypto';
-import { sign, verify } from 'node:crypto';
+import { type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
 import type { Row, ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';

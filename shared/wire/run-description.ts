@@ -2,8 +2,7 @@
  * The run's description, written to the bucket before its first launch, so that its results can be used if the database
  * is lost.
  */
-import type { KeyObject } from 'node:crypto';
-import { sign, verify } from 'node:crypto';
+import { type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
 import { importPublicKey } from './signature.ts';
 

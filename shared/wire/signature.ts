@@ -10,11 +10,11 @@ import {
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
+  type KeyObject,
   sign,
   timingSafeEqual,
   verify,
 } from 'node:crypto';
-import type { KeyObject } from 'node:crypto';
 
 export const HEADER = {
   run: 'x-crawlfleet-run',

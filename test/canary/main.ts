@@ -8,10 +8,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { renderTable } from '../../orchestrator/app/text-table.ts';
-import type { CanaryResult } from './play.ts';
-import { Canary, removeFolder, startOwnSandbox } from './play.ts';
-import type { CanarySettings } from './settings.ts';
-import { INSTANCES, MAX_COST, canarySettings } from './settings.ts';
+import { Canary, type CanaryResult, removeFolder, startOwnSandbox } from './play.ts';
+import { type CanarySettings, canarySettings, INSTANCES, MAX_COST } from './settings.ts';
 
 const HELP = `npm run canary -- --config fleet.yaml      on AWS, with the aws and server sections of this configuration
 npm run canary -- --sandbox                on this machine, nothing is paid

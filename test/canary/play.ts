@@ -13,13 +13,10 @@ import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';
 import { isMigrated } from '../../orchestrator/db/migrate.ts';
 import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
-import type { CommandResult, RunningCommand } from '../support/processes.ts';
-import { startCommand, waitFor } from '../support/processes.ts';
+import { type CommandResult, type RunningCommand, startCommand, waitFor } from '../support/processes.ts';
 import { findLeftovers } from './cloud.ts';
-import type { PageServer } from './page-server.ts';
-import { servePages } from './page-server.ts';
-import type { Proof } from './proofs.ts';
-import { proofsOf } from './proofs.ts';
+import { type PageServer, servePages } from './page-server.ts';
+import { type Proof, proofsOf } from './proofs.ts';
 import type { CanarySettings } from './settings.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));

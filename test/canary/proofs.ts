@@ -2,8 +2,7 @@
 import { checkInvariants } from '../support/invariants/check-all.ts';
 import type { History, SeenRequest } from '../support/invariants/history.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
-import type { Arrival } from './page-server.ts';
-import { rowOf } from './page-server.ts';
+import { type Arrival, rowOf } from './page-server.ts';
 import { INSTANCES, MAX_COST } from './settings.ts';
 
 export interface Proof {

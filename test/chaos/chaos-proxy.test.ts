@@ -1,11 +1,9 @@
 /** The chaos proxy itself, between a plain client and an echo server. */
 import { once } from 'node:events';
-import type { AddressInfo, Server, Socket } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
-import type { ChaosProxy } from './chaos-proxy.ts';
-import { startChaosProxy } from './chaos-proxy.ts';
+import { type ChaosProxy, startChaosProxy } from './chaos-proxy.ts';
 
 describe('the chaos proxy', () => {
   let server: Server;

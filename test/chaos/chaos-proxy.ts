@@ -3,8 +3,7 @@
  * refuse, swallow, delay or throttle them. It knows no protocol, so it serves MySQL, HTTP and S3 alike.
  */
 import { once } from 'node:events';
-import type { AddressInfo, Socket } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface ChaosProxy {

@@ -1,15 +1,13 @@
 /** What must hold after a round, whatever faults it had. Returns one line for each violation. */
 import { isDeepStrictEqual } from 'node:util';
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { findLeftovers } from '../support/processes.ts';
 import { expectedRow } from '../support/shop/product.ts';
 import { countSlowBoots } from '../support/slow-boots.ts';
 import type { Allowance } from './faults.ts';
 import type { ServerEnd } from './main-servers.ts';
-import type { Stage } from './stage.ts';
-import { INTERVAL_MS } from './stage.ts';
+import { INTERVAL_MS, type Stage } from './stage.ts';
 
 /** The run ended, its proof holds, the site was crawled politely, the rows are correct, and nothing is left. */
 export async function checkRound(

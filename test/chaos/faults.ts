@@ -1,12 +1,10 @@
 /** The faults that chaos can inject. Each is drawn with its own probability, so a seed determines everything. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ExitCode } from '../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { MainServers } from './main-servers.ts';
-import type { Link, SandboxInstance, Stage } from './stage.ts';
-import { DEADLINE_S, LINKS } from './stage.ts';
+import { DEADLINE_S, type Link, LINKS, type SandboxInstance, type Stage } from './stage.ts';
 
 /** Permitted consequences of a fault; a run that shows any other has failed the round. */
 export interface Allowance {

@@ -6,15 +6,11 @@
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningCommand } from '../support/processes.ts';
-import { waitFor } from '../support/processes.ts';
+import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { SmallDisk } from '../support/small-disk.ts';
-import { fillDisk, mountSmallDisk } from '../support/small-disk.ts';
-import type { Fleet, FleetOptions } from '../system/fleet.ts';
-import { makeFleet, readReport } from '../system/fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { fillDisk, mountSmallDisk, type SmallDisk } from '../support/small-disk.ts';
+import { type Fleet, type FleetOptions, makeFleet, readReport } from '../system/fleet.ts';
 
 const IDS = productIds(200);
 

@@ -1,14 +1,11 @@
 /** What the tests of this folder share: a shop and a database for all of a file, a stage for each test. */
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { waitFor } from '../support/processes.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { DatabaseServer } from '../support/mariadb/server.ts';
-import { startDatabaseServer } from '../support/mariadb/server.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type DatabaseServer, startDatabaseServer } from '../support/mariadb/server.ts';
 import { checkRound } from './checks.ts';
 import type { MainServers } from './main-servers.ts';
-import type { Stage, StageOptions } from './stage.ts';
-import { openStage } from './stage.ts';
+import { openStage, type Stage, type StageOptions } from './stage.ts';
 
 type OwnOptions = Omit<StageOptions, 'shop' | 'database' | 'instances'>;
 

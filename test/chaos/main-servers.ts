@@ -1,9 +1,7 @@
 /** The main servers of one run: the first, and each successor started with `resume`, until the run has ended. */
-import { isRunEnd } from '../../shared/domain/states.ts';
-import type { RunPhase } from '../../shared/domain/states.ts';
+import { isRunEnd, type RunPhase } from '../../shared/domain/states.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import type { CommandResult, RunningCommand } from '../support/processes.ts';
-import { waitFor } from '../support/processes.ts';
+import { type CommandResult, type RunningCommand, waitFor } from '../support/processes.ts';
 import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
 import type { Stage } from './stage.ts';
 

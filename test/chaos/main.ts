@@ -6,8 +6,7 @@
 import { parseArgs } from 'node:util';
 import { startShop } from '../support/shop/start-shop.ts';
 import { startDatabaseServer } from '../support/mariadb/server.ts';
-import type { RoundResult } from './round.ts';
-import { playRound } from './round.ts';
+import { playRound, type RoundResult } from './round.ts';
 import { drawScenario } from './scenario.ts';
 
 const USAGE = 'usage: npm run chaos [-- --rounds N] [--seed S] [--keep]';

@@ -6,10 +6,8 @@ import type { Shop } from '../support/shop/start-shop.ts';
 import { checkRound } from './checks.ts';
 import type { DatabaseServer } from '../support/mariadb/server.ts';
 import { MainServers } from './main-servers.ts';
-import type { Moment, Scenario } from './scenario.ts';
-import { allowanceOf, describeMoment } from './scenario.ts';
-import type { Stage } from './stage.ts';
-import { openStage } from './stage.ts';
+import { allowanceOf, describeMoment, type Moment, type Scenario } from './scenario.ts';
+import { openStage, type Stage } from './stage.ts';
 
 export interface RoundResult {
   scenario: Scenario;

@@ -1,8 +1,7 @@
 /** From a seed to the faults of a run and their moments. A seed fixes the scenario, not the machine's speed. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { Random } from '../../shared/ports/random.ts';
-import type { Allowance, Fault } from './faults.ts';
-import { between, FAULTS } from './faults.ts';
+import { type Allowance, between, type Fault, FAULTS } from './faults.ts';
 
 /**
  * boot: delay after the run's row was written · crawl: number of requests the shop has received · close: delay after

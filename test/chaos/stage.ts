@@ -6,14 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { buildBundle } from '../../userdata/bundle.ts';
-import type { RunningCommand } from '../support/processes.ts';
-import { findLeftovers, killLeftovers, startCommand, waitFor } from '../support/processes.ts';
-import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { findLeftovers, killLeftovers, type RunningCommand, startCommand, waitFor } from '../support/processes.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
-import type { ChaosProxy } from './chaos-proxy.ts';
-import { startChaosProxy } from './chaos-proxy.ts';
+import { type ChaosProxy, startChaosProxy } from './chaos-proxy.ts';
 import type { DatabaseServer } from '../support/mariadb/server.ts';
 
 /** database: main server to MariaDB · callbacks: instances to main server · aws: both to EC2, ELBv2 and the bucket. */

@@ -2,8 +2,7 @@
  * Named bugs, each injected between the core and its world: with one switched on the runs must break an invariant, or
  * the checks prove nothing. Production code does not know about them.
  */
-import { TAG } from '../../orchestrator/cloud/compute.ts';
-import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
+import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
 import type { RunStores } from '../../orchestrator/control/model/stores.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 

@@ -9,9 +9,8 @@ import { isGivenUp } from '../../orchestrator/control/model/instance-state.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';
 import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
-import { TAG } from '../../orchestrator/cloud/compute.ts';
+import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
-import type { CloudInstance } from '../../orchestrator/cloud/compute.ts';
 import type {
   History,
   SeenGrant,
@@ -29,15 +28,11 @@ import type { Stores } from '../../orchestrator/control/model/stores.ts';
 import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../support/memory-facts.ts';
-import type { ServerProcess } from '../../orchestrator/simulation/world.ts';
-import { START_MS, SimulatedWorld } from '../../orchestrator/simulation/world.ts';
-import type { RunShape } from '../contract/control/run-stage.ts';
-import { newRunOf, productIds } from '../contract/control/run-stage.ts';
+import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
+import { newRunOf, productIds, type RunShape } from '../contract/control/run-stage.ts';
 import { usualResult } from '../contract/control/whole-run.ts';
-import type { Mortality } from '../support/mortal.ts';
-import { mortalServer } from '../support/mortal.ts';
-import type { Moment } from './faulty-cloud.ts';
-import { FaultyBalancer, FaultyCompute, FaultyObjects } from './faulty-cloud.ts';
+import { type Mortality, mortalServer } from '../support/mortal.ts';
+import { FaultyBalancer, FaultyCompute, FaultyObjects, type Moment } from './faulty-cloud.ts';
 import { collectGarbage } from './later-runs.ts';
 
 export interface FaultyCloud {

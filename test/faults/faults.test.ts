@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { FAULTS } from './catalogue.ts';
 import { campaignSeed } from './campaign-seed.ts';
-import { formatPlan, pairPlans, parsePlan, randomPlans, singlePlans } from './plan.ts';
-import type { FaultPlan } from './plan.ts';
+import { type FaultPlan, formatPlan, pairPlans, parsePlan, randomPlans, singlePlans } from './plan.ts';
 import { play } from './play.ts';
 
 const { FAULT_SEED } = process.env;

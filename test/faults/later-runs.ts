@@ -1,6 +1,11 @@
 /** What later runs do at their start for a run that has lost its main server: gc, until aborted. */
-import type { GcMark, GcMarkStore, GcOptions } from '../../orchestrator/control/gc/gc.ts';
-import { collect, SECOND_LOOK_MS } from '../../orchestrator/control/gc/gc.ts';
+import {
+  collect,
+  type GcMark,
+  type GcMarkStore,
+  type GcOptions,
+  SECOND_LOOK_MS,
+} from '../../orchestrator/control/gc/gc.ts';
 import { OWNER } from '../../orchestrator/simulation/world.ts';
 
 type GcWorld = Pick<GcOptions, 'compute' | 'balancers' | 'clock'> & { stores: Pick<GcOptions, 'runs'> };

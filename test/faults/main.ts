@@ -9,10 +9,8 @@ import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { BUGS } from './bugs.ts';
 import { campaignSeed } from './campaign-seed.ts';
-import type { FaultPlan } from './plan.ts';
-import { bugPlans, pairPlans, parsePlan, randomPlans, singlePlans } from './plan.ts';
-import type { Played } from './play.ts';
-import { play } from './play.ts';
+import { bugPlans, type FaultPlan, pairPlans, parsePlan, randomPlans, singlePlans } from './plan.ts';
+import { play, type Played } from './play.ts';
 
 interface Task {
   plan: FaultPlan;

@@ -6,8 +6,7 @@ import { checkInvariants } from '../support/invariants/check-all.ts';
 import { BUGS } from './bugs.ts';
 import { Dice, FAULTS } from './catalogue.ts';
 import { FaultWorld } from './fault-world.ts';
-import type { FaultPlan } from './plan.ts';
-import { formatPlan, shapeOf } from './plan.ts';
+import { type FaultPlan, formatPlan, shapeOf } from './plan.ts';
 
 export interface Played {
   line: string;

@@ -1,7 +1,6 @@
 /** A free port for a program that cannot choose one itself. */
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 
 /**
  * For programs whose port must still be free when they start, or again after they were killed. Any outgoing connection may

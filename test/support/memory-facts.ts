@@ -1,7 +1,6 @@
 /** The facts for `verify` from a database in memory, counted item by item and row by row as readVerifyFacts does. */
 import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
-import type { VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
-import { noDifference, note } from '../../orchestrator/control/verify/verify-facts.ts';
+import { noDifference, note, type VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
 import { noRows } from '../../orchestrator/db/verify-rows.ts';
 import type { MemoryDatabase, MemoryItem, MemoryRun } from '../../orchestrator/simulation/stores/memory-database.ts';
 import { winnersOver } from '../../orchestrator/simulation/stores/memory-fills.ts';

@@ -1,11 +1,9 @@
 /** Bad input: a clear message, the right exit code, nothing launched, nothing lost. */
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { TestEngine } from '../support/mariadb/database.ts';
-import type { Fleet, FleetOptions } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Fleet, type FleetOptions, makeFleet, readReport } from './fleet.ts';
 
 const fleets: Fleet[] = [];
 afterEach(async () => {

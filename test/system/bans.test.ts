@@ -8,12 +8,10 @@ import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';
 import type { BehaviourInput } from '../support/shop/behaviour-schema.ts';
 import { expectedRow, productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { waitFor } from '../support/processes.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 import { expectSound } from './soundness.ts';
 import { expectTrueRows } from './stored-rows.ts';
 

@@ -5,10 +5,8 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 13;

@@ -11,13 +11,11 @@ import { bundleFor } from '../../orchestrator/app/cloud/launch-template.ts';
 import { ensureBucket } from '../../orchestrator/cloud/bucket.ts';
 import type { CanaryResult } from '../canary/play.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../support/endpoints/moto-server.ts';
-import type { RunningCommand } from '../support/processes.ts';
-import { findLeftovers, killLeftovers, startCommand, waitFor } from '../support/processes.ts';
+import { findLeftovers, killLeftovers, type RunningCommand, startCommand, waitFor } from '../support/processes.ts';
 import { startSandbox } from '../support/sandbox/start-sandbox.ts';
 import { SHOP_MAPPING } from '../support/shop/product.ts';
 import { startShop } from '../support/shop/start-shop.ts';
-import type { TempDir } from '../support/temp-dir.ts';
-import { tempDir } from '../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../support/temp-dir.ts';
 import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
 
 const MAIN = fileURLToPath(new URL('../canary/main.ts', import.meta.url));

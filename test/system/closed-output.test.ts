@@ -1,16 +1,13 @@
 /** The program's output is closed: a run continues and logs that; a command that only shows something ends. */
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { LAUNCHER, makeFleet } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, LAUNCHER, makeFleet } from './fleet.ts';
 
 const IDS = productIds(12);
 let shop: Shop;

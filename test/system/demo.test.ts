@@ -5,11 +5,16 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import type { RunningCommand } from '../support/processes.ts';
-import { MARKER_VARIABLE, findLeftovers, killLeftovers, startCommand, waitFor } from '../support/processes.ts';
+import {
+  findLeftovers,
+  killLeftovers,
+  MARKER_VARIABLE,
+  type RunningCommand,
+  startCommand,
+  waitFor,
+} from '../support/processes.ts';
 import { SHOP_MAPPING, expectedRow, productIds } from '../support/shop/product.ts';
-import type { TempDir } from '../support/temp-dir.ts';
-import { tempDir } from '../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../support/temp-dir.ts';
 
 const DEMO = fileURLToPath(new URL('../../examples/demo/demo.ts', import.meta.url));
 

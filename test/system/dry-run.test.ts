@@ -3,11 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { ENGINES } from '../support/mariadb/database.ts';
 import { STRANGE_IDS, expectedRow, productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet } from './fleet.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
 
 const SEED = 7;
 const GOOD = productIds(120);

@@ -8,17 +8,13 @@ import { mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync }
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildBundle } from '../../userdata/bundle.ts';
-import type { RunningCommand } from '../support/processes.ts';
-import { waitFor } from '../support/processes.ts';
-import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { type RunningCommand, waitFor } from '../support/processes.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { tempDir } from '../support/temp-dir.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 import { expectSound } from './soundness.ts';
 import { expectTrueRows } from './stored-rows.ts';
 

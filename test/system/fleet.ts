@@ -5,10 +5,14 @@ import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2/promise';
 import { stringify } from 'yaml';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
-import type { TestDatabase, TestEngine } from '../support/mariadb/database.ts';
-import { createTestDatabase } from '../support/mariadb/database.ts';
-import type { CommandResult, RunningCommand } from '../support/processes.ts';
-import { findLeftovers, killLeftovers, startCommand } from '../support/processes.ts';
+import { createTestDatabase, type TestDatabase, type TestEngine } from '../support/mariadb/database.ts';
+import {
+  type CommandResult,
+  findLeftovers,
+  killLeftovers,
+  type RunningCommand,
+  startCommand,
+} from '../support/processes.ts';
 import { SHOP_MAPPING } from '../support/shop/product.ts';
 import { tempDir } from '../support/temp-dir.ts';
 

@@ -4,16 +4,18 @@
  */
 import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { MotoServer } from '../support/endpoints/moto-server.ts';
-import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../support/endpoints/moto-server.ts';
+import {
+  findMotoServer,
+  type MotoServer,
+  sayMotoIsMissing,
+  startMotoServer,
+} from '../support/endpoints/moto-server.ts';
 import { waitFor } from '../support/processes.ts';
 import { clientsFor } from '../support/sandbox/clients.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 
 const IDS = productIds(40);
 const MOTO = await findMotoServer();

@@ -1,14 +1,11 @@
 /** Runs that stall, on real parts: a dead site, an unreachable load balancer, a lost bucket. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { buildBundle } from '../../userdata/bundle.ts';
-import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 
 const DEADLINE_MS = 80_000;
 

@@ -8,10 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { startCommand } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { TempDir } from '../support/temp-dir.ts';
-import { tempDir } from '../support/temp-dir.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type TempDir, tempDir } from '../support/temp-dir.ts';
 import { makeFleet } from './fleet.ts';
 
 const ROOT = new URL('../../', import.meta.url);

@@ -3,10 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { CHARSET_SHORT_NAMES } from '../support/shop/charsets.ts';
 import { JSON_MAPPING, SHOP_MAPPING, XML_MAPPING, productIds } from '../support/shop/product.ts';
 import { REVIEWS_MAPPING, expectedReviews } from '../support/shop/reviews.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
 import { expectSound } from './soundness.ts';
 import { expectTrueRows } from './stored-rows.ts';
 

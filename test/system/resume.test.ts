@@ -3,10 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ENGINES } from '../support/mariadb/database.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 
 const IDS = productIds(150);
 /** A crawl that outlasts the refusal of a second main server. */

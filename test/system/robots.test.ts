@@ -7,10 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import type { Robots } from '../support/shop/robots-file.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 import { expectSound } from './soundness.ts';
 import { expectTrueRows } from './stored-rows.ts';
 

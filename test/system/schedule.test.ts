@@ -1,21 +1,17 @@
 /** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and who is told. */
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { Health } from '../../orchestrator/cli/schedule/scheduler.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { Notice } from '../../orchestrator/notify/notice.ts';
-import type { RunningCommand } from '../support/processes.ts';
-import { waitFor } from '../support/processes.ts';
+import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet } from './fleet.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
 
 interface DueRow {
   due_at: string | number;

@@ -1,7 +1,6 @@
 /** The rows that a crawl of the demo shop has stored, compared with the shop's products. */
 import { expect } from 'vitest';
-import type { ShopRow } from '../support/shop/product.ts';
-import { expectedRow } from '../support/shop/product.ts';
+import { expectedRow, type ShopRow } from '../support/shop/product.ts';
 import type { Fleet } from './fleet.ts';
 
 interface StoredRow extends ShopRow {

@@ -9,14 +9,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { FaultRule } from '../../sandbox/faults.ts';
 import { buildBundle } from '../../userdata/bundle.ts';
 import { waitFor } from '../support/processes.ts';
-import type { TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../support/sandbox/start-sandbox.ts';
+import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Shop } from '../support/shop/start-shop.ts';
-import { startShop } from '../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
-import type { Fleet } from './fleet.ts';
-import { makeFleet, readReport } from './fleet.ts';
+import { type Fleet, makeFleet, readReport } from './fleet.ts';
 import { expectSound } from './soundness.ts';
 import { expectTrueRows } from './stored-rows.ts';
 

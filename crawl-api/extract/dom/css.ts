@@ -1,11 +1,9 @@
 /** CSS selectors over the tree, by css-select. Each node visited counts against the page's budget. */
-import type { Options } from 'css-select';
-import { compile } from 'css-select';
+import { compile, type Options } from 'css-select';
 import { Element } from 'domhandler';
 import { RECORD_PSEUDO, partByScope } from '../../../shared/adapters/selector-check.ts';
 import { PageBudget } from '../page-limits.ts';
-import type { TreeNode } from './tree.ts';
-import { descendants, sourceOf } from './tree.ts';
+import { descendants, sourceOf, type TreeNode } from './tree.ts';
 
 /** Finds elements inside `root`, in document order; with `:scope` at the end of a selector the root itself. */
 export type CssQuery = (root: TreeNode, budget: PageBudget) => Iterable<Element>;

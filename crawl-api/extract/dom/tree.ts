@@ -3,12 +3,10 @@
  * streaming matcher sees, so both see the same page. `startIndex` of a node is its position in document order,
  * `endIndex` of an element that of the last node inside it.
  */
-import type { ChildNode, ParentNode } from 'domhandler';
-import { Comment, Document, Element, Text } from 'domhandler';
+import { type ChildNode, Comment, Document, Element, type ParentNode, Text } from 'domhandler';
 import type { Attributes } from '../markup/markup-events.ts';
 import { RecordAttributes } from '../markup/record-attributes.ts';
-import { MAX_NODES, PageLimitError } from '../page-limits.ts';
-import type { PageBudget } from '../page-limits.ts';
+import { MAX_NODES, type PageBudget, PageLimitError } from '../page-limits.ts';
 
 export type TreeNode = Document | ChildNode;
 

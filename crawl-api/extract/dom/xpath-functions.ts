@@ -2,10 +2,8 @@
 import { Element } from 'domhandler';
 import type { FunctionName } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import { descendants } from './tree.ts';
-import { AttributeNode, parentOf, stringOf } from './xpath-nodes.ts';
-import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
-import { toBoolean, toNumber, toText } from './xpath-values.ts';
-import type { XPathValue } from './xpath-values.ts';
+import { AttributeNode, parentOf, stringOf, type XPathNode, type XPathWorld } from './xpath-nodes.ts';
+import { toBoolean, toNumber, toText, type XPathValue } from './xpath-values.ts';
 
 /** The context of a function call. */
 export interface CallContext {

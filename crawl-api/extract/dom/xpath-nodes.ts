@@ -1,10 +1,8 @@
 /** XPath's nodes: those of the tree, and attributes; and the axes between them. */
-import type { ChildNode } from 'domhandler';
-import { Comment, Element, Text } from 'domhandler';
+import { type ChildNode, Comment, Element, Text } from 'domhandler';
 import type { Axis, NodeTest } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
-import { descendants, firstChild, sourceOf } from './tree.ts';
-import type { TreeNode } from './tree.ts';
+import { descendants, firstChild, sourceOf, type TreeNode } from './tree.ts';
 
 export class AttributeNode {
   readonly owner: Element;

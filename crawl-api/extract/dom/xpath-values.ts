@@ -1,6 +1,5 @@
 /** The four types of XPath 1.0 and their conversions (https://www.w3.org/TR/xpath-10/#section-Expressions). */
-import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
-import { stringOf } from './xpath-nodes.ts';
+import { stringOf, type XPathNode, type XPathWorld } from './xpath-nodes.ts';
 
 /** Nodes are in document order, each once. */
 export type XPathValue = XPathNode[] | string | number | boolean;

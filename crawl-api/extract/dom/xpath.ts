@@ -5,14 +5,18 @@
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import { parseXPath } from '../../../shared/adapters/xpath/parse-xpath.ts';
 import type { PageBudget } from '../page-limits.ts';
-import type { TreeNode } from './tree.ts';
-import { textOf } from './tree.ts';
-import { callFunction, nodesOf } from './xpath-functions.ts';
-import type { CallContext } from './xpath-functions.ts';
-import { AttributeNode, inOrder, isReverse, passesTest, walkAxis } from './xpath-nodes.ts';
-import type { XPathNode, XPathWorld } from './xpath-nodes.ts';
-import { compare, toBoolean, toNumber } from './xpath-values.ts';
-import type { XPathValue } from './xpath-values.ts';
+import { textOf, type TreeNode } from './tree.ts';
+import { type CallContext, callFunction, nodesOf } from './xpath-functions.ts';
+import {
+  AttributeNode,
+  inOrder,
+  isReverse,
+  passesTest,
+  walkAxis,
+  type XPathNode,
+  type XPathWorld,
+} from './xpath-nodes.ts';
+import { compare, toBoolean, toNumber, type XPathValue } from './xpath-values.ts';
 
 /** Values of an expression: the texts of its nodes, or its one string, number or boolean. */
 export function evaluateXPath(

@@ -12,8 +12,7 @@ import type { MarkupHandler, MarkupParser } from './markup-events.ts';
 import { isNameAt } from './names.ts';
 import { OpenElements } from './open-elements.ts';
 import { StartTag } from './start-tag.ts';
-import type { Tag } from './tags.ts';
-import { tagNamed } from './tags.ts';
+import { type Tag, tagNamed } from './tags.ts';
 
 const CDATA = '![CDATA[';
 const PARAGRAPH = tagNamed('p');

@@ -4,8 +4,7 @@
  */
 import { isSpace } from './characters.ts';
 import { isAt } from './names.ts';
-import type { Tag } from './tags.ts';
-import { KNOWN_TAGS, svgSpelling, tagAt, tagNamed } from './tags.ts';
+import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
 const IMAGE_ALIAS = tagNamed('img');
 const [HTML, HEAD, BODY, FRAMESET] = ['html', 'head', 'body', 'frameset'].map(tagNamed) as [Tag, Tag, Tag, Tag];

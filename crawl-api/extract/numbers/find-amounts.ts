@@ -1,9 +1,13 @@
 /** Finds the numbers in a text, each with its sign, the currency next to it, and further clues around it. */
-import type { Currency, DecimalMark } from '../../../shared/domain/currencies.ts';
-import { currencyBefore, currencyBehind, currencyOf } from '../../../shared/domain/currencies.ts';
+import {
+  type Currency,
+  currencyBefore,
+  currencyBehind,
+  currencyOf,
+  type DecimalMark,
+} from '../../../shared/domain/currencies.ts';
 import { DEFINITE } from './plain-text.ts';
-import type { Reading } from './read-mark.ts';
-import { readMarks } from './read-mark.ts';
+import { type Reading, readMarks } from './read-mark.ts';
 
 export interface Amount {
   reading: Reading;

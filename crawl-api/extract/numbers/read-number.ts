@@ -2,12 +2,9 @@
  * The number in a text, by the rules in docs/mapping.md ("Numbers and prices"). Nothing is guessed: with two possible
  * readings the result is unread, and the main server decides by the whole column.
  */
-import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import { isCurrencyCode } from '../../../shared/domain/currencies.ts';
-import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
-import { MAX_UNREAD_CHARS } from '../../../shared/domain/unread-number.ts';
-import type { Amount } from './find-amounts.ts';
-import { findAmounts } from './find-amounts.ts';
+import { type DecimalMark, isCurrencyCode } from '../../../shared/domain/currencies.ts';
+import { MAX_UNREAD_CHARS, type UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import { type Amount, findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';
 
 export interface NumberOptions {

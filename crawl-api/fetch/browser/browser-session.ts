@@ -4,14 +4,12 @@
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import { chromium } from 'playwright';
-import type { BrowserContext, CDPSession, Page } from 'playwright';
+import { type BrowserContext, type CDPSession, chromium, type Page } from 'playwright';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { BLOCKED_URLS, chromiumFlags } from './chromium-flags.ts';
 import { DocumentGate } from './document-gate.ts';
-import type { FilterProxy } from './filter-proxy.ts';
-import { CHECK_URL } from './filter-proxy.ts';
+import { CHECK_URL, type FilterProxy } from './filter-proxy.ts';
 import { findChild, groupMemory, killGroup } from './process-group.ts';
 import { withTimeout } from './with-timeout.ts';
 

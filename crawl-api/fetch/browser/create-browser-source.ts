@@ -3,8 +3,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { chromium } from 'playwright';
 import { PROFILE_PREFIX } from './browser-session.ts';
-import type { BrowserSourceOptions } from './browser-source.ts';
-import { BrowserSource } from './browser-source.ts';
+import { BrowserSource, type BrowserSourceOptions } from './browser-source.ts';
 import { startFilterProxy } from './filter-proxy.ts';
 
 /** Where Playwright would install its own browser. */

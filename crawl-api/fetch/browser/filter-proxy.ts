@@ -5,12 +5,10 @@
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, Agent } from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { forwardRequest } from './forward-request.ts';
-import type { ConnectOptions } from './guarded-connect.ts';
-import { checkHost, connectGuarded } from './guarded-connect.ts';
+import { checkHost, connectGuarded, type ConnectOptions } from './guarded-connect.ts';
 import { openTunnel } from './open-tunnel.ts';
 import { ProxyGate } from './proxy-gate.ts';
 import type { Duplex } from 'node:stream';

@@ -1,6 +1,5 @@
 /** Forwards one plain-HTTP request of the browser, and its reply, during the product that it was made for. */
-import { request as httpRequest } from 'node:http';
-import type { Agent, IncomingMessage, ServerResponse } from 'node:http';
+import { type Agent, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ProxyGate } from './proxy-gate.ts';

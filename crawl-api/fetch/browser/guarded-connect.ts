@@ -3,8 +3,7 @@
  * connecting.
  */
 import { lookup } from 'node:dns';
-import { connect, isIP } from 'node:net';
-import type { Socket } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { createGuardedLookup } from '../../../shared/adapters/http/guarded-lookup.ts';
 

@@ -8,8 +8,7 @@ import type { Expected } from './expected-elements.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { FetchSettings, PageResult } from '../page-result.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
-import type { GateReport } from './proxy-gate.ts';
-import { firstRequestOf } from './proxy-gate.ts';
+import { firstRequestOf, type GateReport } from './proxy-gate.ts';
 import { failed, replyOf } from './rendered-reply.ts';
 
 /** The dependencies of a visit of the browser's page. */

@@ -2,8 +2,7 @@
 import type { Socket } from 'node:net';
 import { AddressRefusedError } from '../../../shared/adapters/http/guarded-lookup.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { ConnectOptions } from './guarded-connect.ts';
-import { connectGuarded } from './guarded-connect.ts';
+import { connectGuarded, type ConnectOptions } from './guarded-connect.ts';
 import type { ProxyGate } from './proxy-gate.ts';
 
 const IDLE_MS = 120_000;

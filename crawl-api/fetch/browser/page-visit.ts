@@ -7,12 +7,16 @@ import { hasValues } from '../../extract/has-values.ts';
 import type { PageResult, Reply } from '../page-result.ts';
 import { parseRetryAfter } from '../reply-head.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
-import type { Replies, VisitOptions } from './navigate-page.ts';
-import { classifyMediaType, judgeNavigation, mediaTypeOf, navigate } from './navigate-page.ts';
-import type { ProbeAnswer } from './page-probe.ts';
-import { probePage } from './page-probe.ts';
-import type { Failure } from './rendered-reply.ts';
-import { failed, replyOf } from './rendered-reply.ts';
+import {
+  classifyMediaType,
+  judgeNavigation,
+  mediaTypeOf,
+  navigate,
+  type Replies,
+  type VisitOptions,
+} from './navigate-page.ts';
+import { type ProbeAnswer, probePage } from './page-probe.ts';
+import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
 

@@ -1,7 +1,6 @@
 /** Builds the reply behind a rendered page. */
 import type { Response } from 'playwright';
-import type { PageResult, Reply } from '../page-result.ts';
-import { KEPT_BODY_CHARS } from '../page-result.ts';
+import { KEPT_BODY_CHARS, type PageResult, type Reply } from '../page-result.ts';
 import { readShape } from '../shape-reader.ts';
 
 export type Failure = Extract<PageResult, { kind: 'failed' }>;

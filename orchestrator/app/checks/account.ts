@@ -1,12 +1,10 @@
 /** Checks of the AWS account: credentials, endpoint, its clock, rights. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { Check, Finding } from './check.ts';
-import { failed, ok, warning, standing, lacksRegion } from './check.ts';
+import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } from './check.ts';
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
-import type { RightAnswer } from '../../cloud/right-probes.ts';
-import { probeEc2Rights, probeElbRights } from '../../cloud/right-probes.ts';
+import { probeEc2Rights, probeElbRights, type RightAnswer } from '../../cloud/right-probes.ts';
 import type { Environment } from '../config/load-config.ts';
 
 export const credentials: Check = {

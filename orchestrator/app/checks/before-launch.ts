@@ -1,24 +1,18 @@
 /** The checks of `doctor`, and those that `run` and `retry` make before anything is launched, with all failures at once. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../../db/connect.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import type { Config, ConfigPlace, FlagValue } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { RunPlace } from '../plan/target.ts';
-import { assumedTarget } from '../plan/target.ts';
+import { assumedTarget, type RunPlace } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
-import type { Check, CheckContext } from './check.ts';
-import { ok } from './check.ts';
-import type { FactsOptions } from './facts.ts';
-import { createFacts } from './facts.ts';
+import { type Check, type CheckContext, ok } from './check.ts';
+import { createFacts, type FactsOptions } from './facts.ts';
 import { refusalOf } from './refuse.ts';
-import type { CheckResult } from './run-checks.ts';
-import { findingOf, runChecks } from './run-checks.ts';
+import { type CheckResult, findingOf, runChecks } from './run-checks.ts';
 
 /** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
 const PATIENCE_OF_A_RUN = 3;

@@ -1,16 +1,15 @@
 /** Checks of the bucket: existence, settings, rights. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import {
+  type BucketSettings,
   findBucketOwner,
+  PROBE_KEY,
   readBucketRegion,
   readBucketSettings,
-  PROBE_KEY,
   tryBucketRights,
 } from '../../cloud/bucket-facts.ts';
-import type { Check, Finding } from './check.ts';
-import { failed, ok, warning, lacksBucket } from './check.ts';
+import { type Check, failed, type Finding, lacksBucket, ok, warning } from './check.ts';
 import { findingOf } from './run-checks.ts';
-import type { BucketSettings } from '../../cloud/bucket-facts.ts';
 
 export const bucket: Check = {
   id: 'bucket',

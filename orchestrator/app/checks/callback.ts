@@ -2,16 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
 import { isLocal, portOf } from '../plan/target.ts';
-import type { Check, Finding, CheckContext } from './check.ts';
-import { failed, ok, warning, standing, lacksServerUrl } from './check.ts';
-import type { SecurityGroup } from '../../cloud/group-rules.ts';
-import { isRange, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
+import { type Check, type CheckContext, failed, type Finding, lacksServerUrl, ok, standing, warning } from './check.ts';
+import { isRange, readGroups, type SecurityGroup, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';
 
 /** Where `orchestrator run` listens by default. */

@@ -3,9 +3,8 @@
  */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import type { RunPlace } from '../plan/target.ts';
+import { regionOf, type RunPlace } from '../plan/target.ts';
 import type { Facts } from './facts.ts';
-import { regionOf } from '../plan/target.ts';
 
 /**
  * ok       as a run needs it

@@ -1,7 +1,6 @@
 /** Checks of the database: connection, rights, schema, products, result table, other runs. */
 import { readServerFacts } from '../../db/server-facts.ts';
-import type { Check, Finding } from './check.ts';
-import { ok, warning, failed } from './check.ts';
+import { type Check, failed, type Finding, ok, warning } from './check.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { refusalOfList } from '../plan/make-plan.ts';

@@ -1,10 +1,8 @@
 /** The image that instances boot: it exists, has the right architecture, and a browser if one is needed. */
-import type { ImageFacts } from '../../cloud/image-facts.ts';
-import { readImage } from '../../cloud/image-facts.ts';
+import { type ImageFacts, readImage } from '../../cloud/image-facts.ts';
 import { browserOn } from '../../cloud/image-kind.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
-import type { Check, Finding } from './check.ts';
-import { failed, ok, warning } from './check.ts';
+import { type Check, failed, type Finding, ok, warning } from './check.ts';
 
 export const image: Check = {
   id: 'image',

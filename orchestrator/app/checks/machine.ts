@@ -1,7 +1,6 @@
 /** Checks of this machine: Node, disk, files of runs, browser, configuration. */
 import packageFile from '../../../package.json' with { type: 'json' };
-import type { Check, Finding, CheckContext } from './check.ts';
-import { failed, ok, warning } from './check.ts';
+import { type Check, type CheckContext, failed, type Finding, ok, warning } from './check.ts';
 import { existsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,14 +1,11 @@
 /** Checks of the network: subnets, load balancer, security groups. */
-import type { RouteTable } from '../../cloud/route-tables.ts';
+import { type RouteTable, wayOut } from '../../cloud/route-tables.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
-import { wayOut } from '../../cloud/route-tables.ts';
-import type { Check, Finding } from './check.ts';
-import { failed, ok, warning, lacksRegion } from './check.ts';
+import { type Check, failed, type Finding, lacksRegion, ok, warning } from './check.ts';
 import { findingOf } from './run-checks.ts';
 import { assertFreePort } from '../../cloud/listener-ports.ts';
 import { isIP } from 'node:net';
-import type { SecurityGroup } from '../../cloud/group-rules.ts';
 import {
   isAnywhere,
   isRange,
@@ -16,6 +13,7 @@ import {
   letsOut,
   letsSomethingOut,
   readGroups,
+  type SecurityGroup,
   sourcesOf,
 } from '../../cloud/group-rules.ts';
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';

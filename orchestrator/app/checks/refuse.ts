@@ -2,10 +2,8 @@
  * Everything that blocks a launch as one error: every cause with its remedy, under the exit code of the most important
  * one.
  */
-import { AppError, ERROR_KINDS } from '../../../shared/domain/errors.ts';
-import type { ErrorCode } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
+import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Finding } from './check.ts';
 import type { CheckResult } from './run-checks.ts';
 

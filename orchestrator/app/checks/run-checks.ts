@@ -1,8 +1,7 @@
 /** Runs checks concurrently, each within its own time limit, and never throws: every error becomes a finding. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { Check, CheckContext, Finding } from './check.ts';
-import { failed, warning } from './check.ts';
+import { type Check, type CheckContext, failed, type Finding, warning } from './check.ts';
 
 export interface CheckResult {
   check: Pick<Check, 'id' | 'title'>;

@@ -1,8 +1,7 @@
 /** Checks of the next run: plan, quota, prices, bundle, user data. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { refusalOfPlan } from '../plan/make-plan.ts';
-import type { Check } from './check.ts';
-import { ok, warning, lacksRegion } from './check.ts';
+import { type Check, lacksRegion, ok, warning } from './check.ts';
 import { findingOf } from './run-checks.ts';
 import { PRICES_OF } from '../../plan/price-table.ts';
 import { pricesFor } from '../plan/preflight.ts';

@@ -1,7 +1,6 @@
 /** Checks of the site: User-Agent and robots.txt. */
 import { hasLink, userAgentOf } from '../plan/target.ts';
-import type { Check } from './check.ts';
-import { ok, warning, failed } from './check.ts';
+import { type Check, failed, ok, warning } from './check.ts';
 import { findingsOf as robotsFindings } from '../plan/site-robots.ts';
 
 export const userAgent: Check = {

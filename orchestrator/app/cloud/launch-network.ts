@@ -3,15 +3,11 @@
  * user's own.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
-import { ROLE } from '../../cloud/compute.ts';
-import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
-import { SHARED_PORTS } from '../../cloud/load-balancer.ts';
-import type { OwnInterface } from '../../cloud/own-vpc.ts';
-import { metadataOptions, ownInterfaces } from '../../cloud/own-vpc.ts';
-import type { RunSettings } from '../../control/model/run-settings.ts';
+import { type Compute, ROLE, type SubnetInfo } from '../../cloud/compute.ts';
+import { type BalancerScheme, type LoadBalancer, SHARED_PORTS } from '../../cloud/load-balancer.ts';
+import { metadataOptions, type OwnInterface, ownInterfaces } from '../../cloud/own-vpc.ts';
+import { BALANCER_ZONES, type RunSettings } from '../../control/model/run-settings.ts';
 import type { Environment } from '../config/load-config.ts';
-import { BALANCER_ZONES } from '../../control/model/run-settings.ts';
 
 export interface LaunchNetwork {
   /** Of the instances. */

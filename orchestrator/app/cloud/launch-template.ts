@@ -1,13 +1,12 @@
 /** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
 import type { Output } from '../caller.ts';
-import { fleetSubnets, launchNetwork } from './launch-network.ts';
+import { fleetSubnets, launchNetwork, type OwnNetwork } from './launch-network.ts';
 import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { parseUserData } from '../../../shared/wire/settings.ts';
-import type { Bundle } from '../../../userdata/bundle.ts';
-import { buildBundle } from '../../../userdata/bundle.ts';
+import { buildBundle, type Bundle } from '../../../userdata/bundle.ts';
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { packRuntime } from '../../../userdata/node-runtime.ts';
 import { toAppError } from '../../cloud/aws-errors.ts';
@@ -16,9 +15,7 @@ import type { LoadBalancer } from '../../cloud/load-balancer.ts';
 import type { LaunchTemplate } from '../../control/model/core.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { InstanceRecord } from '../../control/model/stores.ts';
-import type { Architecture } from '../../plan/instance-types.ts';
-import { architectureOf } from '../../plan/instance-types.ts';
-import type { OwnNetwork } from './launch-network.ts';
+import { type Architecture, architectureOf } from '../../plan/instance-types.ts';
 import { stateDirOf } from '../run/run-session.ts';
 
 export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'linux-x64', arm64: 'linux-arm64' };

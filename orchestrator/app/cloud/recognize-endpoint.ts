@@ -1,8 +1,7 @@
 /** What answers at the endpoint of a dry run, probed before anything else. */
 import { isIPv6 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { EndpointProfile } from '../../cloud/probe.ts';
-import { probeEndpoint } from '../../cloud/probe.ts';
+import { type EndpointProfile, probeEndpoint } from '../../cloud/probe.ts';
 import { awsOptions } from './cloud-access.ts';
 import type { Target } from '../plan/target.ts';
 

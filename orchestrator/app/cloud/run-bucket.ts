@@ -9,8 +9,7 @@ import { openBucket } from './cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { chooseTarget } from '../plan/target.ts';
 import { stateDirOf } from '../run/run-session.ts';
-import type { SandboxHandle } from '../run/sandbox-process.ts';
-import { sandboxPid, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
+import { type SandboxHandle, sandboxPid, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
 
 const STAND_IN_MS = 10 * 60_000;
 

@@ -3,10 +3,8 @@
  * `{"fields": [{"name": "title", "processors": [{"type": "css", "parameters": {"selector": "h1"}}, {"type": "trim"}]}]}`.
  */
 import { z } from 'zod';
-import type { PlacedStep } from './chain.ts';
-import { readTypedStep } from './chain.ts';
-import type { FaultList, Path } from './faults.ts';
-import { isRecord } from './faults.ts';
+import { type PlacedStep, readTypedStep } from './chain.ts';
+import { type FaultList, isRecord, type Path } from './faults.ts';
 import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { flag, text } from './processors.ts';
 

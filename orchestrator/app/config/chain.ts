@@ -1,9 +1,7 @@
 /** Converts one step of a chain, in any of its spellings, into the normalised step. */
 import type { Step } from '../../../shared/domain/mapping.ts';
-import type { FaultList, Path } from './faults.ts';
-import { isRecord } from './faults.ts';
-import type { ProcessorForm } from './processors.ts';
-import { PROCESSORS, PROCESSOR_NAMES } from './processors.ts';
+import { type FaultList, isRecord, type Path } from './faults.ts';
+import { PROCESSOR_NAMES, type ProcessorForm, PROCESSORS } from './processors.ts';
 
 /** A step with its position in the file. */
 export interface PlacedStep {

@@ -8,16 +8,13 @@ import { dirname, resolve } from 'node:path';
 import { parse as parseYamlValue } from 'yaml';
 import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { Mapping } from '../../../shared/domain/mapping.ts';
-import type { ConfigValues } from './schema.ts';
+import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
+import { configSchema, type ConfigValues } from './schema.ts';
 import { plainIssue, unknownKey } from './faults.ts';
-import { configSchema } from './schema.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
-import type { YamlSource } from './yaml-source.ts';
-import { readYaml } from './yaml-source.ts';
+import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
-import { columnsOf } from '../../../shared/domain/mapping.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
 
 export interface Config {

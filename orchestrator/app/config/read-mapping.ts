@@ -4,14 +4,11 @@
  * them, or `mappings: [...]`.
  */
 import { findMappingFaults, findChainFault, findStepFault } from '../../../shared/adapters/step-check.ts';
-import type { Mapping } from '../../../shared/domain/mapping.ts';
+import { fieldType, type Mapping, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
 import { CHAIN_FORM } from './chain-form.ts';
-import type { MappingFault, Path } from './faults.ts';
-import { FaultList, isRecord } from './faults.ts';
-import type { PlacedPage, PlacedField, PlacedRows } from './placed-page.ts';
-import { readPage, toPageMapping } from './placed-page.ts';
+import { FaultList, isRecord, type MappingFault, type Path } from './faults.ts';
+import { type PlacedField, type PlacedPage, type PlacedRows, readPage, toPageMapping } from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
-import { fieldType, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
 import { readFileSync } from 'node:fs';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { readYaml } from './yaml-source.ts';

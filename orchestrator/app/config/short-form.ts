@@ -1,14 +1,11 @@
 /** The short form of a mapping: `fields: { title: "h1", price: { css: ".price", integer: true } }`. */
 import { z } from 'zod';
-import type { PlacedStep } from './chain.ts';
-import type { FaultList, Path } from './faults.ts';
-import { isRecord } from './faults.ts';
-import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import { type PlacedStep, readShortStep } from './chain.ts';
+import { type FaultList, isRecord, type Path } from './faults.ts';
+import { type ChainOptions, fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
 import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { text, regexStep, stepOptions } from './processors.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
-import { readShortStep } from './chain.ts';
-import type { ChainOptions } from './field-options.ts';
 
 const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
 const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';

@@ -5,8 +5,12 @@ import { browserOn } from '../../cloud/image-kind.ts';
 import { listOwnImages } from '../../cloud/image-lookup.ts';
 import { lazyEc2 } from '../../cloud/sdk-clients.ts';
 import type { BrowserBoot } from '../../plan/defaults.ts';
-import type { Architecture } from '../../plan/instance-types.ts';
-import { BROWSER_MEMORY_GB, architectureOf, describeInstanceType } from '../../plan/instance-types.ts';
+import {
+  type Architecture,
+  architectureOf,
+  BROWSER_MEMORY_GB,
+  describeInstanceType,
+} from '../../plan/instance-types.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import type { Target } from './target.ts';

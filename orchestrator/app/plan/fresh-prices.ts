@@ -7,10 +7,8 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { PriceQuestion } from '../../cloud/price-api.ts';
-import { askPrices } from '../../cloud/price-api.ts';
-import type { PriceList } from '../../plan/price-table.ts';
-import { checkPrices, PRICES_OF } from '../../plan/price-table.ts';
+import { askPrices, type PriceQuestion } from '../../cloud/price-api.ts';
+import { checkPrices, type PriceList, PRICES_OF } from '../../plan/price-table.ts';
 
 const KEPT_MS = 24 * 3_600_000;
 const TIMEOUT_MS = 5_000;

@@ -6,8 +6,7 @@ import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
 import type { ListFaults } from '../../control/results/product-list.ts';
 import { intervalUnder } from '../../control/observe/robots-cache.ts';
-import type { BrowserBoot } from '../../plan/defaults.ts';
-import { defaultsFor } from '../../plan/defaults.ts';
+import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
 import { balancerAddresses } from '../../control/model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import { planRun } from '../../plan/plan-run.ts';
@@ -19,8 +18,7 @@ import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { deadlineOf } from './settings-of.ts';
 import { findingsOf } from './site-robots.ts';
-import type { Target } from './target.ts';
-import { WHO_TO_SAY, hasLink } from './target.ts';
+import { hasLink, type Target, WHO_TO_SAY } from './target.ts';
 
 export interface PlanFacts {
   config: Config;

@@ -1,8 +1,7 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Quota } from '../../cloud/quota-api.ts';
-import { quotaFor } from '../../cloud/quota-api.ts';
+import { type Quota, quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -14,15 +13,11 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
-import type { ProductList } from './products.ts';
-import type { Target } from './target.ts';
-import type { PlanFacts } from './make-plan.ts';
-import { makePlan } from './make-plan.ts';
-import { readWholeList } from './products.ts';
+import { type ProductList, readWholeList } from './products.ts';
+import { type Target, userAgentOf } from './target.ts';
+import { makePlan, type PlanFacts } from './make-plan.ts';
 import { deadlineOf } from './settings-of.ts';
-import { userAgentOf } from './target.ts';
-import type { FreshPrices } from './fresh-prices.ts';
-import { freshPrices } from './fresh-prices.ts';
+import { type FreshPrices, freshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
 

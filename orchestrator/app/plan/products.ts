@@ -1,7 +1,12 @@
 /** The products of a run, and what is known of their list. */
-import type { ListFaults } from '../../control/results/product-list.ts';
+import {
+  findListFaults,
+  LIST_RUNS,
+  type ListFaults,
+  listKeyOf,
+  usualLength,
+} from '../../control/results/product-list.ts';
 import type { ListRecord } from '../../control/model/report.ts';
-import { LIST_RUNS, findListFaults, listKeyOf, usualLength } from '../../control/results/product-list.ts';
 import type { ProductSource } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';

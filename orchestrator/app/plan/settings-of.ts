@@ -4,8 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Config } from '../config/load-config.ts';
-import type { Target } from './target.ts';
-import { userAgentOf } from './target.ts';
+import { type Target, userAgentOf } from './target.ts';
 
 /** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
 export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();

@@ -5,8 +5,7 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isAllowed } from '../../../shared/domain/robots.ts';
-import type { RobotsReader } from '../../control/observe/robots-cache.ts';
-import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS, type RobotsReader } from '../../control/observe/robots-cache.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 

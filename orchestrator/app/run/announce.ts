@@ -1,13 +1,10 @@
 /** Tells the webhooks of the configuration how a run has ended: the main server itself does, whoever started it. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import type { Named, RunResult } from '../../notify/notice.ts';
-import { NOTICE_KINDS, endedNotice } from '../../notify/notice.ts';
-import type { Target } from '../../notify/webhook.ts';
-import { notify } from '../../notify/webhook.ts';
+import { endedNotice, type Named, NOTICE_KINDS, type RunResult } from '../../notify/notice.ts';
+import { notify, type Target } from '../../notify/webhook.ts';
 import type { Config } from '../config/load-config.ts';
 
 /** Receivers that do not answer keep a process no longer than this after its run has ended. */

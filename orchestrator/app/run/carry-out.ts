@@ -4,8 +4,7 @@ import type { Interrupts, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
@@ -13,12 +12,10 @@ import type { RunReader, RunRecord, Stores, WorkReader, FailedProduct } from '..
 import type { Config } from '../config/load-config.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
-import type { Session } from './run-session.ts';
-import { stateDirOf } from './run-session.ts';
+import { type Session, stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import { type FailureReason, NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 
 export interface CarryOutOptions {
   runId: string;

@@ -4,8 +4,7 @@
  */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { GcReport } from '../../control/gc/gc.ts';
-import { collect } from '../../control/gc/gc.ts';
+import { collect, type GcReport } from '../../control/gc/gc.ts';
 import type { RunStore } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { dropOrphanStaging, findOrphanStaging } from '../../db/orphan-staging.ts';

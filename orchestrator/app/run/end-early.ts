@@ -1,8 +1,7 @@
 /** Ends a run early from another process: through its living main server, else by taking that server's place. */
 import type { Output } from '../caller.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { CarriedOut } from './carry-out.ts';

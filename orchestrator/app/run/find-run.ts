@@ -2,12 +2,10 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore, Stores } from '../../control/model/stores.ts';
-import type { Database } from '../../db/connect.ts';
-import { openDatabase } from '../../db/connect.ts';
+import { type Database, openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { hasTables, migrate } from '../../db/migrate.ts';
-import type { Config, ConfigPlace } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
+import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
 
 /** Opens the database of the configuration for `work`, and closes it afterwards. */
 export async function withDatabase<T>(

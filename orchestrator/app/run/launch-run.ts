@@ -16,10 +16,8 @@ import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { carryOut } from './carry-out.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
-import type { EndpointProfile } from '../../cloud/probe.ts';
-import { needsStandIn, renderParts } from '../../cloud/probe.ts';
-import type { CloudAccess } from '../cloud/cloud-access.ts';
-import { awsOptions, openCloud } from '../cloud/cloud-access.ts';
+import { type EndpointProfile, needsStandIn, renderParts } from '../../cloud/probe.ts';
+import { awsOptions, type CloudAccess, openCloud } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { superviseSandbox } from './supervise-sandbox.ts';
 import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
@@ -29,8 +27,7 @@ import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
 import { logFileOf, openSession, stateDirOf } from './run-session.ts';
-import type { SandboxHandle } from './sandbox-process.ts';
-import { startSandbox, stopSandbox } from './sandbox-process.ts';
+import { type SandboxHandle, startSandbox, stopSandbox } from './sandbox-process.ts';
 
 export interface LaunchRunOptions extends Caller {
   runId: string;

@@ -2,13 +2,12 @@
 import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { buildReport, publishRun } from '../../control/results/finish.ts';
-import type { BucketEpoch } from '../../control/results/recover.ts';
 import {
+  type BucketEpoch,
   closeRebuilt,
   isOver,
   isRebuilt,
@@ -28,8 +27,7 @@ import { publishReport } from './carry-out.ts';
 import type { Config, ConfigPlace } from '../config/load-config.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
-import type { RunLock } from './run-lock.ts';
-import { underLock } from './run-lock.ts';
+import { type RunLock, underLock } from './run-lock.ts';
 import { resumeRun } from './resume.ts';
 import { withDatabase } from './find-run.ts';
 

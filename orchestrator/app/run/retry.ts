@@ -1,8 +1,7 @@
 /** A child run of the products that failed in another one. */
 import type { Caller } from '../caller.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
@@ -10,8 +9,7 @@ import { findRun } from './find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';
-import type { StartOptions } from './start-run.ts';
-import { startRun } from './start-run.ts';
+import { type StartOptions, startRun } from './start-run.ts';
 
 export interface RetryOptions extends StartOptions {
   /** Default: the newest ended run. */

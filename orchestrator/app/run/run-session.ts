@@ -1,7 +1,6 @@
 /** One main server at work on one run: the core with its adapters, the callback listener and the loop. */
 import { dirname, join } from 'node:path';
-import type { Logger } from 'pino';
-import { destination, pino } from 'pino';
+import { destination, type Logger, pino } from 'pino';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -10,7 +9,7 @@ import { HttpOfferSender } from '../../cloud/http-offer-sender.ts';
 import { watchStore } from '../../cloud/watched-store.ts';
 import type { Core, LaunchTemplate } from '../../control/model/core.ts';
 import { createMainServer } from '../../control/main-server.ts';
-import { buildReport } from '../../control/results/finish.ts';
+import { buildReport, type FinishCore } from '../../control/results/finish.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Stores } from '../../control/model/stores.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
@@ -25,7 +24,6 @@ import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
 import { newProcessState } from '../../control/model/process-state.ts';
-import type { FinishCore } from '../../control/results/finish.ts';
 
 export interface SessionOptions {
   runId: string;

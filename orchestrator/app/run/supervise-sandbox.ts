@@ -2,11 +2,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { AppError } from '../../../shared/domain/errors.ts';
-import { describeError } from '../../../shared/domain/errors.ts';
+import { type AppError, describeError } from '../../../shared/domain/errors.ts';
 import { unwritable } from './run-lock.ts';
-import type { SandboxHandle, SandboxOptions } from './sandbox-process.ts';
-import { isAlive, sandboxPid, startSandbox } from './sandbox-process.ts';
+import { isAlive, type SandboxHandle, type SandboxOptions, sandboxPid, startSandbox } from './sandbox-process.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /** Pause after a failed start. */

@@ -2,8 +2,7 @@
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
-import type { SetupValues } from './values.ts';
-import { CANARY_PORT } from './values.ts';
+import { CANARY_PORT, type SetupValues } from './values.ts';
 
 const ACCOUNT = '${account}';
 

@@ -1,7 +1,6 @@
 /** What the account needs, in words: the same list for every output format. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import type { SetupValues } from './values.ts';
-import { CANARY_PORT } from './values.ts';
+import { CANARY_PORT, type SetupValues } from './values.ts';
 
 export interface Resource {
   kind: 'bucket' | 'instance-profile' | 'security-group' | 'policy' | 'role';

@@ -2,8 +2,7 @@
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
-import type { SetupValues } from './values.ts';
-import { CANARY_PORT } from './values.ts';
+import { CANARY_PORT, type SetupValues } from './values.ts';
 
 const FROM_INSTANCES = 'referenced_security_group_id = aws_security_group.instance.id';
 const ACCOUNT = '${data.aws_caller_identity.current.account_id}';

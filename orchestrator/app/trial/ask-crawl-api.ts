@@ -5,11 +5,9 @@
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AppError, ERROR_KINDS } from '../../../shared/domain/errors.ts';
-import type { ErrorCode } from '../../../shared/domain/errors.ts';
+import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
 import { MAX_REDIRECTS } from '../../../shared/domain/same-site.ts';
-import type { PageTrial, TrialAnswer } from '../../../shared/wire/page-trial.ts';
-import { trialAnswerSchema } from '../../../shared/wire/page-trial.ts';
+import { type PageTrial, type TrialAnswer, trialAnswerSchema } from '../../../shared/wire/page-trial.ts';
 
 export type PageReading = Exclude<TrialAnswer, { outcome: 'error' }>;
 

@@ -4,10 +4,8 @@ import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { PageTrial } from '../../../shared/wire/page-trial.ts';
-import type { Config, Environment } from '../config/load-config.ts';
-import { loadConfig } from '../config/load-config.ts';
-import type { MappingFile } from '../config/read-mapping.ts';
-import { describeUnreadable, readMappingFile } from '../config/read-mapping.ts';
+import { type Config, type Environment, loadConfig } from '../config/load-config.ts';
+import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { VERSION } from '../version.ts';
 
 export interface ExtractFlags {

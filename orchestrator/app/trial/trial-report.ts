@@ -1,7 +1,12 @@
 /** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
-import { fieldType } from '../../../shared/domain/mapping.ts';
-import type { Field, FieldType, FieldValue, PageMapping } from '../../../shared/domain/mapping.ts';
+import {
+  type Field,
+  fieldType,
+  type FieldType,
+  type FieldValue,
+  type PageMapping,
+} from '../../../shared/domain/mapping.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';

@@ -1,8 +1,7 @@
 /** `orchestrator cancel`: ends a run and discards its results; also the rows of a held run. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { RunReader, RunRecord, Stores } from '../../control/model/stores.ts';

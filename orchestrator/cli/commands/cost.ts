@@ -3,10 +3,8 @@
  * only.
  */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { RunCost } from '../../control/results/cost-of-run.ts';
-import { costOfRun } from '../../control/results/cost-of-run.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';

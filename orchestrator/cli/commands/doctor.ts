@@ -3,8 +3,7 @@ import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { exitCodeOf } from '../../app/checks/refuse.ts';
 import type { CheckResult } from '../../app/checks/run-checks.ts';
 import type { Output } from '../output.ts';
-import type { ExamineOptions } from '../../app/checks/before-launch.ts';
-import { examine } from '../../app/checks/before-launch.ts';
+import { examine, type ExamineOptions } from '../../app/checks/before-launch.ts';
 
 /** 0 when a run could start, warnings or not; else the code of the failure with the highest precedence. */
 export async function doctorCommand(options: ExamineOptions, output: Output): Promise<ExitCode> {

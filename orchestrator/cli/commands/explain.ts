@@ -3,16 +3,14 @@
  * only.
  */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { dollars, percent, plural } from '../../plan/wording.ts';
 import { nextRunAdvice } from '../../control/explain/next-run-advice.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import type { TimelineEntry } from '../../control/explain/timeline.ts';
-import { timelineOf } from '../../control/explain/timeline.ts';
+import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';

@@ -1,12 +1,9 @@
 /** `orchestrator extract`: reads one page with a mapping and shows what each field gives, step by step. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
 import { askCrawlApi } from '../../app/trial/ask-crawl-api.ts';
-import type { ExtractFlags } from '../../app/trial/trial-input.ts';
-import { readTrialInput } from '../../app/trial/trial-input.ts';
-import type { TrialReport, FieldReport } from '../../app/trial/trial-report.ts';
-import { reportTrial } from '../../app/trial/trial-report.ts';
+import { type ExtractFlags, readTrialInput } from '../../app/trial/trial-input.ts';
+import { type FieldReport, reportTrial, type TrialReport } from '../../app/trial/trial-report.ts';
 import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
 import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 

@@ -1,6 +1,5 @@
 /** `orchestrator gc`: ends what dead main servers have left behind, and only that. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../control/gc/gc.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';

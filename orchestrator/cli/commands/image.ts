@@ -1,6 +1,5 @@
 /** `orchestrator image`: makes the image with Chromium that browser crawls boot from, once for all later runs. */
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -9,12 +8,15 @@ import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Ec2Images } from '../../cloud/image-ec2.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import type { Architecture } from '../../plan/instance-types.ts';
-import { architectureOf, BROWSER_MEMORY_GB, describeInstanceType } from '../../plan/instance-types.ts';
+import {
+  type Architecture,
+  architectureOf,
+  BROWSER_MEMORY_GB,
+  describeInstanceType,
+} from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
-import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { type Config, type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';

@@ -1,13 +1,11 @@
 /** `orchestrator notify --test`: sends a test notice to every target of the configuration. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { testNotice } from '../../notify/notice.ts';
 import { deliver, hostOf } from '../../notify/webhook.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 

@@ -1,6 +1,5 @@
 /** `orchestrator plan`: what a run would take, when it would end, and what it would cost. Changes nothing. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';

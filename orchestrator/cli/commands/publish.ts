@@ -1,6 +1,5 @@
 /** `orchestrator publish`: publishes the rows of a held run. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { publishHeld } from '../../control/results/publish-held.ts';
 import { publishReport } from '../../app/run/carry-out.ts';

@@ -2,14 +2,10 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Caller } from '../../app/caller.ts';
 import type { CarriedOut } from '../../app/run/carry-out.ts';
-import type { LoadOptions } from '../../app/run/load-run.ts';
-import { loadRun } from '../../app/run/load-run.ts';
-import type { ResumeOptions } from '../../app/run/resume.ts';
-import { resume } from '../../app/run/resume.ts';
-import type { RetryOptions } from '../../app/run/retry.ts';
-import { retryRun } from '../../app/run/retry.ts';
-import type { StartOptions } from '../../app/run/start-run.ts';
-import { startRun, wholeQuery } from '../../app/run/start-run.ts';
+import { type LoadOptions, loadRun } from '../../app/run/load-run.ts';
+import { resume, type ResumeOptions } from '../../app/run/resume.ts';
+import { type RetryOptions, retryRun } from '../../app/run/retry.ts';
+import { type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
 import { onLostOutput } from '../closed-output.ts';
 import { confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';

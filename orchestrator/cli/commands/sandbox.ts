@@ -2,8 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
 import { sandboxArguments } from '../../app/run/sandbox-process.ts';

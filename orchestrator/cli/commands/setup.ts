@@ -5,17 +5,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { awsCliText } from '../../app/setup/aws-cli.ts';
 import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
 import { terraformText } from '../../app/setup/terraform.ts';
-import type { SetupFlags } from '../../app/setup/values.ts';
-import { setupValues } from '../../app/setup/values.ts';
+import { type SetupFlags, setupValues } from '../../app/setup/values.ts';
 
 /** The configuration file need not exist yet: then everything comes from flags. */
 export interface SetupOptions extends ConfigPlace {

@@ -3,8 +3,7 @@
  */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { createProductSource } from '../../db/product-source.ts';
 import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../plan/defaults.ts';
 import { largestChunk, shareOf, workOf } from '../../plan/fleet-sums.ts';
@@ -14,12 +13,10 @@ import { planRun } from '../../plan/plan-run.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
 import { renderSummary, renderTimeline } from '../../simulation/render-summary.ts';
 import type { SimResult } from '../../simulation/result.ts';
-import type { Chances, Rules } from '../../simulation/scenario.ts';
-import { NO_CHANCES, scenarioOf } from '../../simulation/scenario.ts';
+import { type Chances, NO_CHANCES, type Rules, scenarioOf } from '../../simulation/scenario.ts';
 import { simulate } from '../../simulation/simulation.ts';
 import { summarize } from '../../simulation/summary.ts';
-import type { Config, Environment, FlagValue } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { type Config, type Environment, type FlagValue, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { readProducts } from '../../app/plan/products.ts';
 

@@ -1,7 +1,6 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailedProduct, InstanceRecord, RunRecord, WorkReader } from '../../control/model/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { productUrl } from '../../../shared/domain/product.ts';

@@ -1,9 +1,7 @@
 /** `orchestrator verify`: the proof of a run, from the ledger, the manifests in the bucket and the result table. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { Verdict } from '../../control/verify/verify.ts';
-import { verifyRun } from '../../control/verify/verify.ts';
+import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';

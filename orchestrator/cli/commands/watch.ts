@@ -5,15 +5,13 @@
 import type { RunReader, Stores } from '../../control/model/stores.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import type { ProgressFacts } from '../progress.ts';
-import { createProgressPrinter } from '../progress.ts';
+import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
 import { lookAtHolder } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 

@@ -3,8 +3,7 @@ import type { Command, Option } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { ConfigPlace, FlagValue } from '../../app/config/load-config.ts';
 import { endWithOutput } from '../closed-output.ts';
-import type { Output } from '../output.ts';
-import { createOutput, printError } from '../output.ts';
+import { createOutput, type Output, printError } from '../output.ts';
 import { jsonFlag } from './flags.ts';
 
 /** What every command is given, beside its own flags under commander's names; `--x` without a value may be missing. */

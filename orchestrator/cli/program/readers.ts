@@ -1,7 +1,6 @@
 /** Values of flags: each reader returns what the command takes, or throws what the flag must be. */
 import { InvalidArgumentError } from 'commander';
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
 import { parseDuration, parseShare } from '../../../shared/domain/quantity.ts';
 
 /** A duration, still as text: the configuration parses it again like its own values. */

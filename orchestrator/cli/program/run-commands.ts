@@ -1,6 +1,5 @@
 /** Commands that start a run, end it, or load its results. */
-import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
 import type { ScheduleOptions } from '../commands/schedule.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';

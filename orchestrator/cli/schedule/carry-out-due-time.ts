@@ -4,24 +4,21 @@
  */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
 import { NO_RESULT } from '../../notify/notice.ts';
-import type { DueTime } from '../../schedule/due-times.ts';
-import { NO_PROCESS } from '../../schedule/due-times.ts';
+import { type DueTime, NO_PROCESS } from '../../schedule/due-times.ts';
 import { hintOf, resultOf } from '../../app/run/announce.ts';
 import { resumeCommand, runCommand } from '../commands/run.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
 
 export interface DueTimeOptions extends ConfigPlace {
   dryRun: boolean;

@@ -2,8 +2,7 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { openDatabase } from '../../db/connect.ts';
@@ -18,18 +17,15 @@ import { createHealthApp } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
-import type { Config, Environment } from '../../app/config/load-config.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { type Config, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
 import { lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
-import type { ProcessOptions } from './processes.ts';
-import { createProcesses, outputFolder } from './processes.ts';
-import type { SchedulerOptions } from './scheduler.ts';
-import { Scheduler } from './scheduler.ts';
+import { createProcesses, outputFolder, type ProcessOptions } from './processes.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
   environment: Environment;

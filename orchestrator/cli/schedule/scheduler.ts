@@ -4,15 +4,12 @@
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
-import type { Action, Settings, Stop, View } from '../../schedule/decide.ts';
-import { decide, iso, withoutEnd } from '../../schedule/decide.ts';
-import type { DueState, StoredDueTime } from '../../schedule/due-times.ts';
-import { isDecided } from '../../schedule/due-times.ts';
+import { type Action, decide, iso, type Settings, type Stop, type View, withoutEnd } from '../../schedule/decide.ts';
+import { type DueState, isDecided, type StoredDueTime } from '../../schedule/due-times.ts';
 import type { Child, Processes } from './processes.ts';
 
 export interface SchedulerOptions extends Settings {

@@ -7,16 +7,16 @@ import { manifestKey } from '../../../shared/domain/keys.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import {
   COMPLETION_PATH,
-  HEARTBEAT_PATH,
-  HELLO_PATH,
   completionSchema,
+  type Heartbeat,
+  HEARTBEAT_PATH,
   heartbeatSchema,
+  HELLO_PATH,
   helloSchema,
+  type Orders,
 } from '../../../shared/wire/callbacks.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
-import type { Envelope } from '../../../shared/wire/signature.ts';
-import { importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
+import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { CallerKeys } from './caller-keys.ts';
@@ -25,8 +25,7 @@ import type { Core } from '../model/core.ts';
 import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import type { Effects } from './orders.ts';
-import { NO_EFFECTS, fencedOrders, orderInput, ordersFor } from './orders.ts';
+import { type Effects, fencedOrders, NO_EFFECTS, orderInput, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord } from '../model/stores.ts';

@@ -3,8 +3,7 @@
  * be able to load it. A claim's token never changes, nor does a key once it is bound, so both are cached for the whole
  * run.
  */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { KeyObject } from 'node:crypto';
 import { importPublicKey } from '../../../shared/wire/signature.ts';
 import type { Core } from '../model/core.ts';

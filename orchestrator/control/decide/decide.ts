@@ -16,11 +16,10 @@ import { offerLimit } from '../sharing/chunk-limits.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isDown } from '../model/world.ts';
+import { isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
-import type { World } from '../model/world.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 
 /** Everything to do now. An empty list means: wait for something to change, or for time to pass. */

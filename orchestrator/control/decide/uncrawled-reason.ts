@@ -1,7 +1,6 @@
 /** The note with the run when its crawl ends, and why products were left without an outcome then. Pure. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS, type FailureReason, type OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { LOSS } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 

@@ -6,8 +6,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { SHORT_RUN_MS, stallWindowMs, plannedGapMs } from './stall-window.ts';
 import { isDraining } from '../model/run-deadlines.ts';
-import type { StallCause } from '../model/stall-causes.ts';
-import { likeliestCause, stallFacts } from '../model/stall-causes.ts';
+import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
 import type { World } from '../model/world.ts';
 
 const MINUTE_MS = 60_000;

@@ -4,8 +4,7 @@
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { CloudInstance, Compute } from '../../cloud/compute.ts';
-import { TAG } from '../../cloud/compute.ts';
+import { type CloudInstance, type Compute, TAG } from '../../cloud/compute.ts';
 import type { LoadBalancer, OwnedBalancer } from '../../cloud/load-balancer.ts';
 import type { RunRecord, RunStore } from '../model/stores.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';

@@ -10,10 +10,9 @@ import { forecastEnd } from '../sharing/end-forecast.ts';
 import { launchGate } from './launch-gate.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import { isDown } from '../model/world.ts';
+import { isDown, type World } from '../model/world.ts';
 import { canFill, isHopeless } from '../decide/slot-attempts.ts';
 import { isStalled } from '../decide/watchdog.ts';
-import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
 /** Maximum claims in one round: the next observation shows their effect. */

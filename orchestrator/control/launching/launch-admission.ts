@@ -1,12 +1,11 @@
 /** Which of the launches that the slots request in one round may go out together. Pure. */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Action } from '../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './budget.ts';
 import { isTrial } from './pools.ts';
 import { poolKey } from '../model/launch-history.ts';
 import type { World } from '../model/world.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 

@@ -8,15 +8,19 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
-import type { CloudInstance, LaunchRequest, LaunchResult, RefusalCause } from '../../cloud/compute.ts';
-import { TAG } from '../../cloud/compute.ts';
+import {
+  type CloudInstance,
+  type LaunchRequest,
+  type LaunchResult,
+  type RefusalCause,
+  TAG,
+} from '../../cloud/compute.ts';
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, LaunchTurn } from '../model/core.ts';
-import type { NextPool } from './pools.ts';
+import { nextPool, type NextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
-import { nextPool } from './pools.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { rightsRemedy } from './rights.ts';

@@ -3,10 +3,9 @@
  * pool. Which pools are dry follows from the rows of the instances, so it survives a restart. Pure.
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
-import { poolKey } from '../model/launch-history.ts';
+import { type Pool, poolKey, type Pools } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { World } from '../model/world.ts';
-import type { Pool, Pools } from '../model/launch-history.ts';
 
 /** `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried. */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait' } | { kind: 'none' };

@@ -1,6 +1,5 @@
 /** What EC2 showed under a run's tag at one moment. */
-import type { CloudInstance } from '../../cloud/compute.ts';
-import { TAG } from '../../cloud/compute.ts';
+import { type CloudInstance, TAG } from '../../cloud/compute.ts';
 import type { InstanceRecord } from './stores.ts';
 
 export class CloudSnapshot {

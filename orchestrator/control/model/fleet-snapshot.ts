@@ -1,6 +1,5 @@
 /** The instances of a run as one observation found them, and what follows from all of them together. */
-import type { LaunchHistory } from './launch-history.ts';
-import { launchHistory } from './launch-history.ts';
+import { type LaunchHistory, launchHistory } from './launch-history.ts';
 import { LOSS_REASON } from './loss-reason.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { InstanceRecord } from './stores.ts';

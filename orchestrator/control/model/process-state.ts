@@ -1,6 +1,5 @@
 /** What one main server remembers beside the database. A restart loses all of it: docs/decisions/0002-control-loop.md says what that costs. */
-import type { Rights } from './rights.ts';
-import { allRights } from './rights.ts';
+import { allRights, type Rights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
 import type { Pools } from './launch-history.ts';

@@ -1,6 +1,5 @@
 /** The times of a run that follow from its deadline. */
-import type { RunLimits } from '../../../shared/domain/limits.ts';
-import { limitsFor } from '../../../shared/domain/limits.ts';
+import { limitsFor, type RunLimits } from '../../../shared/domain/limits.ts';
 
 /** Kept free before the deadline for uploading, loading and publishing: 4 %, within one second and one minute. */
 export function tailMs(deadlineMs: number): number {

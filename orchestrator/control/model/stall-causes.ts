@@ -3,8 +3,7 @@
  * caller of `setStallCause`; the watchdog, the end of the run, its report and `explain` take the rest from this table.
  * Pure.
  */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 
 export interface StallFacts {

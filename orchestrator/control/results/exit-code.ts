@@ -1,6 +1,5 @@
 /** How a run ends: its state and exit code from what became of the products. Pure. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import type { LaunchEnd } from '../launching/launch-end.ts';

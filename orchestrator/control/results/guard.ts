@@ -1,6 +1,5 @@
 /** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held, not published. Pure. */
-import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
+import { type FailureReason, NOT_CRAWLED, type OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../model/report.ts';
 
 /** Maximum completed runs of the same result table that a run is compared with. */

@@ -2,13 +2,11 @@
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import { itemResultSchema } from '../../../shared/wire/part.ts';
+import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
 import type { Core } from '../model/core.ts';
 import { noteLoad } from '../model/process-state.ts';
 import { ConcurrencyLimit } from './concurrency-limit.ts';
-import type { PartName } from './part-bytes.ts';
-import { fetchPart, linesOf, notAPart } from './part-bytes.ts';
+import { fetchPart, linesOf, notAPart, type PartName } from './part-bytes.ts';
 import { readAhead } from './read-ahead.ts';
 import type { PartRecord } from '../model/stores.ts';
 

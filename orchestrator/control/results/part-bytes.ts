@@ -1,8 +1,7 @@
 /** The bytes of a part: fetched, checked against their hash, unpacked, cut into lines. */
 import { gunzipSync } from 'node:zlib';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
+import { MAX_OBJECT_BYTES, type ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 

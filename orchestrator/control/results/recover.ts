@@ -2,14 +2,12 @@
  * Loads results from the bucket into a database that lacks them: missing parts of a known run, and whole lost runs.
  * Every step is idempotent; existing rows do not change.
  */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { Manifest } from '../../../shared/wire/part.ts';
-import { decodeManifest, encodeManifest, readUnsigned } from '../../../shared/wire/part.ts';
+import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
 import type { RunDescription } from '../../../shared/wire/run-description.ts';
 import { createKeyPair, exportPublicKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';

@@ -5,11 +5,11 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { productListKey, runDescriptionKey } from '../../../shared/domain/keys.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { RunDescription } from '../../../shared/wire/run-description.ts';
 import {
   decodeRunDescription,
   encodeRunDescription,
   listedProductSchema,
+  type RunDescription,
 } from '../../../shared/wire/run-description.ts';
 import { importPrivateKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import type { NewRun } from '../model/stores.ts';

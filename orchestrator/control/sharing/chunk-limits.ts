@@ -8,8 +8,7 @@ import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { forecastEnd } from './end-forecast.ts';
 import { balanceOf, isLeftBehind, limitsByTime } from './rebalance.ts';
-import type { WorkerWorld } from './workers.ts';
-import { shardsOf } from './workers.ts';
+import { shardsOf, type WorkerWorld } from './workers.ts';
 
 /** The limits until the next observation. They do not matter while no chunk waits. */
 export function chunkLimits(world: WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>): ChunkLimits {

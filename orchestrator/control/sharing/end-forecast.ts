@@ -1,7 +1,6 @@
 /** When the fleet will probably finish. Pure. */
 import { LOSS } from '../decide/slot-attempts.ts';
-import type { Worker, WorkerWorld } from './workers.ts';
-import { workersOf, waterFillLevel } from './workers.ts';
+import { waterFillLevel, type Worker, workersOf, type WorkerWorld } from './workers.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../model/forecast.ts';
 

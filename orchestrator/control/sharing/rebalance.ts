@@ -3,9 +3,8 @@
  * by time instead of number. Pure; docs/decisions/0018-rebalancing.md describes the transfer itself.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import type { Worker, WorkerWorld } from './workers.ts';
+import { waterFillLevel, type Worker, workersOf, type WorkerWorld } from './workers.ts';
 import type { World } from '../model/world.ts';
-import { workersOf, waterFillLevel } from './workers.ts';
 import { spreadMs } from './end-forecast.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { Balance, LimitsByTime } from '../model/forecast.ts';

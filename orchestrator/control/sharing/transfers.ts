@@ -2,8 +2,7 @@
  * Chunks that change hands: transferred from a slow instance, or taken back from a banned one. The database alone decides who owns a
  * chunk; what is remembered here only keeps this main server from requesting twice (docs/decisions/0018-rebalancing.md).
  */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
 import type { InstanceRecord } from '../model/stores.ts';

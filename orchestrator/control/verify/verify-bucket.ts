@@ -1,8 +1,7 @@
 /** Compares the bucket with the ledger of a run, for `verify`: the manifests and the parts. */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import type { Manifest } from '../../../shared/wire/part.ts';
-import { decodeManifest, readUnsigned } from '../../../shared/wire/part.ts';
+import { decodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
 import { importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { fetchManifest } from '../results/close-epoch.ts';
 import { fetchPart, linesOf } from '../results/part-bytes.ts';

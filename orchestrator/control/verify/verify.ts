@@ -4,8 +4,7 @@
  */
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import type { BucketInput, Difference } from './verify-bucket.ts';
-import { checkManifests, checkParts, differs } from './verify-bucket.ts';
+import { type BucketInput, checkManifests, checkParts, type Difference, differs } from './verify-bucket.ts';
 import type { VerifyFacts } from './verify-facts.ts';
 
 export interface Verdict {

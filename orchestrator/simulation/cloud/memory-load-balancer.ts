@@ -2,15 +2,15 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type {
-  Balancer,
-  BalancerRequest,
-  ExistingBalancer,
-  LoadBalancer,
-  OwnedBalancer,
-  TargetHealth,
+import {
+  type Balancer,
+  type BalancerRequest,
+  type ExistingBalancer,
+  type LoadBalancer,
+  type OwnedBalancer,
+  SHARED_PORTS,
+  type TargetHealth,
 } from '../../cloud/load-balancer.ts';
-import { SHARED_PORTS } from '../../cloud/load-balancer.ts';
 
 export interface MemoryLoadBalancerOptions {
   clock: Clock;

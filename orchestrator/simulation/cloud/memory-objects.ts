@@ -1,7 +1,12 @@
 /** An object store in memory, for unit tests and simulation. Keeps state and fails when configured to. */
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ObjectInfo, ObjectSource, ObjectStore } from '../../../shared/ports/object-store.ts';
-import { MAX_OBJECT_BYTES, objectTooLarge } from '../../../shared/ports/object-store.ts';
+import {
+  MAX_OBJECT_BYTES,
+  type ObjectInfo,
+  type ObjectSource,
+  type ObjectStore,
+  objectTooLarge,
+} from '../../../shared/ports/object-store.ts';
 
 export class MemoryObjectStore implements ObjectStore {
   readonly objects = new Map<string, Uint8Array>();

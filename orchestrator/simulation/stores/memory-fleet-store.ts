@@ -1,8 +1,7 @@
 /** FleetStore in memory: the contract of db/fleet-store.ts without SQL. */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { InstancePhase } from '../../../shared/domain/states.ts';
-import { canMoveInstance, isServing } from '../../../shared/domain/states.ts';
+import { canMoveInstance, type InstancePhase, isServing } from '../../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../../shared/wire/callbacks.ts';
 import type {
   FleetStore,
@@ -16,7 +15,6 @@ import type {
   AddressIncident,
 } from '../../control/model/stores.ts';
 import type { BoundMemory, MemoryRun, MemoryIncident } from './memory-database.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryFleetStore implements FleetStore {
   readonly #run: BoundMemory;

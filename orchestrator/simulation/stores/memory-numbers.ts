@@ -1,9 +1,7 @@
 /** Numbers that can be read in two ways, in memory: the contract of db/number-columns.ts without SQL. */
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import type { FieldValue } from '../../../shared/domain/mapping.ts';
-import { columnsOf } from '../../../shared/domain/mapping.ts';
-import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
-import { decideMark } from '../../../shared/domain/unread-number.ts';
+import { columnsOf, type FieldValue } from '../../../shared/domain/mapping.ts';
+import { decideMark, type MarkCounts } from '../../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../../control/model/report.ts';
 import { NO_MARKS, findUnread, numberPlaces, settle, sumMarks } from '../../db/settled-values.ts';
 import type { MemoryRow, MemoryRun } from './memory-database.ts';

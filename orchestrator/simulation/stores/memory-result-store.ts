@@ -8,8 +8,15 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
-import type { BoundMemory, MemoryItem, MemoryPart, MemoryRow, MemoryRun } from './memory-database.ts';
-import { NO_TOTALS, partPlace } from './memory-database.ts';
+import {
+  type BoundMemory,
+  type MemoryItem,
+  type MemoryPart,
+  type MemoryRow,
+  type MemoryRun,
+  NO_TOTALS,
+  partPlace,
+} from './memory-database.ts';
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
 import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';

@@ -2,8 +2,7 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../../shared/domain/sharing.ts';
-import type { RunPhase } from '../../../shared/domain/states.ts';
-import { canMoveRun, isRunEnd } from '../../../shared/domain/states.ts';
+import { canMoveRun, isRunEnd, type RunPhase } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { ListedRun, RunReport } from '../../control/model/report.ts';
 import type {
@@ -16,8 +15,7 @@ import type {
   StopRequest,
 } from '../../control/model/stores.ts';
 import { PUBLISHED } from '../../db/newer-runs.ts';
-import type { BoundMemory, MemoryRun, MemoryDatabase } from './memory-database.ts';
-import { NO_TOTALS } from './memory-database.ts';
+import { type BoundMemory, type MemoryDatabase, type MemoryRun, NO_TOTALS } from './memory-database.ts';
 
 export class MemoryRunStore implements RunStore {
   readonly #db: MemoryDatabase;

@@ -1,11 +1,10 @@
 /** WorkStore in memory: the contract of db/work-store.ts. Nothing that a heartbeat causes visits all chunks. */
-import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
 import { parseChunkId } from '../../db/chunk-rows.ts';
 import type { BoundMemory, MemoryChunk, MemoryItem, MemoryRun } from './memory-database.ts';
-import { epochKey } from '../../../shared/domain/epoch-id.ts';
 
 export class MemoryWorkStore implements WorkStore {
   readonly #run: BoundMemory;

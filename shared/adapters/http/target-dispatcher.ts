@@ -5,10 +5,8 @@
 import dns from 'node:dns';
 import { isIP } from 'node:net';
 import { Agent, buildConnector } from 'undici';
-import type { AddressGuard } from './address-guard.ts';
-import { portOf } from './address-guard.ts';
-import type { Lookup } from './guarded-lookup.ts';
-import { AddressRefusedError, createGuardedLookup } from './guarded-lookup.ts';
+import { type AddressGuard, portOf } from './address-guard.ts';
+import { AddressRefusedError, createGuardedLookup, type Lookup } from './guarded-lookup.ts';
 
 export interface TargetOptions {
   /** Source address of every connection; null lets the system choose. */

@@ -2,10 +2,8 @@
  * JSONPath (RFC 9535) by json-p3. Its match() and search() build JavaScript regular expressions, possibly from the
  * page's text, which can take exponential time; here RE2 runs both.
  */
-import type { JSONPathQuery, JSONValue } from 'json-p3';
-import { FunctionExpressionType, JSONPathEnvironment } from 'json-p3';
-import type { Pattern } from './regex.ts';
-import { compilePattern, lineOf } from './regex.ts';
+import { FunctionExpressionType, JSONPathEnvironment, type JSONPathQuery, type JSONValue } from 'json-p3';
+import { compilePattern, lineOf, type Pattern } from './regex.ts';
 
 export class JsonTooLargeError extends Error {}
 

@@ -1,6 +1,5 @@
 /** Runs users' patterns with RE2: a match always takes time linear in the text. */
-import type { RE2JS as Program } from 're2js';
-import { RE2JS } from 're2js';
+import { RE2JS, type RE2JS as Program } from 're2js';
 
 /** A compiled pattern; its memory and its time per character are bounded. */
 export interface Pattern {

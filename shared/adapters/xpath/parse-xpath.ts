@@ -2,8 +2,18 @@
  * Parses XPath 1.0 without variables, the namespace axis and processing instructions, which pages do not need. A name
  * with a prefix is compared as written (`g:price`); there are no namespace declarations.
  */
-import type { Axis, BinaryOperator, NodeTest, PathStep, XPath } from './xpath-tree.ts';
-import { AXES, FUNCTIONS, givesNodes, isFunctionName, takesNodes } from './xpath-tree.ts';
+import {
+  AXES,
+  type Axis,
+  type BinaryOperator,
+  FUNCTIONS,
+  givesNodes,
+  isFunctionName,
+  type NodeTest,
+  type PathStep,
+  takesNodes,
+  type XPath,
+} from './xpath-tree.ts';
 
 const MAX_EXPRESSION_CHARS = 4_000;
 const MAX_NESTING = 50;

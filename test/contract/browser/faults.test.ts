@@ -6,8 +6,17 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { listGroup } from '../../../crawl-api/fetch/browser/process-group.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import { NO_HOOKS, Site, chromiumPath, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Page, Stage, StageOptions } from './stage.ts';
+import {
+  chromiumPath,
+  neverAborted,
+  NO_HOOKS,
+  openStage,
+  type Page,
+  Site,
+  type Stage,
+  type StageOptions,
+  titleOf,
+} from './stage.ts';
 
 let site: Site;
 let stage: Stage | null = null;

@@ -1,12 +1,10 @@
 /** The proxy alone: who may use it, when, and for what. */
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
-import type { AddressInfo, Server, Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
-import { startFilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
-import type { FilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
+import { type FilterProxy, startFilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
 
 let site: Server;
 let received: string[];

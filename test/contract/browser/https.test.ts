@@ -4,11 +4,9 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
-import type { SelfSigned } from '../../support/self-signed.ts';
-import { makeSelfSigned } from '../../support/self-signed.ts';
+import { makeSelfSigned, type SelfSigned } from '../../support/self-signed.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import { LOCAL_ADDRESS, NO_HOOKS, Site, chromiumPath, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { chromiumPath, LOCAL_ADDRESS, neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 const ADDRESS = '127.0.7.14';
 const folder = tempDir();

@@ -5,8 +5,7 @@
  */
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 const PAGES = 200;
 const GENERATION = 50;

@@ -10,8 +10,7 @@ import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 let site: Site;
 let stage: Stage;

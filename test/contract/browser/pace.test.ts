@@ -1,8 +1,7 @@
 /** What a page's scripts still do must never be taken for the start of the next product. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { Site, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { neverAborted, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 let site: Site;
 let stage: Stage;

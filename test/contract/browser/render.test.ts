@@ -1,8 +1,7 @@
 /** The result of rendering a page. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
-import { LOCAL_ADDRESS, NO_HOOKS, Site, USER_AGENT, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { LOCAL_ADDRESS, neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf, USER_AGENT } from './stage.ts';
 
 let site: Site;
 let stage: Stage;

@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
-import { NO_HOOKS, Site, neverAborted, openStage, titleOf } from './stage.ts';
-import type { Stage } from './stage.ts';
+import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 let site: Site;
 /** Stands for everything that must not be reached: another loopback port, which records connections. */

@@ -7,14 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { CreateBucketCommand, GetObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
-import type { CommandResult } from '../../support/processes.ts';
-import { runCommand } from '../../support/processes.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type CommandResult, runCommand } from '../../support/processes.ts';
+import { clientsFor, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
 const [HERE, THERE] = process.arch === 'arm64' ? ['t4g.nano', 't3.nano'] : ['t3.nano', 't4g.nano'];

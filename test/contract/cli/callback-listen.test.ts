@@ -1,7 +1,6 @@
 /** Where a resumed run listens, and the error when another process has its port. */
 import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import express from 'express';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { callbackListenOf, explainTakenPort } from '../../../orchestrator/app/run/resume.ts';

@@ -5,8 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { runCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { startScriptedEndpoint } from '../cloud/scripted-endpoint.ts';
-import type { DoctorStage } from './doctor-stage.ts';
-import { openDoctorStage } from './doctor-stage.ts';
+import { type DoctorStage, openDoctorStage } from './doctor-stage.ts';
 
 const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
 

@@ -1,8 +1,7 @@
 /** A configuration for a paid run whose AWS is a sandbox: for the checks before a run. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname } from 'node:path';
 import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
@@ -11,8 +10,7 @@ import { runCommand } from '../../../orchestrator/cli/commands/run.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { TestEngine } from '../../support/mariadb/database.ts';
+import { createTestDatabase, type TestEngine } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { freePort } from '../../support/free-port.ts';

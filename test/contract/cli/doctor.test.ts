@@ -11,8 +11,7 @@ import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
 import { checkBeforeLaunch } from '../../../orchestrator/app/checks/before-launch.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { DoctorStage, Overrides } from './doctor-stage.ts';
-import { KEYS, openDoctorStage } from './doctor-stage.ts';
+import { type DoctorStage, KEYS, openDoctorStage, type Overrides } from './doctor-stage.ts';
 
 /** A name with an empty label is not sent to a name server, which might take longer than the check. */
 const NO_NAME = 'http://no..where:8700';

@@ -5,11 +5,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { imageRecipe } from '../../../userdata/image-recipe.ts';
-import type { RunningCommand } from '../../support/processes.ts';
-import { runCommand, startCommand, waitFor } from '../../support/processes.ts';
+import { runCommand, type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
 

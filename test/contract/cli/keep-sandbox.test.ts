@@ -2,11 +2,14 @@
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { superviseSandbox } from '../../../orchestrator/app/run/supervise-sandbox.ts';
-import type { SandboxHandle } from '../../../orchestrator/app/run/sandbox-process.ts';
-import { sandboxPid, startSandbox, stopSandbox } from '../../../orchestrator/app/run/sandbox-process.ts';
+import {
+  type SandboxHandle,
+  sandboxPid,
+  startSandbox,
+  stopSandbox,
+} from '../../../orchestrator/app/run/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const OPTIONS = { bundles: [], endsAtMs: null };
 const watcher = (said: string[]) => ({

@@ -4,10 +4,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { LogRotation, MAX_LINE_BYTES } from '../../../orchestrator/app/run/log-file.ts';
-import { createAlarm, openLog } from '../../../orchestrator/app/run/run-session.ts';
-import type { SessionOptions } from '../../../orchestrator/app/run/run-session.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { createAlarm, openLog, type SessionOptions } from '../../../orchestrator/app/run/run-session.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 describe('the log of a run', () => {
   let folder: TempDir;

@@ -25,12 +25,21 @@ import type { Output } from '../../../orchestrator/cli/output.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { isMigrated } from '../../../orchestrator/db/migrate.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import type { Bench } from '../db/harness.ts';
-import { NOW, at, bound, createInstance, createRun, load, openBench, settings, stored } from '../db/harness.ts';
+import {
+  at,
+  type Bench,
+  bound,
+  createInstance,
+  createRun,
+  load,
+  NOW,
+  openBench,
+  settings,
+  stored,
+} from '../db/harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 let folder: ReturnType<typeof tempDir>;

@@ -1,6 +1,5 @@
 /** Runs `orchestrator extract` in this process and captures its output. */
-import { extractCommand } from '../../../orchestrator/cli/commands/extract.ts';
-import type { ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
+import { extractCommand, type ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
 import type { TrialReport } from '../../../orchestrator/app/trial/trial-report.ts';
 
 export interface Run {

@@ -1,20 +1,16 @@
 /** The lock between real processes: who gets it when the other one lives, dies, freezes or loses its connection. */
-import { createServer, connect } from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { takeLock } from '../../../orchestrator/app/run/run-lock.ts';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { toAppError } from '../../../orchestrator/db/database-errors.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { createLockGuard } from '../../../orchestrator/db/locks.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { administer, createTestDatabase, ENGINES } from '../../support/mariadb/database.ts';
-import type { RunningCommand } from '../../support/processes.ts';
-import { startCommand, waitFor } from '../../support/processes.ts';
+import { administer, createTestDatabase, ENGINES, type TestDatabase } from '../../support/mariadb/database.ts';
+import { type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
 /** The production times, shortened; a holder that gets no CPU for some seconds still renews its lease in time. */

@@ -11,10 +11,8 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findProgram } from '../../support/find-program.ts';
 import { runCommand } from '../../support/processes.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { startScriptedEndpoint } from './scripted-endpoint.ts';
+import { type Answer, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
 
 const s3Error = (status: number, code: string): Answer => ({
   status,

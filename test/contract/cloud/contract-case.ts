@@ -1,7 +1,6 @@
 /** The cases of a contract at one endpoint. A case with a listed divergence must fail; delist it once it passes. */
 import { expect, it } from 'vitest';
-import type { Divergence } from './divergences.ts';
-import { DIVERGENCES } from './divergences.ts';
+import { type Divergence, DIVERGENCES } from './divergences.ts';
 
 export interface ContractCases {
   it: (title: string, run: () => Promise<void>) => void;

@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { STSClient } from '@aws-sdk/client-sts';
 import { keysReadAgain, readKeys } from '../../../orchestrator/cloud/credentials.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
 const HOUR_MS = 3_600_000;

@@ -1,8 +1,15 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { EMPTY_200, ec2Error, HTML_500, instancesPage, startScriptedEndpoint } from './scripted-endpoint.ts';
+import {
+  type Answer,
+  ec2Error,
+  EMPTY_200,
+  HTML_500,
+  instancesPage,
+  type ScriptedEndpoint,
+  startScriptedEndpoint,
+} from './scripted-endpoint.ts';
 
 /** For what must succeed: one process is both server and client, and may be slow. */
 const PATIENT_MS = 20_000;

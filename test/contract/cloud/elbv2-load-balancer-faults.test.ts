@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Elbv2LoadBalancer } from '../../../orchestrator/cloud/elbv2-load-balancer.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { EMPTY_200, elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
+import { type Answer, elbError, EMPTY_200, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 /** Advances virtual time until the promise is settled, and settles the same way. */

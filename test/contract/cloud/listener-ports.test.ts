@@ -2,8 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { assertFreePort } from '../../../orchestrator/cloud/listener-ports.ts';
 import { SHARED_PORTS } from '../../../orchestrator/cloud/load-balancer.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { elbError, startScriptedEndpoint } from './scripted-endpoint.ts';
+import { type Answer, elbError, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
 
 const page = (ports: readonly number[], next?: string): Answer => ({
   status: 200,

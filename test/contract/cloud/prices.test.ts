@@ -5,8 +5,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { freshPrices } from '../../../orchestrator/app/plan/fresh-prices.ts';
 import { hourlyPrice, PRICES_OF, servicePrices } from '../../../orchestrator/plan/price-table.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { startScriptedEndpoint } from './scripted-endpoint.ts';
+import { type Answer, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const TYPES = ['t4g.nano', 't3.nano'];

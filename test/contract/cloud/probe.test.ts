@@ -1,6 +1,5 @@
 /** How the probe classifies endpoints: the sandbox, moto, one without a service, one that starts slowly, and none. */
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { recognizeEndpoint } from '../../../orchestrator/app/cloud/recognize-endpoint.ts';

@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { quotaFor } from '../../../orchestrator/cloud/quota-api.ts';
 import { quotaCodeOf } from '../../../orchestrator/plan/quota-codes.ts';
-import type { Answer, ScriptedEndpoint } from './scripted-endpoint.ts';
-import { ec2Error, startScriptedEndpoint } from './scripted-endpoint.ts';
+import { type Answer, ec2Error, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
 
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 

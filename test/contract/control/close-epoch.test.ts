@@ -1,18 +1,15 @@
 /** How epochs are closed: by a checked manifest, or by the main server for an instance that is given up. */
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
-import type { PartRef } from '../../../shared/wire/callbacks.ts';
-import type { Manifest } from '../../../shared/wire/part.ts';
-import { decodeManifest, encodeManifest } from '../../../shared/wire/part.ts';
+import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests } from '../../../orchestrator/control/verify/verify-bucket.ts';
-import type { CallbackStage } from '../server/callback-stage.ts';
-import { openCallbackStage } from '../server/callback-stage.ts';
+import { type CallbackStage, openCallbackStage } from '../server/callback-stage.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Base } from './run-stage.ts';
 import { usualResult } from './whole-run.ts';

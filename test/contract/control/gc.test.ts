@@ -4,13 +4,11 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { collect } from '../../../orchestrator/control/gc/gc.ts';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 
 const HOUR = 3_600_000;

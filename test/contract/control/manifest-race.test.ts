@@ -10,8 +10,7 @@ import { createMemoryStores } from '../../../orchestrator/simulation/stores/crea
 import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-database.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { pino } from 'pino';
-import type { Bench } from '../db/harness.ts';
-import { NOW, at, bound, createInstance, createRun } from '../db/harness.ts';
+import { at, type Bench, bound, createInstance, createRun, NOW } from '../db/harness.ts';
 
 describe('F19 a silent instance whose manifest is found', () => {
   /** Polls the bucket; `before` runs right before the poll records what it has found. */

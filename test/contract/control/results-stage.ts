@@ -5,23 +5,18 @@ import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import type { PartRef } from '../../../shared/wire/callbacks.ts';
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import { encodeManifest } from '../../../shared/wire/part.ts';
-import type { KeyPair } from '../../../shared/wire/signature.ts';
-import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
+import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
+import { encodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
+import { createKeyPair, type KeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
-import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
-import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
+import { type Verdict, verifyRun } from '../../../orchestrator/control/verify/verify.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import { START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
-import type { Bench } from '../db/harness.ts';
-import { at } from '../db/harness.ts';
+import { at, type Bench } from '../db/harness.ts';
 
 const HOUR_MS = 3_600_000;
 let made = 0;

@@ -13,8 +13,7 @@ import { createQueue } from '../../../orchestrator/control/results/concurrency-l
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun, Stores } from '../../../orchestrator/control/model/stores.ts';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';

@@ -1,7 +1,6 @@
 /** What every run in memory must show at its end. */
 import { expect } from 'vitest';
-import type { WholeRun } from './whole-run.ts';
-import { usualResult } from './whole-run.ts';
+import { usualResult, type WholeRun } from './whole-run.ts';
 
 /** I1, I2, I3 and I7: every product accounted for once, no machine twice, and nothing left running. */
 export async function expectSound(whole: WholeRun): Promise<void> {

@@ -1,9 +1,7 @@
 /** A database for this suite, migrated and with its lock held, for tests of the control core. */
 import { afterAll, beforeAll } from 'vitest';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { Base } from './run-stage.ts';
-import { openBase } from './run-stage.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
+import { type Base, openBase } from './run-stage.ts';
 
 /** @param hand receives it before the first test */
 export function useBase(hand: (base: Base) => void): void {

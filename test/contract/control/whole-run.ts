@@ -1,20 +1,16 @@
 /** A whole run in a closed world: main servers that can be killed and followed by others, and the fleet they drive. */
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord, RunRecord, RunStores } from '../../../orchestrator/control/model/stores.ts';
-import type { Verdict } from '../../../orchestrator/control/verify/verify.ts';
-import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
+import { type Verdict, verifyRun } from '../../../orchestrator/control/verify/verify.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import type { SimulatedInstance, Treatment } from '../../../orchestrator/simulation/instance.ts';
 import { readMemoryFacts } from '../../support/memory-facts.ts';
-import type { ServerProcess } from '../../../orchestrator/simulation/world.ts';
-import { SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
+import { type ServerProcess, SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import type { Mortality } from '../../support/mortal.ts';
-import { mortalServer } from '../../support/mortal.ts';
-import type { RunShape } from './run-stage.ts';
-import { newRunOf, productIds } from './run-stage.ts';
+import { type Mortality, mortalServer } from '../../support/mortal.ts';
+import { newRunOf, productIds, type RunShape } from './run-stage.ts';
 import { SkewedClock } from './skewed-clock.ts';
 
 /** From the launch to `running`, and from there to the first hello. */

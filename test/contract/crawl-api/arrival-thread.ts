@@ -1,7 +1,6 @@
 /* oxlint-disable unicorn/require-post-message-target-origin -- threads have no origin */
 /** The thread of an arrival relay: forwards all bytes, and adds the arrival time to the head of each request. */
-import net from 'node:net';
-import type { AddressInfo, Socket } from 'node:net';
+import net, { type AddressInfo, type Socket } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 
 const { address, port, header } = workerData as { address: string; port: number; header: string };

@@ -1,8 +1,7 @@
 /** Bans, robots.txt and poison with the real bundle as a process: fault rows F25, F28, F29 and F30. */
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { until } from './http-stub.ts';
-import type { PageHandler, Stage } from './stage.ts';
-import { createStage, products, removeBundle, smallestGap } from './stage.ts';
+import { createStage, type PageHandler, products, removeBundle, smallestGap, type Stage } from './stage.ts';
 
 const stages: Stage[] = [];
 afterEach(async () => {

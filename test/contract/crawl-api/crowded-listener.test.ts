@@ -2,8 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createBalancerApp } from '../../../crawl-api/server/balancer-app.ts';
 import { MAX_CONNECTIONS, listen, stopListening } from '../../../crawl-api/server/listen.ts';

@@ -2,8 +2,7 @@
 import type http from 'node:http';
 import zlib from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { RobotsRequest } from '../../../shared/adapters/robots-fetcher.ts';
-import { fetchRobots, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
+import { fetchRobots, type RobotsRequest, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { pour, serve, serveBytes, serveRaw } from './fetch-stage.ts';

@@ -3,15 +3,13 @@ import type http from 'node:http';
 import net from 'node:net';
 import { afterEach } from 'vitest';
 import type { PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
-import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
-import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
+import { type OpenExtractor, PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
 import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Lookup } from '../../../shared/adapters/http/guarded-lookup.ts';
 import { createTargetDispatcher } from '../../../shared/adapters/http/target-dispatcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { Stub } from './http-stub.ts';
-import { ownAddress, startStub } from './http-stub.ts';
+import { ownAddress, startStub, type Stub } from './http-stub.ts';
 
 export const cleanups: (() => unknown)[] = [];
 afterEach(async () => {

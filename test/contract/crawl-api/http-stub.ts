@@ -1,6 +1,5 @@
 /** A small HTTP server on its own address, closed with all its connections. */
-import http from 'node:http';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { randomInt } from 'node:crypto';
 

@@ -1,7 +1,6 @@
 /** The real bundle as a process, with everything around it stubbed over HTTP. */
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts';
@@ -9,8 +8,7 @@ import { decodeManifest } from '../../../shared/wire/part.ts';
 import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { highWaterMark } from '../../system/memory-watch.ts';
 import { until } from './http-stub.ts';
-import type { PageHandler, Stage } from './stage.ts';
-import { createStage, products, removeBundle, smallestGap } from './stage.ts';
+import { createStage, type PageHandler, products, removeBundle, smallestGap, type Stage } from './stage.ts';
 
 const stages: Stage[] = [];
 afterEach(async () => {

@@ -1,6 +1,5 @@
 /** One instance process with everything around it, for the contract tests of the crawl API. */
-import { spawn } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,15 +10,12 @@ import { request } from 'undici';
 import { buildProgram } from '../../../userdata/program.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
-import { itemResultSchema } from '../../../shared/wire/part.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
-import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
+import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
+import { encodeSettingsLine, type InstanceSettings } from '../../../shared/wire/settings.ts';
 import { createKeyPair, envelopeHeaders, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
 import { ownAddress, startStub, until } from './http-stub.ts';
 import { ARRIVED_HEADER, startArrivalRelay } from './arrival-relay.ts';
-import type { StubBucket, StubMainServer } from './stub-cloud.ts';
-import { startBucket, startMainServer, startMetadata } from './stub-cloud.ts';
+import { startBucket, startMainServer, startMetadata, type StubBucket, type StubMainServer } from './stub-cloud.ts';
 import { freePort } from '../../support/free-port.ts';
 
 export interface Visit {

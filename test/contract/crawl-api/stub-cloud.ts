@@ -1,19 +1,26 @@
 /** The surroundings of an instance, in the test's own process: metadata service, main server, bucket and shop. */
 import type { ServerResponse } from 'node:http';
 import type { KeyObject } from 'node:crypto';
-import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
 import {
+  type Completion,
   COMPLETION_PATH,
+  type Heartbeat,
   HEARTBEAT_PATH,
-  HELLO_PATH,
   heartbeatSchema,
+  HELLO_PATH,
   helloSchema,
+  type Orders,
 } from '../../../shared/wire/callbacks.ts';
-import type { Completion } from '../../../shared/wire/callbacks.ts';
-import { HEADER, importPublicKey, signMessage, verifyMac, verifyMessage } from '../../../shared/wire/signature.ts';
-import type { Envelope, KeyPair } from '../../../shared/wire/signature.ts';
-import type { Stub } from './http-stub.ts';
-import { startStub } from './http-stub.ts';
+import {
+  type Envelope,
+  HEADER,
+  importPublicKey,
+  type KeyPair,
+  signMessage,
+  verifyMac,
+  verifyMessage,
+} from '../../../shared/wire/signature.ts';
+import { startStub, type Stub } from './http-stub.ts';
 
 /** IMDSv2 of one machine; answers nothing without the token. */
 export function startMetadata(machine: { instanceId: string; address: string; userData: () => string }): Promise<Stub> {

@@ -1,8 +1,7 @@
 /** Values of every type on their way from a part to the result table. */
 import { expect, it } from 'vitest';
-import type { Row } from '../../../shared/domain/mapping.ts';
+import { type Row, type Step } from '../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../orchestrator/db/result-table.ts';
-import type { Step } from '../../../shared/domain/mapping.ts';
 import { createRun, field, load, mappingOf, onBothEngines, settings, stored, bound, publish } from './harness.ts';
 
 const date = (format: string | null): Step => ({ type: 'date', format, locale: null });

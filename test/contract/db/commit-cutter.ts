@@ -3,8 +3,7 @@
  * server has executed it while its answer is on the way. The client cannot tell the two cases apart.
  */
 import { once } from 'node:events';
-import type { AddressInfo, Socket } from 'node:net';
-import { connect, createServer } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export type CutAt = 'before' | 'after';
 

@@ -1,27 +1,24 @@
 /** F47: the connection dies in the COMMIT. The rows show whether it happened; nothing is done twice or lost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
-import type { Database } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { CommitCutter, CutAt } from './commit-cutter.ts';
-import { startCommitCutter } from './commit-cutter.ts';
-import type { Bench } from './harness.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
+import { type CommitCutter, type CutAt, startCommitCutter } from './commit-cutter.ts';
 import {
-  NOW,
-  REQUEST,
   allRows,
+  type Bench,
+  bound,
   createInstance,
   createRun,
   gone,
   load,
+  NOW,
   openBench,
   partRef,
+  REQUEST,
   stored,
   storedRows,
   toLoading,
-  bound,
 } from './harness.ts';
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {

@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { isMigrated, migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { administer, createTestDatabase, eachEngine } from '../../support/mariadb/database.ts';
+import { administer, createTestDatabase, eachEngine, type TestDatabase } from '../../support/mariadb/database.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 const cleanups: (() => Promise<unknown>)[] = [];

@@ -2,11 +2,9 @@ import { createConnection } from 'mysql2/promise';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inTransaction } from '../../../orchestrator/db/retry.ts';
 import { limitStatements } from '../../../orchestrator/db/statement-timeout.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { administer, createTestDatabase } from '../../support/mariadb/database.ts';
+import { administer, createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { waitFor } from '../../support/processes.ts';
-import type { Bench } from './harness.ts';
-import { NOW, createRun, load, onBothEngines, openBench, partRef, stored, at } from './harness.ts';
+import { at, type Bench, createRun, load, NOW, onBothEngines, openBench, partRef, stored } from './harness.ts';
 
 describe('A transaction on a faulty MySQL', () => {
   let database: TestDatabase;

@@ -8,8 +8,7 @@ import type { RunSettings } from '../../../orchestrator/control/model/run-settin
 import type { NewRun, PartId, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createMemoryStores } from '../../../orchestrator/simulation/stores/create-memory-stores.ts';
@@ -18,8 +17,7 @@ import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
-import type { TestDatabase, TestEngine } from '../../support/mariadb/database.ts';
-import { eachEngine } from '../../support/mariadb/database.ts';
+import { eachEngine, type TestDatabase, type TestEngine } from '../../support/mariadb/database.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 2, 15);
 export const COMPLETE = { exitCode: 0, reason: null } as const;

@@ -1,24 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { Bench } from './harness.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import {
-  AT,
   allRows,
+  AT,
+  type Bench,
+  bound,
   createRun,
   failed,
   gone,
-  load,
   itWithSql,
+  load,
   onEveryEngine,
   openBench,
   partRef,
   settings,
   stored,
   toLoading,
-  bound,
 } from './harness.ts';
 
 onEveryEngine('Loading a part', (bench, engine) => {

@@ -2,14 +2,13 @@
 import { expect, it } from 'vitest';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { UnreadNumber } from '../../../shared/domain/unread-number.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
-import { itemResultSchema } from '../../../shared/wire/part.ts';
+import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
 import type { Field } from '../../../shared/domain/mapping.ts';
 import { noRoomForNumbers } from '../../../orchestrator/db/no-room-for-numbers.ts';
-import type { Bench } from './harness.ts';
 import {
-  ROWS_MAPPING,
   allRows,
+  type Bench,
+  COMPLETE,
   createRun,
   field,
   itWithSql,
@@ -17,12 +16,12 @@ import {
   load,
   mappingOf,
   onEveryEngine,
+  publish,
   readFacts,
+  ROWS_MAPPING,
   settings,
   storedRows,
   toLoading,
-  COMPLETE,
-  publish,
 } from './harness.ts';
 
 const open = (text: string, point: number | null, comma: number | null): UnreadNumber => ({ text, point, comma });

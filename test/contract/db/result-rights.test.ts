@@ -1,13 +1,11 @@
 /** The rights on the result table, with users of the private MariaDB that have some of them. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { checkResultRights } from '../../../orchestrator/db/rights.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readServerFacts } from '../../../orchestrator/db/server-facts.ts';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { administer, createTestDatabase } from '../../support/mariadb/database.ts';
+import { administer, createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { MAPPING } from './harness.ts';
 
 const ALL = 'select, insert, update, delete, create, drop, alter, index';

@@ -3,8 +3,7 @@ import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
-import type { Bench } from './harness.ts';
-import { NOW, createRun, itWithSql, onEveryEngine, toLoading, at, bound } from './harness.ts';
+import { at, type Bench, bound, createRun, itWithSql, NOW, onEveryEngine, toLoading } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {

@@ -1,17 +1,14 @@
 /** F46 and F48: what happens to a load when the whole database server dies, freezes, or refuses it for a while. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Connection } from 'mysql2/promise';
-import { createConnection } from 'mysql2/promise';
+import { type Connection, createConnection } from 'mysql2/promise';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
-import type { DatabaseServer } from '../../support/mariadb/server.ts';
-import { startDatabaseServer } from '../../support/mariadb/server.ts';
+import { type DatabaseServer, startDatabaseServer } from '../../support/mariadb/server.ts';
 import { waitFor } from '../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
-import type { Bench } from './harness.ts';
-import { NOW, createRun, partRef, stored, at, bound } from './harness.ts';
+import { at, type Bench, bound, createRun, NOW, partRef, stored } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 const ROWS = 3_000;

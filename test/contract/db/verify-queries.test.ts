@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
-import type { Bench } from './harness.ts';
 import {
-  NOW,
+  type Bench,
+  bound,
   createRun,
   failed,
   gone,
-  load,
   itWithSql,
+  load,
+  NOW,
   onEveryEngine,
+  publish,
   readFacts,
   settings,
   stored,
   toLoading,
   touchRow,
-  bound,
-  publish,
 } from './harness.ts';
 
 async function published(bench: Bench, table: string): Promise<string> {

@@ -7,8 +7,7 @@ import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.
 import { waitFor } from '../../support/processes.ts';
 import { SUBNETS, VPC, uploadBundle } from '../../support/sandbox/boot.ts';
 import { TEST_BUNDLE_PORT, userDataFor } from '../../support/sandbox/test-bundle.ts';
-import type { SandboxCloud } from './sandbox-cloud.ts';
-import { SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
+import { type SandboxCloud, SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
 import { TAKER, TAKER_SHA256 } from './taker-bundle.ts';
 
 interface Target {

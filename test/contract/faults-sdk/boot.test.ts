@@ -8,8 +8,7 @@ import { waitFor } from '../../support/processes.ts';
 import { uploadBundle } from '../../support/sandbox/boot.ts';
 import { TEST_BUNDLE_SHA256, userDataFor } from '../../support/sandbox/test-bundle.ts';
 import { tempDir } from '../../support/temp-dir.ts';
-import type { SandboxCloud } from './sandbox-cloud.ts';
-import { useSandboxCloud } from './sandbox-cloud.ts';
+import { type SandboxCloud, useSandboxCloud } from './sandbox-cloud.ts';
 
 describe('a boot', () => {
   let cloud: SandboxCloud;

@@ -6,8 +6,7 @@ import { readPart } from '../../../orchestrator/control/results/load-parts.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { usualResult } from '../control/whole-run.ts';
-import type { SandboxCloud } from './sandbox-cloud.ts';
-import { CREDENTIALS, useSandboxCloud } from './sandbox-cloud.ts';
+import { CREDENTIALS, type SandboxCloud, useSandboxCloud } from './sandbox-cloud.ts';
 
 const BYTES = Buffer.from('the results of many products '.repeat(50));
 const TYPE = 'application/gzip';

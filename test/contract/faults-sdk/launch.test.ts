@@ -1,8 +1,7 @@
 /** F1 to F9 on the launch itself: how the EC2 adapter handles lost replies, refusals and eventual consistency. */
 import { describe, expect, it } from 'vitest';
 import { waitFor } from '../../support/processes.ts';
-import type { SandboxCloud } from './sandbox-cloud.ts';
-import { SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
+import { type SandboxCloud, SUBNET, useSandboxCloud } from './sandbox-cloud.ts';
 
 /** Attempts of one launch() of the adapter, including the SDK's own retries. */
 const SDK_ATTEMPTS = 3;

@@ -2,18 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import type { AwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
-import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
-import type { CloudInstance, LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { type AwsAdapters, createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
+import { type CloudInstance, type LaunchRequest, TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { FaultRule } from '../../../sandbox/faults.ts';
 import { waitFor } from '../../support/processes.ts';
 import { SUBNETS } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor } from '../../support/sandbox/clients.ts';
-import type { TestSandbox, TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { clientsFor, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox, type TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
 
 export const CREDENTIALS = { accessKeyId: 'test', secretAccessKey: 'test' };
 

@@ -1,8 +1,7 @@
 /** F43 and the part of F44 visible to the adapter: terminates that are throttled or not executed. */
 import { describe, expect, it } from 'vitest';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { SandboxCloud } from './sandbox-cloud.ts';
-import { useSandboxCloud } from './sandbox-cloud.ts';
+import { type SandboxCloud, useSandboxCloud } from './sandbox-cloud.ts';
 
 describe('a terminate through the SDK', () => {
   let cloud: SandboxCloud;

@@ -14,15 +14,11 @@ import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts
 import { envelopeHeaders, importPrivateKey, signMessage } from '../../../shared/wire/signature.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import { waitFor } from '../../support/processes.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { clientsFor, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { productIds } from '../../support/shop/product.ts';
-import type { Shop } from '../../support/shop/start-shop.ts';
-import { startShop } from '../../support/shop/start-shop.ts';
-import type { Fleet } from '../../system/fleet.ts';
-import { makeFleet, readReport } from '../../system/fleet.ts';
+import { type Shop, startShop } from '../../support/shop/start-shop.ts';
+import { type Fleet, makeFleet, readReport } from '../../system/fleet.ts';
 
 const IDS = productIds(36);
 /** A crawl long enough for a test to act in the middle of it. */

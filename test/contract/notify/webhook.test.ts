@@ -1,19 +1,25 @@
 /** Notices against a real listener: what it gets, how often it is asked again, and who learns of a failure. */
 import { once } from 'node:events';
-import type { IncomingMessage, Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Notice, RunResult } from '../../../orchestrator/notify/notice.ts';
 import {
-  NOTICE_KINDS,
   endedNotice,
+  type Notice,
+  NOTICE_KINDS,
+  type RunResult,
   stuckNotice,
   testNotice,
   unstartedNotice,
 } from '../../../orchestrator/notify/notice.ts';
-import type { Delivery, Target } from '../../../orchestrator/notify/webhook.ts';
-import { deliver, notify, notifyPatiently, signBody } from '../../../orchestrator/notify/webhook.ts';
+import {
+  deliver,
+  type Delivery,
+  notify,
+  notifyPatiently,
+  signBody,
+  type Target,
+} from '../../../orchestrator/notify/webhook.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 
 const NAMED = { name: 'product_snapshots', timezone: 'Asia/Tokyo' };

@@ -24,10 +24,8 @@ import { GetServiceQuotaCommand, ListServicesCommand, ServiceQuotasClient } from
 import { GetCallerIdentityCommand, GetSessionTokenCommand, STSClient } from '@aws-sdk/client-sts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { launchInput } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor, refusal } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { clientsFor, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 
 let sandbox: TestSandbox;
 let clients: SandboxClients;

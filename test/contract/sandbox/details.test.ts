@@ -8,8 +8,7 @@ import {
 import { GetBucketPolicyCommand, GetBucketVersioningCommand, CreateBucketCommand } from '@aws-sdk/client-s3';
 import { describe, expect, it } from 'vitest';
 import { VPC, inState, launch } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { refusal } from '../../support/sandbox/clients.ts';
+import { refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { useSandbox } from './use-sandbox.ts';
 
 describe('details', () => {

@@ -27,8 +27,7 @@ import {
   launch,
   launchInput,
 } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { refusal } from '../../support/sandbox/clients.ts';
+import { refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { useSandbox } from './use-sandbox.ts';
 

@@ -20,8 +20,7 @@ import {
 } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { describe, expect, it } from 'vitest';
 import { SUBNETS, VPC, boot } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { eventually } from '../../support/sandbox/clients.ts';
+import { eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { TEST_BUNDLE_PORT } from '../../support/sandbox/test-bundle.ts';
 import { useSandbox } from './use-sandbox.ts';
 

@@ -11,8 +11,7 @@ import {
 import { fromInstanceMetadata } from '@smithy/credential-provider-imds';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { answers, boot, inState, launch } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { eventually } from '../../support/sandbox/clients.ts';
+import { eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 import { useSandbox } from './use-sandbox.ts';

@@ -9,8 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
 import { boot, describe as look, inState, launch } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { eventually, refusal } from '../../support/sandbox/clients.ts';
+import { eventually, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { useSandbox } from './use-sandbox.ts';
 

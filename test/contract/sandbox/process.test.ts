@@ -11,10 +11,8 @@ import { DescribeInstancesCommand, DescribeVpcsCommand } from '@aws-sdk/client-e
 import { CreateBucketCommand, GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
-import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import type { TestSandbox, TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { clientsFor, eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox, type TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
 import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
 
 const cleanUps: (() => unknown)[] = [];

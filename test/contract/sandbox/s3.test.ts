@@ -3,24 +3,26 @@ import { createHash } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
+  type CompleteMultipartUploadCommandOutput,
   CreateBucketCommand,
   CreateMultipartUploadCommand,
   DeleteBucketCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
   GetBucketLocationCommand,
-  ListObjectVersionsCommand,
   GetObjectCommand,
   HeadBucketCommand,
   HeadObjectCommand,
   ListBucketsCommand,
   ListMultipartUploadsCommand,
   ListObjectsV2Command,
+  ListObjectVersionsCommand,
   ListPartsCommand,
   PutObjectCommand,
+  type PutObjectCommandInput,
+  type S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
-import type { CompleteMultipartUploadCommandOutput, PutObjectCommandInput, S3Client } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { refusal } from '../../support/sandbox/clients.ts';

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll } from 'vitest';
 import { uploadBundle } from '../../support/sandbox/boot.ts';
-import type { SandboxClients } from '../../support/sandbox/clients.ts';
-import { clientsFor } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { clientsFor, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { TEST_BUNDLE_SHA256 } from '../../support/sandbox/test-bundle.ts';
 
 interface Made {

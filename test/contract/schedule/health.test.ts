@@ -2,8 +2,7 @@
 import { request } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthApp, isLoopbackAddress } from '../../../orchestrator/server/health-app.ts';
-import type { Listener } from '../../../orchestrator/server/listen.ts';
-import { listen } from '../../../orchestrator/server/listen.ts';
+import { listen, type Listener } from '../../../orchestrator/server/listen.ts';
 
 let listener: Listener;
 let health: { ok: boolean; problem: string | null };

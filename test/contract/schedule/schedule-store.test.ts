@@ -1,12 +1,9 @@
 /** The record of a schedule on both engines, and the one that the tests in memory use: one row, one caller. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../../orchestrator/db/connect.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
-import type { DueTimeStore } from '../../../orchestrator/db/schedule-store.ts';
-import { ScheduleStore } from '../../../orchestrator/db/schedule-store.ts';
-import type { RunResult } from '../../../orchestrator/notify/notice.ts';
-import { NO_RESULT } from '../../../orchestrator/notify/notice.ts';
+import { type DueTimeStore, ScheduleStore } from '../../../orchestrator/db/schedule-store.ts';
+import { NO_RESULT, type RunResult } from '../../../orchestrator/notify/notice.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { eachEngine } from '../../support/mariadb/database.ts';
 import { MemoryRecord } from '../../unit/schedule/memory-record.ts';

@@ -1,10 +1,14 @@
 /** The callback listener itself: sizes, shapes, headers, routes, and its reply when it cannot answer. */
 import { once } from 'node:events';
-import type { Socket } from 'node:net';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../../shared/wire/callbacks.ts';
+import {
+  COMPLETION_PATH,
+  type Heartbeat,
+  HEARTBEAT_PATH,
+  HELLO_PATH,
+  MAX_CALLBACK_BYTES,
+} from '../../../shared/wire/callbacks.ts';
 import { HEADER, envelopeHeaders, macMessage, signMessage } from '../../../shared/wire/signature.ts';
 import type { CallbackStage } from './callback-stage.ts';
 import { useCallbackStage } from './use-callback-stage.ts';

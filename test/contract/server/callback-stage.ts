@@ -7,11 +7,9 @@ import { Observer } from '../../../orchestrator/control/observe/observe.ts';
 import type { InstanceRecord, NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { createCallbackApp } from '../../../orchestrator/server/callback-app.ts';
-import type { Listener } from '../../../orchestrator/server/listen.ts';
-import { listen } from '../../../orchestrator/server/listen.ts';
+import { listen, type Listener } from '../../../orchestrator/server/listen.ts';
 import { START_MS } from '../../unit/control/builders.ts';
-import type { Base, RunShape } from '../control/run-stage.ts';
-import { createCore, createRun, memoryCloud } from '../control/run-stage.ts';
+import { type Base, createCore, createRun, memoryCloud, type RunShape } from '../control/run-stage.ts';
 import { Caller } from './caller.ts';
 
 export interface CallbackStage {

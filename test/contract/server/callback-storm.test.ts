@@ -1,9 +1,7 @@
 /** F40: requests of strangers cost the database little or nothing, and do not delay the run's own instances. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { connect } from 'node:net';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { limitConnections, markProved } from '../../../shared/adapters/http/connection-limit.ts';
 import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';

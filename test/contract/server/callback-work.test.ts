@@ -1,14 +1,11 @@
 /** What callbacks change: grants, parts and completions, each once (invariants I8 and I10). */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
-import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
+import { COMPLETION_PATH, type Heartbeat } from '../../../shared/wire/callbacks.ts';
 import { createKeyPair, signMessage } from '../../../shared/wire/signature.ts';
 import { eachEngine } from '../../support/mariadb/database.ts';
-import type { Base } from '../control/run-stage.ts';
-import { openBase } from '../control/run-stage.ts';
-import type { CallbackStage } from './callback-stage.ts';
-import { openCallbackStage } from './callback-stage.ts';
+import { type Base, openBase } from '../control/run-stage.ts';
+import { type CallbackStage, openCallbackStage } from './callback-stage.ts';
 import { useCallbackStage } from './use-callback-stage.ts';
 
 describe('callbacks', () => {

@@ -1,12 +1,12 @@
 /** Authorization of callbacks: invariant I9 over a real socket and a real database. */
 import { describe, expect, it } from 'vitest';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
-import type { Envelope } from '../../../shared/wire/signature.ts';
 import {
-  HEADER,
   createKeyPair,
+  type Envelope,
   envelopeHeaders,
   exportPublicKey,
+  HEADER,
   macMessage,
   signMessage,
 } from '../../../shared/wire/signature.ts';

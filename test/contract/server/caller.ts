@@ -1,13 +1,23 @@
 /** An instance from the main server's view: sends hello, heartbeats and completions over HTTP, well or badly signed. */
-import type { Completion, Heartbeat, Hello, Orders, PartRef } from '../../../shared/wire/callbacks.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { Envelope, KeyPair } from '../../../shared/wire/signature.ts';
 import {
-  HEADER,
+  type Completion,
+  COMPLETION_PATH,
+  type Heartbeat,
+  HEARTBEAT_PATH,
+  type Hello,
+  HELLO_PATH,
+  NO_PROGRESS,
+  type Orders,
+  type PartRef,
+} from '../../../shared/wire/callbacks.ts';
+import {
   createKeyPair,
+  type Envelope,
   envelopeHeaders,
   exportPublicKey,
+  HEADER,
   importPublicKey,
+  type KeyPair,
   macMessage,
   signMessage,
   verifyMessage,

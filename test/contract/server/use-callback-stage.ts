@@ -1,11 +1,8 @@
 /** The stage that the tests of callbacks share: a database for each file, a run and a listener for each test. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { createTestDatabase } from '../../support/mariadb/database.ts';
-import type { Base } from '../control/run-stage.ts';
-import { openBase } from '../control/run-stage.ts';
-import type { CallbackStage } from './callback-stage.ts';
-import { openCallbackStage } from './callback-stage.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
+import { type Base, openBase } from '../control/run-stage.ts';
+import { type CallbackStage, openCallbackStage } from './callback-stage.ts';
 import type { Answer } from './caller.ts';
 
 const TABLES = ['instances', 'chunks', 'parts', 'items'];

@@ -2,17 +2,19 @@
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { setupValues } from '../../../orchestrator/app/setup/values.ts';
-import type { SetupFlags } from '../../../orchestrator/app/setup/values.ts';
+import { type SetupFlags, setupValues } from '../../../orchestrator/app/setup/values.ts';
 import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
 import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
 import { installDebianPackage } from '../../support/debian-package.ts';
 import { findProgram } from '../../support/find-program.ts';
-import type { MotoServer } from '../../support/endpoints/moto-server.ts';
-import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
+import {
+  findMotoServer,
+  type MotoServer,
+  sayMotoIsMissing,
+  startMotoServer,
+} from '../../support/endpoints/moto-server.ts';
 import { runCommand } from '../../support/processes.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 import { NO_TERRAFORM, initTerraform } from '../../support/terraform.ts';
 
 // Not in the test: another installation, or a slow mirror, may exceed a test's time limit.

@@ -2,8 +2,7 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { productUrl } from '../../../shared/domain/product.ts';
-import type { Shop } from '../../support/shop/start-shop.ts';
-import { startShop } from '../../support/shop/start-shop.ts';
+import { type Shop, startShop } from '../../support/shop/start-shop.ts';
 
 let shop: Shop;
 beforeAll(async () => {

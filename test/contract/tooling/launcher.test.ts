@@ -4,17 +4,16 @@ import { chmodSync, copyFileSync, mkdirSync, symlinkSync, writeFileSync } from '
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningCommand } from '../../support/processes.ts';
 import {
-  MARKER_VARIABLE,
   findLeftovers,
   killLeftovers,
+  MARKER_VARIABLE,
   runCommand,
+  type RunningCommand,
   startCommand,
   waitFor,
 } from '../../support/processes.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
 /** Makes a new Node look old to the launcher; the one it starts gets no such option. */

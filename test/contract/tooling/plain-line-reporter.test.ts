@@ -3,8 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import type { CommandResult } from '../../support/processes.ts';
-import { runCommand } from '../../support/processes.ts';
+import { type CommandResult, runCommand } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const VITEST = fileURLToPath(new URL('../../../node_modules/vitest/vitest.mjs', import.meta.url));

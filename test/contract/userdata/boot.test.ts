@@ -12,11 +12,9 @@ import { packArchive } from '../../../userdata/archive.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { packRuntime } from '../../../userdata/node-runtime.ts';
-import type { Boot, BootPlan } from '../../support/boot-root/boot.ts';
-import { bootMachine } from '../../support/boot-root/boot.ts';
+import { type Boot, bootMachine, type BootPlan } from '../../support/boot-root/boot.ts';
 import { NO_ROOT, debianRoot } from '../../support/boot-root/debian-root.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const place = await debianRoot();
 if (place === null) console.warn(`LEFT OUT: ${NO_ROOT}`);

@@ -5,8 +5,7 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';

@@ -4,20 +4,18 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
-  readFileSync,
+  mkdirSync,
   readdirSync,
+  readFileSync,
   truncateSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { Bundle } from '../../../userdata/bundle.ts';
-import { buildBundle } from '../../../userdata/bundle.ts';
-import type { NodeRelease } from '../../../userdata/node-release.ts';
-import { NODE_VERSION } from '../../../userdata/node-release.ts';
+import { buildBundle, type Bundle } from '../../../userdata/bundle.ts';
+import { NODE_VERSION, type NodeRelease } from '../../../userdata/node-release.ts';
 import { hasRuntime, packRuntime } from '../../../userdata/node-runtime.ts';
 import { askRegistry } from '../../../userdata/npm-package.ts';
 import { tempDir } from '../../support/temp-dir.ts';

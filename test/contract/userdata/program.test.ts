@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Program } from '../../../userdata/program.ts';
-import { buildProgram } from '../../../userdata/program.ts';
+import { buildProgram, type Program } from '../../../userdata/program.ts';
 
 let program: Program;
 let text: string;

@@ -4,8 +4,7 @@
  * and a mapping would need YAML. So cloud-init's own code classifies the user data here, and names what it would run.
  */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
-import { parseUserData } from '../../../shared/wire/settings.ts';
+import { type InstanceSettings, parseUserData } from '../../../shared/wire/settings.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
 import { NO_ROOT, debianRoot } from '../../support/boot-root/debian-root.ts';
 import { runCommand } from '../../support/processes.ts';

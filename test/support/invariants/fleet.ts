@@ -1,13 +1,11 @@
 /** I2, I5, I7, I11: nothing is left running, nothing is launched twice, no wait is without an end. */
 import { INSTANCE_PHASE_FACTS } from '../../../shared/domain/phases.ts';
-import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { InstancePhase } from '../../../shared/domain/states.ts';
+import { type InstancePhase, isRunEnd } from '../../../shared/domain/states.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../../orchestrator/plan/price-table.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { limitsOf, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
-import type { History, SeenMachine, Violation } from './history.ts';
-import { placeOf, violationsOf } from './history.ts';
+import { type History, placeOf, type SeenMachine, type Violation, violationsOf } from './history.ts';
 
 /** Maximum machines of a slot, apart from address rotations. */
 const MOST_OF_A_SLOT = 3;

@@ -4,8 +4,7 @@
  */
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
-import type { History, Violation } from './history.ts';
-import { placeOf, violationsOf } from './history.ts';
+import { type History, placeOf, type Violation, violationsOf } from './history.ts';
 
 /** I1: one terminal outcome for each planned product, with a reason of the closed list. */
 export function checkOutcomes({ run, facts }: History): Violation[] {

@@ -1,7 +1,6 @@
 /** I4, I6: the deadline is met or its miss is reported, and no address sends requests more often than it may. */
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { History, SeenRequest, Violation } from './history.ts';
-import { violationsOf } from './history.ts';
+import { type History, type SeenRequest, type Violation, violationsOf } from './history.ts';
 
 /** Maximum time after the deadline until a miss is recorded. */
 const REPORT_MS = 60_000;

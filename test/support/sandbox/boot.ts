@@ -1,10 +1,13 @@
 /** Boots the test bundle the way the main server boots the real one: bundle in S3, presigned URL in the user data. */
-import { DescribeInstancesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
-import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
+import {
+  DescribeInstancesCommand,
+  type Instance,
+  RunInstancesCommand,
+  type RunInstancesCommandInput,
+} from '@aws-sdk/client-ec2';
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import type { SandboxClients } from './clients.ts';
-import { eventually } from './clients.ts';
+import { eventually, type SandboxClients } from './clients.ts';
 import { TEST_BUNDLE, TEST_BUNDLE_PORT, userDataFor } from './test-bundle.ts';
 
 /** Fixed in every sandbox (sandbox/ec2/catalogue.ts). */

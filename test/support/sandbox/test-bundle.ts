@@ -3,8 +3,7 @@
  * serves a few routes on the instance's address. `userDataFor` renders the user data that installs it.
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
-import { encodeSettingsLine } from '../../../shared/wire/settings.ts';
+import { encodeSettingsLine, type InstanceSettings } from '../../../shared/wire/settings.ts';
 import { oneTitle } from '../one-title.ts';
 import { packArchive } from '../../../userdata/archive.ts';
 

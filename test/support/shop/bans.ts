@@ -3,8 +3,7 @@
  * From then on every page request of the address is refused and counted: tests judge the crawler by that count.
  */
 import { z } from 'zod';
-import { behaviourSchema } from './behaviour-schema.ts';
-import type { Behaviour } from './behaviour-schema.ts';
+import { type Behaviour, behaviourSchema } from './behaviour-schema.ts';
 
 const banPolicySchema = z.strictObject({
   /** The address sends its request with this number; once per address. */

@@ -6,8 +6,7 @@ import type { Arrivals } from './arrivals.ts';
 import type { Bans } from './bans.ts';
 import type { RobotsFile } from './robots-file.ts';
 import type { Rules } from './rules.ts';
-import type { Site } from './site.ts';
-import { sendNote } from './site.ts';
+import { sendNote, type Site } from './site.ts';
 
 export const CONTROL_PATH = '/_shop/';
 

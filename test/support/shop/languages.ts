@@ -1,6 +1,5 @@
 /** Products in another charset have texts in a language of that charset, so that a wrong decoder is noticed. */
-import type { Charset } from './charsets.ts';
-import { CHARSET_SHORT_NAMES } from './charsets.ts';
+import { type Charset, CHARSET_SHORT_NAMES } from './charsets.ts';
 
 interface Texts {
   title: string;

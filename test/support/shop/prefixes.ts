@@ -1,6 +1,5 @@
 /** Products that misbehave according to the prefix of their ID: `500-a`, `hang-b`; `once-500-c` only on its first request. */
-import type { Behaviour, BehaviourInput } from './behaviour-schema.ts';
-import { behaviourSchema } from './behaviour-schema.ts';
+import { type Behaviour, type BehaviourInput, behaviourSchema } from './behaviour-schema.ts';
 import { CHARSET_PREFIXES } from './behaviours/charset.ts';
 
 const FORMS: Record<string, BehaviourInput> = {

@@ -3,8 +3,7 @@
  * crawl must store without querying the shop.
  */
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { ShopProduct } from './languages.ts';
-import { translate } from './languages.ts';
+import { type ShopProduct, translate } from './languages.ts';
 
 /** IDs that need care in URLs, SQL and files; the shop always sells them in addition to its numbered products. */
 export const STRANGE_IDS: readonly string[] = [

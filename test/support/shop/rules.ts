@@ -3,8 +3,7 @@
  * (prefixes.ts).
  */
 import { z } from 'zod';
-import type { Behaviour } from './behaviour-schema.ts';
-import { behaviourSchema } from './behaviour-schema.ts';
+import { type Behaviour, behaviourSchema } from './behaviour-schema.ts';
 import { behaviourOfPrefix } from './prefixes.ts';
 
 export const rulesSchema = z.array(

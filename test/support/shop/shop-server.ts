@@ -1,13 +1,11 @@
 /** The demo shop's HTTP server: records each arrival, then passes the request to the site or the control API. */
-import type { Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { Arrivals } from './arrivals.ts';
 import { Bans } from './bans.ts';
 import { CONTROL_PATH, answerControl } from './control.ts';
 import { RobotsFile } from './robots-file.ts';
 import { Rules } from './rules.ts';
-import type { ShopSettings } from './site.ts';
-import { Site, placeOf } from './site.ts';
+import { placeOf, type ShopSettings, Site } from './site.ts';
 
 /** A shop that is not yet listening. */
 export function createShopServer(settings: ShopSettings): Server {

@@ -2,10 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArrivalKind } from './arrivals.ts';
 import type { Bans } from './bans.ts';
-import type { Behaviour } from './behaviour-schema.ts';
-import { misbehave } from './behaviour-schema.ts';
-import type { Exchange } from './behaviours/behaviour.ts';
-import { sendHtml } from './behaviours/behaviour.ts';
+import { type Behaviour, misbehave } from './behaviour-schema.ts';
+import { type Exchange, sendHtml } from './behaviours/behaviour.ts';
 import { dataOf } from './behaviours/content.ts';
 import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
 import { partsOf } from './behaviours/scripted.ts';

@@ -2,8 +2,7 @@
 import type * as FileSystem from 'node:fs/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BrowserSession } from '../../../crawl-api/fetch/browser/browser-session.ts';
-import type { BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
-import { BrowserSource } from '../../../crawl-api/fetch/browser/browser-source.ts';
+import { BrowserSource, type BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import type { FilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
 import { ProxyGate } from '../../../crawl-api/fetch/browser/proxy-gate.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';

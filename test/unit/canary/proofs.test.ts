@@ -2,8 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { rowOf } from '../../canary/page-server.ts';
-import type { Evidence } from '../../canary/proofs.ts';
-import { proofsOf } from '../../canary/proofs.ts';
+import { type Evidence, proofsOf } from '../../canary/proofs.ts';
 import { FaultWorld } from '../../faults/fault-world.ts';
 import { shapeOf } from '../../faults/plan.ts';
 

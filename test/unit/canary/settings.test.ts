@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MAX_COST, canarySettings, worstCase } from '../../canary/settings.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 let folder: TempDir;
 beforeEach(() => {

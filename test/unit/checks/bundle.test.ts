@@ -5,8 +5,7 @@ import { bundle } from '../../../orchestrator/app/checks/run.ts';
 import type { CheckContext } from '../../../orchestrator/app/checks/check.ts';
 import { nodeToFetch } from '../../../orchestrator/app/checks/machine.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 /** An architecture other than this machine's: its Node can only come from the cache or npm. */
 const FOREIGN = process.arch === 'x64' ? 't4g.nano' : 't3.nano';

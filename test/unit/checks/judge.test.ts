@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SecurityGroup } from '../../../orchestrator/cloud/group-rules.ts';
-import type { RouteTable } from '../../../orchestrator/cloud/route-tables.ts';
-import { wayOut } from '../../../orchestrator/cloud/route-tables.ts';
+import { type RouteTable, wayOut } from '../../../orchestrator/cloud/route-tables.ts';
 import { judgeBucket } from '../../../orchestrator/app/checks/bucket.ts';
 import { judgeAddress, judgeDoor } from '../../../orchestrator/app/checks/callback.ts';
 import type { Finding } from '../../../orchestrator/app/checks/check.ts';

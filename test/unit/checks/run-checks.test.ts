@@ -3,8 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
-import type { Check, CheckContext, Finding } from '../../../orchestrator/app/checks/check.ts';
-import { failed, ok, warning } from '../../../orchestrator/app/checks/check.ts';
+import {
+  type Check,
+  type CheckContext,
+  failed,
+  type Finding,
+  ok,
+  warning,
+} from '../../../orchestrator/app/checks/check.ts';
 import { exitCodeOf, refusalOf } from '../../../orchestrator/app/checks/refuse.ts';
 import { runChecks } from '../../../orchestrator/app/checks/run-checks.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { GarbageOptions } from '../../../orchestrator/app/run/collect-garbage.ts';
-import { collectGarbageQuietly, wordsOf } from '../../../orchestrator/app/run/collect-garbage.ts';
+import { collectGarbageQuietly, type GarbageOptions, wordsOf } from '../../../orchestrator/app/run/collect-garbage.ts';
 import type { GcItem } from '../../../orchestrator/control/gc/gc.ts';
 
 afterEach(() => {

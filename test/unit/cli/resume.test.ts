@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Resumption } from '../../../orchestrator/app/run/resume.ts';
-import { resumeRun } from '../../../orchestrator/app/run/resume.ts';
+import { resumeRun, type Resumption } from '../../../orchestrator/app/run/resume.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { aRun } from '../control/builders.ts';

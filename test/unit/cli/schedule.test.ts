@@ -9,8 +9,7 @@ import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { crontabLines, systemdUnit, unitName } from '../../../orchestrator/cli/schedule/print.ts';
 import { findProgram } from '../../support/find-program.ts';
-import type { TempDir } from '../../support/temp-dir.ts';
-import { tempDir } from '../../support/temp-dir.ts';
+import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 let folder: TempDir;
 let lines: string[];

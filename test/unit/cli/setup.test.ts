@@ -5,12 +5,10 @@ import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { ConfigValues } from '../../../orchestrator/app/config/schema.ts';
 import { setupCommand } from '../../../orchestrator/cli/commands/setup.ts';
 import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
-import type { PolicyName } from '../../../orchestrator/app/setup/policies.ts';
-import { policyText } from '../../../orchestrator/app/setup/policies.ts';
+import { type PolicyName, policyText } from '../../../orchestrator/app/setup/policies.ts';
 import { fleetLines, resourcesOf } from '../../../orchestrator/app/setup/resources.ts';
 import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
-import type { SetupFlags } from '../../../orchestrator/app/setup/values.ts';
-import { setupValues } from '../../../orchestrator/app/setup/values.ts';
+import { type SetupFlags, setupValues } from '../../../orchestrator/app/setup/values.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const FLAGS: SetupFlags = { region: 'ap-northeast-1', bucket: 'example-crawl', owner: 'main-1' };

@@ -1,7 +1,6 @@
 /** The command without a configuration: its output, exit codes and refusals. */
 import { describe, expect, it } from 'vitest';
-import type { SimulateOptions } from '../../../orchestrator/cli/commands/simulate.ts';
-import { simulateCommand } from '../../../orchestrator/cli/commands/simulate.ts';
+import { simulateCommand, type SimulateOptions } from '../../../orchestrator/cli/commands/simulate.ts';
 
 const OPTIONS: SimulateOptions = {
   configPath: undefined,

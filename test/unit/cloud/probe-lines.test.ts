@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EndpointProfile } from '../../../orchestrator/cloud/probe.ts';
-import { needsStandIn, renderParts } from '../../../orchestrator/cloud/probe.ts';
+import { type EndpointProfile, needsStandIn, renderParts } from '../../../orchestrator/cloud/probe.ts';
 
 const endpoint = 'http://127.0.0.1:4566';
 const profile = (change: Partial<EndpointProfile>): EndpointProfile => ({

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
-import type { RequestListener, Server } from 'node:http';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';

@@ -2,10 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { chunkLimit, forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { orderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
 import { rotations } from '../../../orchestrator/control/decide/address-rotation.ts';
@@ -13,8 +12,18 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { rotationDueMs, rotationsDuring, rotationWaves } from '../../../orchestrator/plan/address-rotation.ts';
-import { aClaim, aHeartbeat, aRefusal, anInstance, aPlan, aRun, anIncident, aWorld, START_MS } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import {
+  aClaim,
+  aHeartbeat,
+  anIncident,
+  anInstance,
+  aPlan,
+  aRefusal,
+  aRun,
+  aWorld,
+  START_MS,
+  type WorldChange,
+} from './builders.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

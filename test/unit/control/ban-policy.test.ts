@@ -15,8 +15,7 @@ import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { AddressIncident, InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { ALL_GRANTED, START_MS, aRun, anIncident, aWorld, anInstance } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import { ALL_GRANTED, anIncident, anInstance, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 /** Ten minutes after the start: every address has had time for right pages. */
 const NOW = START_MS + 600_000;

@@ -7,8 +7,7 @@ import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
-import { START_MS, aClaim, aRefusal, aRun, aWorld, anInstance } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import { aClaim, anInstance, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 const HOUR_MS = 3_600_000;
 /** t4g.nano in Tokyo with its IPv4 address and volume, without requests to S3. */

@@ -1,11 +1,9 @@
 /** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
+import { type Heartbeat, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import type { CloudInstance, RefusalCause } from '../../../orchestrator/cloud/compute.ts';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { type CloudInstance, type RefusalCause, TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';

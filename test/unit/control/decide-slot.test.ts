@@ -13,18 +13,18 @@ import type { World } from '../../../orchestrator/control/model/world.ts';
 import type { LaunchFailure } from '../../../orchestrator/cloud/compute.ts';
 import type { TargetHealth } from '../../../orchestrator/cloud/load-balancer.ts';
 import {
-  ALL_GRANTED,
-  START_MS,
   aClaim,
   aCloudInstance,
+  ALL_GRANTED,
+  anInstance,
   aRefusal,
   aRun,
   aWorld,
-  anInstance,
   kindsOf,
   movesOf,
+  START_MS,
+  type WorldChange,
 } from './builders.ts';
-import type { WorldChange } from './builders.ts';
 
 const NOW = START_MS + 60_000;
 const MINUTE = 60_000;

@@ -7,19 +7,19 @@ import { LOSS } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import {
-  ALL_GRANTED,
-  START_MS,
   aBooting,
   aClaim,
   aCloudInstance,
+  ALL_GRANTED,
+  anInstance,
   aRefusal,
   aRun,
   aWorld,
-  anInstance,
   kindsOf,
   movesOf,
+  START_MS,
+  type WorldChange,
 } from './builders.ts';
-import type { WorldChange } from './builders.ts';
 
 const NOW = START_MS + 60_000;
 const kindsIn = (change?: WorldChange): string[] => kindsOf(decide(aWorld(change)));

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { endOf } from '../../../orchestrator/control/results/exit-code.ts';
-import type { EndInput } from '../../../orchestrator/control/results/exit-code.ts';
+import { type EndInput, endOf } from '../../../orchestrator/control/results/exit-code.ts';
 
 const fine: EndInput = {
   planned: 100,

@@ -3,8 +3,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
-import type { GcOptions, GcMark } from '../../../orchestrator/control/gc/gc.ts';
-import { collect } from '../../../orchestrator/control/gc/gc.ts';
+import { collect, type GcMark, type GcOptions } from '../../../orchestrator/control/gc/gc.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 
 const START = Date.UTC(2026, 10, 21, 2);

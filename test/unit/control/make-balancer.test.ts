@@ -6,8 +6,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { sweepBalancer } from '../../../orchestrator/control/launching/make-balancer.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { START_MS, aClaim, aRun, aWorld, anInstance, kindsOf } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import { aClaim, anInstance, aRun, aWorld, kindsOf, START_MS, type WorldChange } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 const without = (change: WorldChange = {}): World =>

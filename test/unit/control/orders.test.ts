@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
-import type { OrderInput } from '../../../orchestrator/control/callbacks/orders.ts';
+import { type OrderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
-import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { Heartbeat } from '../../../shared/wire/callbacks.ts';
+import { type Heartbeat, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { ALLOW_ALL, START_MS, aHeartbeat, aRun, anInstance } from './builders.ts';
 
 function input(change: Partial<OrderInput> = {}, heartbeat: Partial<Heartbeat> = {}): OrderInput {

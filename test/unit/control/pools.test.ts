@@ -5,8 +5,7 @@ import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/c
 import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { START_MS, aRefusal, aWorld, anInstance } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import { anInstance, aRefusal, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 const POOLS: Pools = { subnetIds: ['a', 'c', 'd'], instanceTypes: ['t4g.nano', 't4g.small'] };
 const NANO_A: Pool = { subnetId: 'a', instanceType: 't4g.nano' };

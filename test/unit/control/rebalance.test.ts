@@ -6,8 +6,7 @@ import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts'
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aPlan, aRun, anIncident, aWorld, anInstance } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import { anIncident, anInstance, aPlan, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 /** Ten seconds and the margin. */
 const PACE_MS = 10_100;

@@ -6,8 +6,7 @@ import { checkManifests, checkParts } from '../../../orchestrator/control/verify
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import type { Manifest } from '../../../shared/wire/part.ts';
-import { encodeManifest } from '../../../shared/wire/part.ts';
+import { encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { anInstance } from './builders.ts';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
-import { noDifference, note } from '../../../orchestrator/control/verify/verify-facts.ts';
+import { noDifference, note, type VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 import { verifyRun } from '../../../orchestrator/control/verify/verify.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 

@@ -9,8 +9,17 @@ import type { ActiveStallCauses } from '../../../orchestrator/control/model/stal
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { stallLimits } from '../../../orchestrator/control/decide/watchdog.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { ALLOW_ALL, ALL_GRANTED, START_MS, aBooting, aRun, anIncident, aWorld, anInstance } from './builders.ts';
-import type { WorldChange } from './builders.ts';
+import {
+  aBooting,
+  ALL_GRANTED,
+  ALLOW_ALL,
+  anIncident,
+  anInstance,
+  aRun,
+  aWorld,
+  START_MS,
+  type WorldChange,
+} from './builders.ts';
 
 const MINUTE_MS = 60_000;
 /** Marks an instance that sends no more heartbeats. */

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest';
 import type { PageResult, Reply } from '../../../crawl-api/fetch/page-result.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
-import type { Site } from './crawl-scene.ts';
 import {
   broken,
   createScene,
@@ -14,6 +13,7 @@ import {
   refused,
   results,
   shell,
+  type Site,
   toElsewhere,
   urls,
 } from './crawl-scene.ts';

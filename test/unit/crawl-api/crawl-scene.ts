@@ -7,8 +7,7 @@ import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
-import { CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
+import { type CrawlEnd, CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
 import { CanaryPages } from '../../../crawl-api/queue/canary-pages.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
@@ -17,8 +16,7 @@ import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import type { MemoryJournal } from './fakes.ts';
-import { orders } from './fakes.ts';
+import { type MemoryJournal, orders } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 

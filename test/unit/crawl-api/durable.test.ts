@@ -5,8 +5,7 @@ import path from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { toFailure } from '../../../crawl-api/queue/item-result.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
-import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
-import { ReserveFile } from '../../../crawl-api/queue/reserve-file.ts';
+import { type Reserve, ReserveFile } from '../../../crawl-api/queue/reserve-file.ts';
 import { createScene, outcomes, urls } from './crawl-scene.ts';
 import { MemoryJournal, START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
 

@@ -1,9 +1,7 @@
 /** Builds mappings and runs pages through the extractor, for table tests. */
 import type { Field, FieldValue, Mapping, PageMapping, Processor, Step } from '../../../shared/domain/mapping.ts';
-import type { CompileOptions } from '../../../crawl-api/extract/compile-mapping.ts';
-import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import type { Extraction, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
-import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import { compileMapping, type CompileOptions } from '../../../crawl-api/extract/compile-mapping.ts';
+import { type Extraction, PageExtractor, type PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 
 export const PAGE_URL = 'https://shop.example/p/1?x=1';
 

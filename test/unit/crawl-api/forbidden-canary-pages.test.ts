@@ -2,8 +2,19 @@
 import { describe, expect, it } from 'vitest';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
-import type { SceneOptions, Site } from './crawl-scene.ts';
-import { SHOP, createScene, fine, notFound, odd, outcomes, refused, results, urls } from './crawl-scene.ts';
+import {
+  createScene,
+  fine,
+  notFound,
+  odd,
+  outcomes,
+  refused,
+  results,
+  type SceneOptions,
+  SHOP,
+  type Site,
+  urls,
+} from './crawl-scene.ts';
 import { createQueue, give, robots } from './fakes.ts';
 
 const canary = (id: string) => ({ id, fields: { t: 'x' } });

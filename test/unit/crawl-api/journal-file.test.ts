@@ -3,8 +3,12 @@ import os from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { JournalFile, MAX_PAYLOAD, RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
-import type { FileCalls } from '../../../crawl-api/queue/journal-file.ts';
+import {
+  type FileCalls,
+  JournalFile,
+  MAX_PAYLOAD,
+  RecordTooLargeError,
+} from '../../../crawl-api/queue/journal-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
 
 let folder: string;

@@ -8,8 +8,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { manifestKey, parsePartKey } from '../../../shared/domain/keys.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
-import { decodeManifest } from '../../../shared/wire/part.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
+import { decodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
 import { createQueue, give, silentLog, stored } from './fakes.ts';
 

@@ -2,9 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';
-import type { Site } from './crawl-scene.ts';
 import {
-  SHOP,
   createScene,
   fine,
   gaps,
@@ -14,6 +12,8 @@ import {
   refused,
   results,
   shell,
+  SHOP,
+  type Site,
   toElsewhere,
   urls,
 } from './crawl-scene.ts';

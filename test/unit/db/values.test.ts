@@ -5,8 +5,7 @@ import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from '../../../orchestr
 import { byteCollationOf } from '../../../orchestrator/db/connect.ts';
 import { findIdColumn } from '../../../orchestrator/db/product-source.ts';
 import { stagingName } from '../../../orchestrator/db/staging.ts';
-import type { ColumnInfo } from '../../../orchestrator/db/table-info.ts';
-import { affinity } from '../../../orchestrator/db/table-info.ts';
+import { affinity, type ColumnInfo } from '../../../orchestrator/db/table-info.ts';
 
 const column = (type: FieldType): Column => ({ name: 'f', type });
 

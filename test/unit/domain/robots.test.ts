@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { RobotsRule } from '../../../shared/domain/robots-matcher.ts';
+import { type RobotsPolicy, type RobotsRule } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_ROBOTS_BYTES, isAllowed, parseRobots, policyFrom, productToken } from '../../../shared/domain/robots.ts';
 import { cpuMs } from '../../support/cpu-ms.ts';
 

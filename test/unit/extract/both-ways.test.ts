@@ -1,10 +1,12 @@
 /** For any page and selectors, matching while streaming, in pieces of any size, gives the same result as the tree. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CompileOptions, CompiledMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import type { Extraction, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
-import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import {
+  type CompiledMapping,
+  compileMapping,
+  type CompileOptions,
+} from '../../../crawl-api/extract/compile-mapping.ts';
+import { type Extraction, PageExtractor, type PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import type { Field, Mapping, PageMapping, Step } from '../../../shared/domain/mapping.ts';
 import { findSelectorFault } from '../../../shared/adapters/selector-check.ts';
 import { PAGE_URL, pageMapping } from '../crawl-api/extract-page.ts';

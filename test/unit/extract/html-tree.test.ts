@@ -1,7 +1,6 @@
 /** The parser opens and closes elements as in the tree of the standard, which parse5 builds for generated pages. */
 import fc from 'fast-check';
-import type { DefaultTreeAdapterTypes } from 'parse5';
-import { parse } from 'parse5';
+import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 import { describe, expect, it } from 'vitest';
 import { HtmlParser } from '../../../crawl-api/extract/markup/html-parser.ts';
 

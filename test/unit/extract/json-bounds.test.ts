@@ -1,8 +1,7 @@
 /** A page with JSON that would fill memory or block the event loop is abandoned before the JSON is parsed. */
 import { describe, expect, it } from 'vitest';
 import { parseBounded } from '../../../crawl-api/extract/json-ld.ts';
-import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
-import type { PageKind } from '../../../crawl-api/extract/page-extractor.ts';
+import { PageExtractor, type PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { MAX_JSON_BLOCKS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import { jsonField, PAGE_URL, pageMapping, valueOf } from '../crawl-api/extract-page.ts';

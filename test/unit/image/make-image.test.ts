@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { makeImage } from '../../../orchestrator/app/image/make-image.ts';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { CloudState } from '../../../orchestrator/cloud/compute.ts';
+import { type CloudState, TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-cloud.ts';
 import { reasonToKeep } from '../../../orchestrator/control/gc/gc.ts';
 

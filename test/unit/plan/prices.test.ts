@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ActualInput } from '../../../orchestrator/plan/prices.ts';
-import { actualCost, estimateCost } from '../../../orchestrator/plan/prices.ts';
+import { actualCost, type ActualInput, estimateCost } from '../../../orchestrator/plan/prices.ts';
 import { chooseInstanceType, describeInstanceType } from '../../../orchestrator/plan/instance-types.ts';
 import { hourlyPrice, servicePrices } from '../../../orchestrator/plan/price-table.ts';
 

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Advice } from '../../../crawl-api/politeness/address-watch.ts';
-import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
-import type { Judgement, JudgementKind } from '../../../crawl-api/politeness/judgement.ts';
-import { accused, unremarkable } from '../../../crawl-api/politeness/judgement.ts';
+import { AddressWatch, type Advice } from '../../../crawl-api/politeness/address-watch.ts';
+import { accused, type Judgement, type JudgementKind, unremarkable } from '../../../crawl-api/politeness/judgement.ts';
 import { LatencyWatch } from '../../../crawl-api/queue/crawl-loop.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 

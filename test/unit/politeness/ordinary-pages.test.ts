@@ -2,14 +2,12 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { hasValues } from '../../../crawl-api/extract/has-values.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
-import type { CompiledMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
+import { type CompiledMapping, compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageBody } from '../../../crawl-api/fetch/page-body.ts';
 import type { Finding } from '../../../crawl-api/fetch/reply-head.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import type { Judgement, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
-import type { SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { ordinaryPages } from '../../support/pages/ordinary-pages.ts';
 import { cssField, pageMapping } from '../crawl-api/extract-page.ts';
 import { URL_ASKED, reply } from './replies.ts';

@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import type { HealthCheckSettings } from '../../../sandbox/elb/health-check.ts';
-import { healthCheckIntervalMs, matchesStatus } from '../../../sandbox/elb/health-check.ts';
-import type { TargetInstance } from '../../../sandbox/elb/target-group.ts';
-import { TargetGroup } from '../../../sandbox/elb/target-group.ts';
+import { healthCheckIntervalMs, type HealthCheckSettings, matchesStatus } from '../../../sandbox/elb/health-check.ts';
+import { TargetGroup, type TargetInstance } from '../../../sandbox/elb/target-group.ts';
 
 const CHECK: HealthCheckSettings = {
   path: '/',

@@ -1,9 +1,7 @@
 /** Daemons on a virtual clock, with a record in memory, and processes and runs that do what a test says. */
 import type { Child, Processes } from '../../../orchestrator/cli/schedule/processes.ts';
-import type { SchedulerOptions } from '../../../orchestrator/cli/schedule/scheduler.ts';
-import { Scheduler } from '../../../orchestrator/cli/schedule/scheduler.ts';
-import { NO_RESULT } from '../../../orchestrator/notify/notice.ts';
-import type { RunResult } from '../../../orchestrator/notify/notice.ts';
+import { Scheduler, type SchedulerOptions } from '../../../orchestrator/cli/schedule/scheduler.ts';
+import { NO_RESULT, type RunResult } from '../../../orchestrator/notify/notice.ts';
 import type { StoredDueTime } from '../../../orchestrator/schedule/due-times.ts';
 import { createTimetable } from '../../../orchestrator/schedule/timetable.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';

@@ -1,7 +1,6 @@
 /** When the shop bans an address, for how long, and how it counts the behaviour of the address. */
 import { describe, expect, it } from 'vitest';
-import type { BanPolicy } from '../../support/shop/bans.ts';
-import { Bans } from '../../support/shop/bans.ts';
+import { type BanPolicy, Bans } from '../../support/shop/bans.ts';
 
 const A = '127.0.0.2';
 const B = '127.0.0.3';

@@ -1,7 +1,6 @@
 /** Which products misbehave, how, and how often. */
 import { describe, expect, it } from 'vitest';
-import type { Rule } from '../../support/shop/rules.ts';
-import { Rules } from '../../support/shop/rules.ts';
+import { type Rule, Rules } from '../../support/shop/rules.ts';
 import { behaviourOfPrefix } from '../../support/shop/prefixes.ts';
 
 function rulesOf(...rules: Rule[]): Rules {

@@ -2,9 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Field, Mapping } from '../../../shared/domain/mapping.ts';
-import { parseUserData } from '../../../shared/wire/settings.ts';
+import { type InstanceSettings, parseUserData } from '../../../shared/wire/settings.ts';
 import { createKeyPair, exportPublicKey } from '../../../shared/wire/signature.ts';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { MAX_USER_DATA_BYTES, renderUserData } from '../../../userdata/user-data.ts';
 
 function mappingOf(fields: Field[]): Mapping {

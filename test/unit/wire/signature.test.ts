@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Envelope } from '../../../shared/wire/signature.ts';
 import {
   createKeyPair,
+  type Envelope,
   exportPrivateKey,
   exportPublicKey,
   importPrivateKey,

@@ -2,8 +2,7 @@
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { HTML } from './behaviour.ts';
+import { type Exchange, HTML } from './behaviour.ts';
 
 export const compressionShapes = [
   z.strictObject({ type: z.literal('compressed'), encoding: z.enum(['gzip', 'deflate', 'br', 'zstd']) }),

@@ -1,8 +1,7 @@
 /** Faults below HTTP: no response, a late one, a broken connection. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { HTML } from './behaviour.ts';
+import { type Exchange, HTML } from './behaviour.ts';
 
 export const connectionShapes = [
   /** Never answers; with `afterBytes` the response stalls in the middle of the page. */

@@ -1,11 +1,9 @@
 /** Answers 200 with something other than the requested page, or with the product in another form. */
 import { z } from 'zod';
-import { renderPage } from '../page.ts';
+import { escapeHtml, renderPage } from '../page.ts';
 import type { ShopProduct } from '../languages.ts';
 import { rowOf } from '../product.ts';
-import { escapeHtml } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { HTML, sendHtml } from './behaviour.ts';
+import { type Exchange, HTML, sendHtml } from './behaviour.ts';
 
 export const contentShapes = [
   z.strictObject({

@@ -1,8 +1,7 @@
 /** Pages without bounds: too many parts, or text that makes patterns backtrack. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { HTML } from './behaviour.ts';
+import { type Exchange, HTML } from './behaviour.ts';
 
 export const floodShapes = [
   /** Number of sibling elements before the product: 3 bytes each. */

@@ -1,7 +1,6 @@
 /** Hidden refusals: pages that look like a normal response but are not. */
 import { z } from 'zod';
-import type { Exchange } from './behaviour.ts';
-import { sendHtml } from './behaviour.ts';
+import { type Exchange, sendHtml } from './behaviour.ts';
 
 export const refusalShapes = [
   /** A captcha page. */

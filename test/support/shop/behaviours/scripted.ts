@@ -1,8 +1,7 @@
 /** Pages whose fields are built by a script, which only a browser runs. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { sendHtml } from './behaviour.ts';
+import { type Exchange, sendHtml } from './behaviour.ts';
 
 export const scriptedShapes = [
   /** An inline script inserts the product after `ms`. */

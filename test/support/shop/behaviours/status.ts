@@ -1,8 +1,7 @@
 /** Responses with another status: gone, broken, refused, redirected. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
-import { sendHtml } from './behaviour.ts';
+import { type Exchange, sendHtml } from './behaviour.ts';
 
 const redirectStatus = z.union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)]);
 
