@@ -49,7 +49,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'system',
-          include: ['test/system/**/*.test.ts', 'test/chaos/**/*.test.ts'],
+          include: ['test/{system,browser,chaos}/**/*.test.ts'],
           globalSetup,
           testTimeout: 180_000,
         },
