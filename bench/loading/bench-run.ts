@@ -41,19 +41,21 @@ export function rowOf(n: number): Row {
   };
 }
 
-const resultOf = (n: number): ItemResult => ({
+const FAILED = { at: new Date(STARTED_MS).toISOString(), reason: 'timeout', detail: 'no reply within 30 s' } as const;
+
+const resultOf = (n: number, retriedEvery: number): ItemResult => ({
   n,
   id: idOf(n),
   url: urlOf(n),
   at: new Date(STARTED_MS + n).toISOString(),
-  attempts: 1,
+  ...(n % retriedEvery === 0 ? { attempts: 2, first: FAILED } : { attempts: 1 }),
   outcome: 'stored',
   rows: [{ key: null, row: rowOf(n) }],
 });
 
-/** A run of this size that has just begun. */
-export function benchRun(products: number, slots: number): NewRun {
-  const template = aRun({ id: `20260101-000000-b${products}`, ...newRunKeys() });
+/** A run of this size that has just begun; `of` tells two apart. */
+export function benchRun(products: number, slots: number, of: string): NewRun {
+  const template = aRun({ id: `20260101-000000-b${products}-${of}`, ...newRunKeys() });
   return {
     id: template.id,
     parentId: null,
@@ -77,16 +79,24 @@ export function benchRun(products: number, slots: number): NewRun {
  * Brings the run to the state where every instance has uploaded its parts and reported its manifest, and no part is
  * loaded.
  */
-export async function crawlAll(run: NewRun, stores: Stores, objects: S3ObjectStore, fence: number): Promise<void> {
+export async function crawlAll(
+  { run, stores, objects, fence }: { run: NewRun; stores: Stores; objects: S3ObjectStore; fence: number },
+  retriedEvery: number,
+): Promise<void> {
+  const crawled = { run, objects, retriedEvery };
   const rows = stores.bind({ runId: run.id, fence, clock: { now: () => STARTED_MS } });
   const slots = run.plan.instances;
   await rows.run.move('planned', 'launching');
   await rows.run.move('launching', 'crawling');
-  for (let slot = 0; slot < slots; slot++) await crawlShard(run, slot, rows, objects);
+  for (let slot = 0; slot < slots; slot++) await crawlShard(crawled, slot, rows);
 }
 
 /** Chunks go round robin, so every slot's products are spread over the whole list. */
-async function crawlShard(run: NewRun, slot: number, { fleet, work }: RunStores, objects: S3ObjectStore) {
+async function crawlShard(
+  { run, objects, retriedEvery }: { run: NewRun; objects: S3ObjectStore; retriedEvery: number },
+  slot: number,
+  { fleet, work }: RunStores,
+): Promise<void> {
   const keys = createKeyPair();
   const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
   await claim(slot, fleet);
@@ -109,7 +119,7 @@ async function crawlShard(run: NewRun, slot: number, { fleet, work }: RunStores,
   const parts: PartRef[] = [];
   for (let at = 0; at < own.length; at += PART_PRODUCTS) {
     const numbers = own.slice(at, at + PART_PRODUCTS);
-    const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n))}\n`).join(''));
+    const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n, retriedEvery))}\n`).join(''));
     const sha256 = sha256Hex(bytes);
     const key = partKey(run.id, { slot, epoch: 1, seq: parts.length, sha256 });
     await objects.putIfAbsent(key, bytes, 'application/gzip');

@@ -74,7 +74,14 @@ export function toFailure(
 }
 
 function commonOf({ item, url, nowMs }: Try) {
-  return { n: item.n, id: item.id, url, at: new Date(nowMs).toISOString(), attempts: item.again ? 2 : 1 };
+  const { n, id, again, first } = item;
+  return { n, id, url, at: new Date(nowMs).toISOString(), attempts: again ? 2 : 1, ...firstAttempt(first) };
+}
+
+function firstAttempt(first: ItemResult | null): Pick<ItemResult, 'first'> {
+  if (first?.outcome !== 'failed') return {};
+  const { at, reason, detail, evidence } = first;
+  return { first: { at, reason, detail, ...(evidence === undefined ? {} : { evidence }) } };
 }
 
 /** A temporary page (the site is busy) lacks values once; a sold-out product lacks them each time. */

@@ -313,7 +313,7 @@ export class Queue {
 
   progress(pageMs: number | null, uploadMs: number | null = null): Progress {
     const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs, pausedUntilMs } = this.state;
-    const { tried, unavailable, served } = this.tally;
+    const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
     return {
       assigned: items.size,
@@ -330,6 +330,7 @@ export class Queue {
       unavailable,
       served,
       restMs: Math.max(0, pausedUntilMs - this.#clock.now()),
+      replies: { ...replies },
     };
   }
 
@@ -347,9 +348,13 @@ class SiteTally {
   unavailable = 0;
   /** Pages that were judged right or gone. */
   served = 0;
+  /** Of `tried`, by status, or by why there was no reply. */
+  readonly replies: Record<string, number> = {};
 
   noteTry(page: PageResult): void {
     this.tried++;
+    const reply = page.reply?.status ?? (page.kind === 'failed' ? page.reason : 'none');
+    this.replies[reply] = (this.replies[reply] ?? 0) + 1;
     if (isUnavailable(page)) this.unavailable++;
   }
 

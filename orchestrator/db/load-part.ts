@@ -56,6 +56,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   for (const [i, count] of rows) their[i]!.rows = count;
   for (const [i, detail] of refused) refuse(their[i]!, detail);
   await writeOutcomes(trx, load, settlements);
+  await writeAttempts(trx, load, open);
   await closeReturned(trx, runId, settlements);
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0, marks: countMarks(stored) };
   for (const s of settlements) {
@@ -151,6 +152,31 @@ async function writeOutcomes(
       .onConflict(['run_id', 'n'])
       .merge(['outcome', 'reason', 'detail', 'slot', 'epoch', 'seq', 'settled_at']);
   }
+}
+
+/** Pages of the same kind are kept this often in one part: a broken site would fill the database with copies of one. */
+const SAME_EVIDENCE = 3;
+
+/** The attempts that failed, the one before a success among them. */
+async function writeAttempts(
+  trx: Knex.Transaction,
+  { runId, place }: Load,
+  open: readonly ItemResult[],
+): Promise<void> {
+  const { slot, epoch } = place;
+  const seen = new Map<string, number>();
+  const rows = open.flatMap((result) => {
+    const failed = [...(result.first ? [result.first] : []), ...(result.outcome === 'failed' ? [result] : [])];
+    return failed.map(({ at, reason, detail, evidence }) => {
+      const kind = `${reason} ${evidence?.rule} ${evidence?.status}`;
+      seen.set(kind, (seen.get(kind) ?? 0) + 1);
+      const kept = evidence !== undefined && seen.get(kind)! <= SAME_EVIDENCE ? JSON.stringify(evidence) : null;
+      const atMs = Date.parse(at);
+      return { run_id: runId, n: result.n, at: atMs, slot, epoch, reason, detail: cut(detail), evidence: kept };
+    });
+  });
+  for (const piece of inPieces(rows, LIST))
+    await trx('crawlfleet_attempts').insert(piece).onConflict(['run_id', 'n', 'at', 'slot', 'epoch']).ignore();
 }
 
 /** A late result may settle the last product of a chunk that was reassigned and is still waiting. */

@@ -317,6 +317,32 @@ export const MIGRATIONS: readonly Migration[] = [
         await knex.raw('alter table crawlfleet_schedule drop column fence');
     },
   },
+  // What charts and the story of a product are made from: counters over time, and attempts that did not succeed.
+  {
+    name: 'history',
+    tables: {
+      crawlfleet_samples: (t) => {
+        t.string('run_id', RUN_ID_CHARS).notNullable();
+        t.bigInteger('at').notNullable();
+        // JSON: a RunSample.
+        t.text('sample').notNullable();
+        t.primary(['run_id', 'at']);
+      },
+      // An attempt that stored its product at once is in crawlfleet_items alone.
+      crawlfleet_attempts: (t) => {
+        t.string('run_id', RUN_ID_CHARS).notNullable();
+        t.integer('n').notNullable();
+        t.bigInteger('at').notNullable();
+        t.integer('slot').notNullable();
+        t.integer('epoch').notNullable();
+        t.string('reason', 16).notNullable();
+        t.string('detail', 500).notNullable();
+        // JSON; null where another product of the part shows the same.
+        t.text('evidence');
+        t.primary(['run_id', 'n', 'at', 'slot', 'epoch']);
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -3,10 +3,11 @@ import type { Socket } from 'node:net';
 import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { findIdFault } from '../../shared/domain/product.ts';
+import { MAX_ID_CHARS, findIdFault } from '../../shared/domain/product.ts';
 import type { ProductSource } from '../control/model/stores.ts';
-import { connectError, mysqlConnection } from './connect.ts';
+import { connectError, type Database, mysqlConnection } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
+import { inQuery } from './retry.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 
 /** A heavy query may take long before its first row; a server that sends nothing for this long counts as dead. */
@@ -161,4 +162,12 @@ async function* streamIds(connection: ReturnType<typeof createConnection>, query
     yield (row as (Uint8Array | null)[])[at]!;
   }
   if (fault) throw fault;
+}
+
+/** Makes a table `products` of these IDs, for a database that has none yet. */
+export async function createProductTable(db: Database, ids: readonly string[]): Promise<void> {
+  await inQuery(db, async (knex) => {
+    await knex.schema.createTable('products', (t) => void t.string('id', MAX_ID_CHARS).primary());
+    await knex('products').insert(ids.map((id) => ({ id })));
+  });
 }

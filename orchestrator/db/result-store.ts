@@ -233,11 +233,18 @@ function countsOf(row: Record<keyof OutcomeCounts, SqlNumber>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };
 }
 
-/** The same document on both engines: times as ISO text, dates and times of fields as on the page. */
-function readable(row: Record<string, unknown>, types: ReadonlyMap<string, FieldType>): Record<string, unknown> {
+/**
+ * The same document on both engines: times as ISO text, dates and times of fields as on the page. Drivers return
+ * decimals, lists and every BIGINT of MySQL as text; what a number cannot hold stays text.
+ */
+export function readable(row: Record<string, unknown>, types: ReadonlyMap<string, FieldType>): Record<string, unknown> {
   const entries = Object.entries(row).map(([name, value]): [string, unknown] => {
     const type = types.get(name.toLowerCase());
-    if (type === 'boolean' && value !== null) return [name, toBoolean(value as SqlNumber)];
+    if (value === null) return [name, null];
+    if (type === 'boolean') return [name, toBoolean(value as SqlNumber)];
+    if (type === 'number') return [name, Number(value)];
+    if (type === 'integer') return [name, Number.isSafeInteger(Number(value)) ? Number(value) : value];
+    if (type === 'json' && typeof value === 'string') return [name, JSON.parse(value)];
     if (!(value instanceof Date)) return [name, value];
     const text = value.toISOString();
     // Neither has a zone: the driver adds the `Z`, not the page.

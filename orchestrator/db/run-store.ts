@@ -5,7 +5,8 @@ import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
+import type { FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
+import type { RunSample } from '../control/model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../control/model/stores.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import type { BoundRun } from './bound-run.ts';
@@ -19,7 +20,7 @@ import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-const RUN = new Columns<Omit<RunRecord, 'numbers' | 'measuredTailMs'>>({
+const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'measuredTailMs'>>({
   id: 'text',
   parentId: 'text',
   phase: 'text',
@@ -40,7 +41,7 @@ const RUN = new Columns<Omit<RunRecord, 'numbers' | 'measuredTailMs'>>({
   report: 'json',
 });
 
-type RunColumns = Record<string, unknown> & { numbers: string | null };
+type RunColumns = Record<string, unknown> & { fill: string | null; numbers: string | null };
 
 export class KnexRunStore extends KnexLocks implements RunStore {
   async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
@@ -104,6 +105,20 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
     return inQuery(this.db, (knex) => selectEvents(knex, id, limit, kind));
+  }
+
+  async addSample(id: string, sample: RunSample): Promise<void> {
+    const row = { run_id: id, at: sample.atMs, sample: JSON.stringify(sample) };
+    await inQuery(this.db, (knex) => knex('crawlfleet_samples').insert(row).onConflict(['run_id', 'at']).ignore());
+  }
+
+  samples(id: string, afterMs: number): Promise<RunSample[]> {
+    return inQuery(this.db, async (knex) => {
+      const rows = await rowsOf<{ sample: string }>(
+        knex('crawlfleet_samples').where({ run_id: id }).where('at', '>', afterMs).orderBy('at').select('sample'),
+      );
+      return rows.map(({ sample }) => JSON.parse(sample) as RunSample);
+    });
   }
 }
 
@@ -231,5 +246,9 @@ function newRow(run: NewRun): Record<string, SqlValue> {
 }
 
 function toRecord(row: RunColumns): RunRecord {
-  return { ...RUN.read(row), ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }) };
+  return {
+    ...RUN.read(row),
+    ...(row.fill === null ? {} : { fill: JSON.parse(row.fill) as FillRates }),
+    ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
+  };
 }

@@ -67,6 +67,8 @@ export const progressSchema = z.strictObject({
   served: count.default(0),
   /** How long the site still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),
+  /** Of `tried`, by the status of the reply, or by why there was none (`timeout`, `network` …). */
+  replies: z.record(z.string().max(20), count).default({}),
 });
 export type Progress = z.infer<typeof progressSchema>;
 
@@ -88,6 +90,7 @@ export const NO_PROGRESS: Readonly<Progress> = {
   unavailable: 0,
   served: 0,
   restMs: 0,
+  replies: {},
 };
 
 const SERVING_PHASES = ['ready', 'crawling', 'banned', 'uploading', 'done'] as const;

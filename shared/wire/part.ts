@@ -60,6 +60,15 @@ const common = {
   /** When the outcome was known. */
   at: z.iso.datetime(),
   attempts: z.int().positive(),
+  /** The failed attempt before this one. */
+  first: z
+    .strictObject({
+      at: z.iso.datetime(),
+      reason: z.enum(FAILURE_REASONS),
+      detail: z.string().max(500),
+      evidence: evidenceSchema.exactOptional(),
+    })
+    .exactOptional(),
 };
 
 /** One line of a part: the outcome of one product. */

@@ -1,24 +1,27 @@
 /** `orchestrator status`: the last runs, or one run with its instances. Reads the database only. */
-import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FailedProduct, InstanceRecord, RunRecord, WorkReader } from '../../control/model/stores.ts';
-import { AppError } from '../../../shared/domain/errors.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { openIncident } from '../../control/decide/ban-policy.ts';
-import type { EndForecast } from '../../control/model/forecast.ts';
-import { forecastEnd } from '../../control/sharing/end-forecast.ts';
-import { reportOf } from '../../control/results/report.ts';
-import { drainAtMs, limitsOf } from '../../control/model/run-deadlines.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
+import {
+  type InstanceDocument,
+  type LiveCounts,
+  liveCounts,
+  readRun,
+  type RunDocument,
+  summaryOf,
+} from '../../app/read/run-documents.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { listFailed } from '../../app/run/carry-out.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { renderTable } from '../../app/text-table.ts';
+import { drainAtMs } from '../../control/model/run-deadlines.ts';
+import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
-import { listFailed } from '../../app/run/carry-out.ts';
-import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../../app/text-table.ts';
 
 export interface StatusOptions extends ConfigPlace {
   runId: string | undefined;
@@ -32,59 +35,26 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     const migrated = await isMigrated(database);
     if (options.runId === undefined) {
       const runs = migrated ? await stores.runs.list(10) : [];
-      output.line(runs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(runs));
+      output.line(runs.length === 0 ? 'No run yet. Start one with: orchestrator run' : await renderRuns(runs, stores));
       output.document({ runs: runs.map(summaryOf) });
       return EXIT.complete;
     }
     const run = await getRun((await storesOf(database)).runs, options.runId);
-    const { fleet, results, work } = stores.of(run.id);
-    if (options.failed === true) return await showFailed(run, work, output);
-    const instances = await fleet.instances();
-    const totals = await results.totals();
-    output.line(renderRuns([run]));
-    const end = await projectedEnd(run, instances, work);
-    if (end !== null && end.p50Ms !== null) output.line(`\n${renderEnd(end, run)}`);
+    const reader = stores.of(run.id);
+    if (options.failed === true) return await showFailed(run, reader.work, output);
+    const document = await readRun(run, reader);
+    output.line(await renderRuns([run], stores));
+    const { projection, instances } = document;
+    if (projection?.p50) output.line(`\n${renderEnd(projection, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
-    const projection = end && {
-      p50: isoOrNull(end.p50Ms),
-      p95: isoOrNull(end.p95Ms),
-      instances: end.workers.map((p) => ({
-        ...p,
-        p50Ms: undefined,
-        p95Ms: undefined,
-        p50: isoOrNull(p.p50Ms),
-        p95: isoOrNull(p.p95Ms),
-      })),
-    };
-    output.document({
-      ...summaryOf(run),
-      loaded: totals,
-      projection,
-      instances: instances.map(instanceOf),
-      report: reportOf(run),
-    });
+    output.document(document);
     return EXIT.complete;
   });
 }
 
-/** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
-async function projectedEnd(
-  run: RunRecord,
-  instances: InstanceRecord[],
-  work: WorkReader,
-): Promise<EndForecast | null> {
-  if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  const counts = await work.counts();
-  const world = { nowMs: systemClock.now(), run, fleet: new FleetSnapshot(instances), work: counts, robots: null };
-  return forecastEnd({ ...world, limits: limitsOf(run) });
-}
-
-const isoOrNull = (ms: number | null): string | null =>
-  ms === null || !Number.isFinite(ms) ? null : new Date(ms).toISOString();
-
-function renderEnd({ p50Ms, p95Ms }: EndForecast, run: RunRecord): string {
-  const late = p95Ms !== null && p95Ms > drainAtMs(run) ? '  (later than the last moment for crawling)' : '';
-  return `crawl ends at ${isoOrNull(p50Ms)?.slice(0, 19)} (p50), ${isoOrNull(p95Ms)?.slice(0, 19)} (p95)${late}`;
+function renderEnd({ p50, p95 }: NonNullable<RunDocument['projection']>, run: RunRecord): string {
+  const late = p95 !== null && Date.parse(p95) > drainAtMs(run) ? '  (later than the last moment for crawling)' : '';
+  return `crawl ends at ${p50?.slice(0, 19)} UTC (p50), ${p95?.slice(0, 19)} UTC (p95)${late}`;
 }
 
 /** An ID of 2,000 bytes, percent-encoded in its URL, fits. */
@@ -105,61 +75,39 @@ async function showFailed(run: RunRecord, work: WorkReader, output: Output): Pro
   return EXIT.complete;
 }
 
-function summaryOf(run: RunRecord) {
-  return {
-    run: run.id,
-    state: run.phase,
-    reason: run.reason,
-    exitCode: run.exitCode,
-    startedAt: new Date(run.startedAtMs).toISOString(),
-    deadline: new Date(run.deadlineAtMs).toISOString(),
-    finishedAt: isoOrNull(run.finishedAtMs),
-    dryRun: run.dryRun,
-    planned: run.planned,
-    products: run.report?.products ?? null,
-  };
+/** A run at work shows what its instances have counted; `~` marks it. */
+async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<string> {
+  const rows = runs.map(async (run) => {
+    const products = run.report?.products ?? (await liveCountsOf(run, stores));
+    const sign = run.report === null ? '~' : '';
+    const number = (n: number): string => `${sign}${n}`;
+    return [
+      run.id,
+      isRunEnd(run.phase) ? run.phase : `${run.phase} (unfinished)`,
+      run.exitCode,
+      run.planned,
+      number(products.stored),
+      number(products.gone),
+      number(products.failed),
+      `${new Date(run.startedAtMs).toISOString().slice(0, 16)}Z`,
+      run.reason ?? '',
+    ];
+  });
+  const head = ['run', 'state', 'exit', 'planned', 'stored', 'gone', 'failed', 'started', 'reason'];
+  return renderTable(head, await Promise.all(rows));
 }
 
-function instanceOf(record: InstanceRecord) {
-  return {
-    slot: record.slot,
-    epoch: record.epoch,
-    phase: record.phase,
-    reason: record.reason,
-    instanceId: record.instanceId,
-    address: record.address,
-    lastHeartbeatAt: isoOrNull(record.lastHeartbeatAtMs),
-    progress: record.progress,
-    problem: record.problem,
-    incident: record.incident,
-  };
+async function liveCountsOf(run: RunRecord, stores: Stores): Promise<LiveCounts> {
+  return liveCounts(run, await stores.of(run.id).fleet.instances(), systemClock.now());
 }
 
-function renderRuns(runs: readonly RunRecord[]): string {
-  return renderTable(
-    ['run', 'state', 'exit', 'planned', 'stored', 'gone', 'failed', 'started', 'reason'],
-    runs.map((r) => [
-      r.id,
-      isRunEnd(r.phase) ? r.phase : `${r.phase} (unfinished)`,
-      r.exitCode,
-      r.planned,
-      r.report?.products.stored ?? null,
-      r.report?.products.gone ?? null,
-      r.report?.products.failed ?? null,
-      new Date(r.startedAtMs).toISOString().slice(0, 19),
-      r.reason ?? '',
-    ]),
-  );
-}
-
-function incidentText(record: InstanceRecord): string {
-  const incident = openIncident(record);
-  if (incident === null) return '';
-  const until = incident.untilMs === null ? '' : ` until ${new Date(incident.untilMs).toISOString().slice(0, 19)}`;
+function incidentText({ incident }: InstanceDocument): string {
+  if (incident === null || incident.overAtMs !== null) return '';
+  const until = incident.untilMs === null ? '' : ` until ${new Date(incident.untilMs).toISOString().slice(0, 19)}Z`;
   return `${incident.verdict} by ${incident.rule}${until}`;
 }
 
-function renderInstances(instances: readonly InstanceRecord[]): string {
+function renderInstances(instances: readonly InstanceDocument[]): string {
   return renderTable(
     ['slot', 'epoch', 'phase', 'instance', 'address', 'done', 'assigned', 'reason'],
     instances.map((i) => [

@@ -19,7 +19,7 @@ import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, LaunchTurn } from '../model/core.ts';
-import { nextPool, type NextPool } from './pools.ts';
+import { type NextPool, nextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';

@@ -17,6 +17,7 @@ import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
+import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
 
 /** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
@@ -49,13 +50,24 @@ export interface RunRecord {
   /** How long uploading and loading have taken so far. Not in the database: the observer adds it. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
+  /** How full its rows were; known once they are judged. */
+  fill?: FillRates;
   /** How ambiguous numbers were read; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
 }
 
 export type NewRun = Omit<
   RunRecord,
-  'phase' | 'reason' | 'exitCode' | 'finishedAtMs' | 'balancer' | 'request' | 'report' | 'numbers' | 'measuredTailMs'
+  | 'phase'
+  | 'reason'
+  | 'exitCode'
+  | 'finishedAtMs'
+  | 'balancer'
+  | 'request'
+  | 'report'
+  | 'fill'
+  | 'numbers'
+  | 'measuredTailMs'
 >;
 
 export interface RunEvent {
@@ -159,6 +171,10 @@ export interface RunStore {
   addEvent(id: string, event: RunEvent): Promise<void>;
   /** Newest first; only events of `kind` if given. */
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
+  /** Stores a point of the run's charts; one of the same moment stays. Omitted where nobody looks (in memory). */
+  addSample?(id: string, sample: RunSample): Promise<void>;
+  /** Those after `afterMs`, in order of time. */
+  samples?(id: string, afterMs: number): Promise<RunSample[]>;
 }
 
 interface RunRowReader {

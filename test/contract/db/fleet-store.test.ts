@@ -20,6 +20,7 @@ const PROGRESS: Progress = {
   unavailable: 1,
   served: 2,
   restMs: 0,
+  replies: { 200: 12, timeout: 1 },
 };
 
 function hello(more: Partial<Hello> = {}): Hello {

@@ -1,0 +1,134 @@
+/** The document of `product --json`: what has become of one product, night after night. From the database only. */
+import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
+import { productUrl } from '../../../shared/domain/product.ts';
+import type { Evidence } from '../../../shared/domain/verdict.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
+import type { History } from '../../db/history.ts';
+
+export interface AttemptDocument {
+  at: string | null;
+  slot: number | null;
+  epoch: number | null;
+  address: string | null;
+  /** Null for an attempt that did not end in a result: its address was stopped. */
+  outcome: Outcome | null;
+  /** A FailureReason, or the verdict that stopped the address. */
+  reason: string | null;
+  detail: string | null;
+  evidence: Evidence | null;
+}
+
+export interface ProductNight {
+  run: string;
+  startedAt: string;
+  state: RunRecord['phase'];
+  url: string;
+  /** Null while it is not crawled. */
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  detail: string | null;
+  /** In order of time. */
+  attempts: AttemptDocument[];
+}
+
+export interface ProductDocument {
+  id: string;
+  /** Newest first; runs whose list does not have the product are left out. */
+  nights: ProductNight[];
+  /** By result table, as they are now. */
+  rows: { table: string; rows: Record<string, unknown>[] }[];
+}
+
+/** Runs that are looked through, newest first. */
+const NIGHTS = 10;
+const ROWS = 100;
+
+/**
+ * @param given the ID of a product, or the URL of its page
+ */
+export async function readProduct(
+  given: string,
+  { stores, history }: { stores: Stores; history: History },
+): Promise<ProductDocument> {
+  const nights: ProductNight[] = [];
+  const runs = await stores.runs.list(NIGHTS);
+  const id = idOf(given, runs);
+  for (const run of runs) {
+    const night = await readNight(run, id, { stores, history });
+    if (night) nights.push(night);
+  }
+  const rows: ProductDocument['rows'] = [];
+  const newestByTable = new Map(runs.toReversed().map(({ settings }) => [settings.results.table, settings]));
+  for (const [table, settings] of newestByTable)
+    rows.push({ table, rows: await history.resultRows(settings, id, ROWS) });
+  return { id, nights, rows };
+}
+
+/** The ID in the URL of a product page of these runs; any other text is an ID. */
+function idOf(given: string, runs: readonly RunRecord[]): string {
+  for (const { settings } of runs) {
+    const [before = '', after = ''] = settings.site.productUrl.split('{id}');
+    if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after)) {
+      const part = given.slice(before.length, given.length - after.length);
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    }
+  }
+  return given;
+}
+
+async function readNight(
+  run: RunRecord,
+  id: string,
+  { stores, history }: { stores: Stores; history: History },
+): Promise<ProductNight | null> {
+  const product = await history.product(run.id, id);
+  if (product === null) return null;
+  const { fleet } = stores.of(run.id);
+  const [failed, instances, incidents] = await Promise.all([
+    history.attempts(run.id, product.n),
+    fleet.instances(),
+    fleet.incidents(),
+  ]);
+  const url = productUrl(run.settings.site.productUrl, id);
+  const addressOf = (slot: number | null, epoch: number | null): string | null =>
+    instances.find((i) => i.slot === slot && i.epoch === epoch)?.address ?? null;
+  const attempts: (Omit<AttemptDocument, 'at'> & { atMs: number | null })[] = [
+    ...failed.map((a) => ({ ...a, address: addressOf(a.slot, a.epoch), outcome: 'failed' as const })),
+    ...incidents
+      .filter(({ evidence }) => evidence.url === url)
+      .map(({ slot, epoch, address, verdict, rule, atMs, evidence }) => {
+        return { atMs, slot, epoch, address, outcome: null, reason: verdict, detail: `by rule ${rule}`, evidence };
+      }),
+  ];
+  attempts.sort((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0));
+  const { outcome, reason, detail, slot, epoch, settledAtMs } = product;
+  // A failed product's last attempt is among those above; one that never was requested has none.
+  if (outcome === 'stored' || outcome === 'gone')
+    attempts.push({
+      // When its part was loaded, shortly after the page.
+      atMs: settledAtMs,
+      slot,
+      epoch,
+      address: addressOf(slot, epoch),
+      outcome,
+      reason: null,
+      detail,
+      evidence: null,
+    });
+  return {
+    run: run.id,
+    startedAt: new Date(run.startedAtMs).toISOString(),
+    state: run.phase,
+    url,
+    outcome,
+    reason,
+    detail,
+    attempts: attempts.map(({ atMs, ...attempt }) => ({ ...attempt, at: isoOrNull(atMs) })),
+  };
+}
+
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : new Date(ms).toISOString());

@@ -1,0 +1,224 @@
+/** The documents of `status --json`, which the web page shows as well. From the database only. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
+import type { Progress } from '../../../shared/wire/callbacks.ts';
+import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
+import { openIncident } from '../../control/decide/ban-policy.ts';
+import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
+import type { EndForecast } from '../../control/model/forecast.ts';
+import { isGivenUp } from '../../control/model/instance-state.ts';
+import type { FillRates, RunReport } from '../../control/model/report.ts';
+import { limitsOf } from '../../control/model/run-deadlines.ts';
+import type {
+  AddressIncident,
+  IncidentRecord,
+  InstanceRecord,
+  RunReader,
+  RunRecord,
+  StopRequest,
+  WorkReader,
+} from '../../control/model/stores.ts';
+import { costOfRun } from '../../control/results/cost-of-run.ts';
+import { reportOf } from '../../control/results/report.ts';
+import { forecastEnd } from '../../control/sharing/end-forecast.ts';
+
+export interface RunSummary {
+  run: string;
+  state: RunPhase;
+  reason: string | null;
+  exitCode: ExitCode | null;
+  startedAt: string;
+  deadline: string;
+  finishedAt: string | null;
+  dryRun: boolean;
+  planned: number;
+  /** Null until the report is written. */
+  products: RunReport['products'] | null;
+  cost: RunReport['cost'] | null;
+  /** How full the rows were; null until they are judged. */
+  fill: FillRates | null;
+}
+
+/** Counted by the instances themselves: fresher than the loaded results. */
+export interface LiveCounts extends OutcomeCounts {
+  done: number;
+  requests: number;
+  /** Smallest gap of any address; null before a second request. */
+  minGapMs: number | null;
+  /** Since the first instance was ready; null before. */
+  perSecond: number | null;
+  /** Addresses with an open ban, and with a suspicion that no canary page has settled. */
+  banned: number;
+  suspect: number;
+}
+
+export interface InstanceDocument {
+  slot: number;
+  epoch: number;
+  phase: InstancePhase;
+  reason: string | null;
+  instanceId: string | null;
+  address: string | null;
+  zone: string | null;
+  since: string;
+  lastHeartbeatAt: string | null;
+  progress: Progress | null;
+  problem: string | null;
+  /** The last one, over or not. */
+  incident: AddressIncident | null;
+}
+
+export interface RunDocument extends RunSummary {
+  /** When this was read. */
+  at: string;
+  /** Why it ends early; null while nothing asks for that. */
+  request: StopRequest | null;
+  intervalMs: number;
+  live: LiveCounts;
+  usd: { soFar: number; planned: number; cap: number | null };
+  /** What the ledger has. */
+  loaded: OutcomeCounts & { seen: number; loaded: number };
+  /** Null for a run that is not crawling. */
+  projection: {
+    p50: string | null;
+    p95: string | null;
+    instances: { slot: number; epoch: number; p50: string | null; p95: string | null }[];
+  } | null;
+  instances: InstanceDocument[];
+  report: RunReport | null;
+}
+
+/** What happened in a run, as `explain` tells it, and each time an address stopped on its own. */
+export interface Story {
+  story: TimelineEntry[];
+  incidents: IncidentRecord[];
+}
+
+/** More than a run of a thousand instances has. */
+export const MAX_EVENTS = 20_000;
+
+export async function readStory(run: RunRecord, { run: row, fleet }: RunReader): Promise<Story> {
+  const [events, incidents] = await Promise.all([row.events(MAX_EVENTS), fleet.incidents()]);
+  return { story: timelineOf(run, events), incidents };
+}
+
+export function summaryOf(run: RunRecord): RunSummary {
+  const report = reportOf(run);
+  return {
+    run: run.id,
+    state: run.phase,
+    reason: run.reason,
+    exitCode: run.exitCode,
+    startedAt: iso(run.startedAtMs),
+    deadline: iso(run.deadlineAtMs),
+    finishedAt: isoOrNull(run.finishedAtMs),
+    dryRun: run.dryRun,
+    planned: run.planned,
+    products: report?.products ?? null,
+    cost: report?.cost ?? null,
+    fill: run.fill ?? null,
+  };
+}
+
+/** Everything about one run that changes while it works. */
+export async function readRun(run: RunRecord, { fleet, results, work }: RunReader): Promise<RunDocument> {
+  const [instances, loaded, end] = await Promise.all([
+    fleet.instances(),
+    results.totals(),
+    fleet.instances().then((records) => projectedEnd(run, records, work)),
+  ]);
+  const nowMs = systemClock.now();
+  const cost = costOfRun(run, instances, loaded.stored, nowMs);
+  return {
+    ...summaryOf(run),
+    at: iso(nowMs),
+    request: run.request,
+    intervalMs: run.settings.site.intervalMs,
+    live: liveCounts(run, instances, nowMs),
+    usd: { soFar: cost.actual.total, planned: cost.estimated.total, cap: cost.maxCost },
+    loaded,
+    projection: end && {
+      p50: isoOrNull(end.p50Ms),
+      p95: isoOrNull(end.p95Ms),
+      instances: end.workers.map(({ slot, epoch, p50Ms, p95Ms }) => ({
+        slot,
+        epoch,
+        p50: isoOrNull(p50Ms),
+        p95: isoOrNull(p95Ms),
+      })),
+    },
+    instances: instances.map(instanceDocument),
+    report: reportOf(run),
+  };
+}
+
+/** Sums over the instances' own counters. */
+export function liveCounts(
+  run: Pick<RunRecord, 'planned' | 'finishedAtMs'>,
+  instances: readonly InstanceRecord[],
+  nowMs: number,
+): LiveCounts {
+  const sum = { stored: 0, gone: 0, failed: 0, requests: 0 };
+  let minGapMs: number | null = null;
+  let firstMs: number | null = null;
+  for (const { progress, claimedAtMs } of instances) {
+    if (!progress) continue;
+    for (const name of ['stored', 'gone', 'failed', 'requests'] as const) sum[name] += progress[name];
+    if (progress.minGapMs !== null) minGapMs = Math.min(minGapMs ?? Infinity, progress.minGapMs);
+    if (progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, claimedAtMs);
+  }
+  // Products that a lost instance crawled but did not upload are crawled, and counted, again: the sum is capped.
+  const done = Math.min(sum.stored + sum.gone + sum.failed, run.planned);
+  sum.stored = Math.min(sum.stored, Math.max(0, run.planned - sum.gone - sum.failed));
+  const endMs = run.finishedAtMs ?? nowMs;
+  const fleet = new FleetSnapshot(instances);
+  const open = [...fleet.latest.values()].filter((r) => !isGivenUp(r)).map((r) => openIncident(r)?.verdict);
+  return {
+    done,
+    ...sum,
+    minGapMs,
+    perSecond: firstMs !== null && endMs > firstMs ? (done * 1_000) / (endMs - firstMs) : null,
+    banned: open.filter((verdict) => verdict === 'banned').length,
+    suspect: open.filter((verdict) => verdict === 'suspect').length,
+  };
+}
+
+/** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
+async function projectedEnd(
+  run: RunRecord,
+  instances: readonly InstanceRecord[],
+  work: WorkReader,
+): Promise<EndForecast | null> {
+  if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
+  return forecastEnd({
+    nowMs: systemClock.now(),
+    run,
+    fleet: new FleetSnapshot(instances),
+    limits: limitsOf(run),
+    work: await work.counts(),
+    robots: null,
+  });
+}
+
+function instanceDocument(record: InstanceRecord): InstanceDocument {
+  const { slot, epoch, phase, reason, instanceId, address, zone, progress, problem, incident } = record;
+  return {
+    slot,
+    epoch,
+    phase,
+    reason,
+    instanceId,
+    address,
+    zone,
+    since: iso(record.phaseAtMs),
+    lastHeartbeatAt: isoOrNull(record.lastHeartbeatAtMs),
+    progress,
+    problem,
+    incident,
+  };
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | null): string | null => (ms === null || !Number.isFinite(ms) ? null : iso(ms));

@@ -1,0 +1,123 @@
+/** Products in the ledger and the result tables, for people to look at: nothing is decided by it. */
+import type { FailureReason, Outcome } from '../../shared/domain/outcome.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
+import type { RunRecord } from '../control/model/stores.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
+import { columnsOf, type Mapping } from '../../shared/domain/mapping.ts';
+import { keyColumns } from './column-types.ts';
+import { readable } from './result-store.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import { Columns, rowOf, rowsOf } from './rows.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+/** A product as one run knows it. */
+export interface ProductInRun {
+  n: number;
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  detail: string | null;
+  /** Whose part settled it; null where the main server did, or nothing has. */
+  slot: number | null;
+  epoch: number | null;
+  settledAtMs: number | null;
+}
+
+/** A request for a product that did not end with its page. */
+export interface FailedAttempt {
+  atMs: number;
+  slot: number;
+  epoch: number;
+  reason: FailureReason;
+  detail: string;
+  evidence: Evidence | null;
+}
+
+const PRODUCT = new Columns<ProductInRun>({
+  n: 'number',
+  outcome: 'text',
+  reason: 'text',
+  detail: 'text',
+  slot: 'number',
+  epoch: 'number',
+  settledAtMs: 'number',
+});
+
+const ATTEMPT = new Columns<FailedAttempt>({
+  atMs: 'number',
+  slot: 'number',
+  epoch: 'number',
+  reason: 'text',
+  detail: 'text',
+  evidence: 'json',
+});
+
+const typesOf = (mapping: Mapping) => new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
+
+/** Rows read at a time. */
+const PAGE = 5_000;
+
+export class History {
+  readonly #db: Database;
+
+  constructor(db: Database) {
+    this.#db = db;
+  }
+
+  /** The product in this run; null when the run does not have it. Compares every product of the run. */
+  product(runId: string, productId: string): Promise<ProductInRun | null> {
+    return inQuery(this.#db, async (knex) => {
+      const row = await rowOf<Record<string, unknown>>(
+        knex('crawlfleet_items')
+          .where({ run_id: runId, product_id: productId })
+          .first()
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      return row ? PRODUCT.read(row) : null;
+    });
+  }
+
+  /** Attempts for the product with this number that failed, in order of time. */
+  attempts(runId: string, n: number): Promise<FailedAttempt[]> {
+    return inQuery(this.#db, async (knex) => {
+      const rows = knex('crawlfleet_attempts').where({ run_id: runId, n }).orderBy(['at', 'slot', 'epoch']);
+      return (await rowsOf<Record<string, unknown>>(rows)).map((row) => ATTEMPT.read(row));
+    });
+  }
+
+  /** The product's rows in the result table of a run; none when the table is missing. */
+  resultRows({ mapping, results }: RunSettings, productId: string, limit: number): Promise<Record<string, unknown>[]> {
+    const { table } = results;
+    return inQuery(this.#db, async (knex) => {
+      const [name, schema] = table.split('.').reverse() as [string, string | undefined];
+      const known = schema === undefined ? knex.schema : knex.schema.withSchema(schema);
+      if (!(await known.hasTable(name))) return [];
+      const rows = await rowsOf<Record<string, unknown>>(knex(table).where({ product_id: productId }).limit(limit));
+      return rows.map((row) => readable(row, typesOf(mapping)));
+    });
+  }
+
+  /**
+   * The rows of this run in its result table, in order of their key; those that a later run has replaced are not there
+   * any more.
+   */
+  async *rowsOfRun({ id, settings }: Pick<RunRecord, 'id' | 'settings'>): AsyncGenerator<Record<string, unknown>> {
+    const { mapping, results } = settings;
+    const keys = keyColumns(mapping);
+    const types = typesOf(mapping);
+    for (let after: Record<string, unknown> | null = null; ;) {
+      const page: Record<string, unknown>[] = await inQuery(this.#db, (knex) => {
+        const rows = knex(results.table).where({ run_id: id }).orderBy(keys).limit(PAGE);
+        if (after !== null)
+          void rows.whereRaw(
+            `(${keys.join(', ')}) > (${keys.map(() => '?').join(', ')})`,
+            keys.map((k) => after![k] as string),
+          );
+        return rowsOf<Record<string, unknown>>(rows.options({ timeout: LONG_STATEMENT_MS }));
+      });
+      for (const row of page) yield readable(row, types);
+      if (page.length < PAGE) return;
+      after = page.at(-1)!;
+    }
+  }
+}
