@@ -1,4 +1,4 @@
-/** Asks the user before spending money. */
+/** Questions to the user, above all before spending money. */
 import { createInterface } from 'node:readline/promises';
 import { AppError } from '../../shared/domain/errors.ts';
 
@@ -25,7 +25,7 @@ export async function confirmLoss(options: Asking & { question: string }): Promi
   throw new AppError('usage', 'no terminal to confirm this', { hint: 'Add --yes to do it without asking.' });
 }
 
-async function ask(question: string, signal: AbortSignal): Promise<string> {
+export async function ask(question: string, signal: AbortSignal): Promise<string> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return (await terminal.question(question, { signal })).trim();

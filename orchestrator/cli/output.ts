@@ -3,16 +3,28 @@ import type { Output as UseCaseOutput } from '../app/caller.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { printable } from '../../shared/domain/terminal-text.ts';
+import { painter } from './paint.ts';
 
 /** Lines go to stdout, or to stderr with --json; control characters are escaped. Documents appear only with --json. */
 export interface Output extends UseCaseOutput {
   json: boolean;
+  /** How much a run says: `quiet` alarms and its end, `verbose` its log too; `normal` unless given. */
+  detail?: Detail;
 }
 
-export function createOutput(json: boolean): Output {
+export type Detail = 'quiet' | 'normal' | 'verbose';
+
+export function createOutput(json: boolean, detail: Detail = 'normal'): Output {
+  const stream = json ? process.stderr : process.stdout;
+  const paint = painter(stream);
   return {
     json,
-    line: (text = '') => void (json ? process.stderr : process.stdout).write(`${printable(text)}\n`),
+    detail,
+    line(text = '') {
+      if (detail !== 'quiet' || text.startsWith('!')) stream.write(`${printable(text)}\n`);
+    },
+    verdict: (text, isGood) =>
+      void stream.write(`\n${paint(isGood ? 'good' : 'bad', `${isGood ? '✓' : '✕'} ${printable(text)}`)}\n`),
     document: (value) => {
       if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
     },

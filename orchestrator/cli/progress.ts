@@ -1,85 +1,76 @@
-/** Progress of a run: a line that is rewritten on a terminal, else a line now and then. */
+/** Progress of a run: a block that is redrawn on a terminal, else a line now and then. */
+import { createLogUpdate } from 'log-update';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { limitsOf } from '../control/model/run-deadlines.ts';
-import { forecastEnd } from '../control/sharing/end-forecast.ts';
-import type { InstanceRecord } from '../control/model/stores.ts';
-import type { World } from '../control/model/world.ts';
+import { liveCounts } from '../app/read/run-documents.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
 import { isGivenUp } from '../control/model/instance-state.ts';
+import { limitsOf } from '../control/model/run-deadlines.ts';
+import type { InstanceRecord } from '../control/model/stores.ts';
+import type { World } from '../control/model/world.ts';
+import { costOfRun } from '../control/results/cost-of-run.ts';
+import { forecastEnd } from '../control/sharing/end-forecast.ts';
+import { dollars } from '../plan/wording.ts';
+import { type Paint, painter, type Tone } from './paint.ts';
 
-/** The inputs of a progress line: all of them are in the database. */
+/** The inputs of a progress display: all of them are in the database. */
 export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>;
 
-interface ProgressView {
-  done: number;
-  stored: number;
-  gone: number;
-  failed: number;
-  ratePerSecond: number | null;
-  minGapMs: number | null;
-  etaMs: number | null;
-  /** Addresses with an open incident. */
-  banned: number;
-  suspect: number;
+interface Segment {
+  text: string;
+  tone: Tone;
 }
 
-/** Sums over the instances' own counters: fresher than the loaded results. */
-function viewOf(world: ProgressFacts): ProgressView {
-  const sum = { stored: 0, gone: 0, failed: 0 };
-  let minGapMs: number | null = null;
-  let firstMs: number | null = null;
-  for (const record of world.fleet.all) {
-    if (!record.progress) continue;
-    sum.stored += record.progress.stored;
-    sum.gone += record.progress.gone;
-    sum.failed += record.progress.failed;
-    if (record.progress.minGapMs !== null) minGapMs = Math.min(minGapMs ?? Infinity, record.progress.minGapMs);
-    if (record.progress.requests > 0) firstMs = Math.min(firstMs ?? Infinity, record.claimedAtMs);
-  }
-  // Products that a lost instance crawled but did not upload are crawled, and counted, again: the sum is capped.
-  const done = Math.min(sum.stored + sum.gone + sum.failed, world.run.planned);
-  sum.stored = Math.min(sum.stored, Math.max(0, world.run.planned - sum.gone - sum.failed));
-  const incidents = [...world.fleet.latest.values()].filter((r) => !isGivenUp(r)).map(openIncident);
-  const addresses = {
-    banned: incidents.filter((t) => t?.verdict === 'banned').length,
-    suspect: incidents.filter((t) => t?.verdict === 'suspect').length,
-  };
-  const rate = firstMs !== null && world.nowMs > firstMs ? (done * 1_000) / (world.nowMs - firstMs) : null;
-  const endMs = forecastEnd({ ...world, limits: limitsOf(world.run) }).p50Ms;
-  return {
-    done,
-    ...sum,
-    ratePerSecond: rate,
-    minGapMs,
-    // Before the first grant, and once nothing is left to crawl, there is no basis for an estimate.
-    etaMs: !isCrawled(world) || endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs,
-    ...addresses,
-  };
-}
-
-/** Some instance has products to crawl. */
-const isCrawled = ({ fleet }: ProgressFacts): boolean =>
-  fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
-
-export function renderProgress(world: ProgressFacts): string {
-  const view = viewOf(world);
-  const counts = countPhases(world.fleet.all);
-  const leftMs = world.run.deadlineAtMs - world.nowMs;
-  const parts = [
-    world.run.phase.padEnd(9),
-    `${view.done}/${world.run.planned}`,
-    `${view.stored} stored`,
-    ...(view.gone > 0 ? [`${view.gone} gone`] : []),
-    ...(view.failed > 0 ? [`${view.failed} failed`] : []),
-    ...(view.banned > 0 ? [`${view.banned} BANNED`] : []),
-    ...(view.suspect > 0 ? [`${view.suspect} suspect`] : []),
-    ...(world.robots?.access === 'none' ? ['WAITING for robots.txt'] : []),
-    ...(view.minGapMs === null ? [] : [`gap >= ${Math.floor(view.minGapMs)}ms`]),
-    ...(world.run.phase === 'crawling' && view.etaMs !== null ? [`ETA ${formatDuration(view.etaMs)}`] : []),
-    leftMs >= 0 ? `${formatDuration(leftMs)} to deadline` : `${formatDuration(-leftMs)} past the deadline`,
-    counts,
+/** What is worth knowing beside the phase and the bar, the most important first. */
+function segmentsOf(world: ProgressFacts): Segment[] {
+  const { run, nowMs, fleet, robots } = world;
+  const live = liveCounts(run, fleet.all, nowMs);
+  const leftMs = run.deadlineAtMs - nowMs;
+  const etaMs = etaOf(world);
+  const intervalMs = run.settings.site.intervalMs;
+  const segments: (Segment | null)[] = [
+    { text: `${live.stored} stored`, tone: 'plain' },
+    live.gone > 0 ? { text: `${live.gone} gone`, tone: 'plain' } : null,
+    live.failed > 0 ? { text: `${live.failed} failed`, tone: 'late' } : null,
+    live.banned > 0 ? { text: `${live.banned} BANNED`, tone: 'bad' } : null,
+    live.suspect > 0 ? { text: `${live.suspect} suspect`, tone: 'late' } : null,
+    robots?.access === 'none' ? { text: 'WAITING for robots.txt', tone: 'bad' } : null,
+    run.phase === 'crawling' && live.perSecond !== null
+      ? { text: `${live.perSecond.toFixed(live.perSecond < 10 ? 2 : 0)} pages/s`, tone: 'plain' }
+      : null,
+    live.minGapMs === null
+      ? null
+      : { text: `gap >= ${Math.floor(live.minGapMs)}ms`, tone: live.minGapMs < intervalMs ? 'bad' : 'good' },
+    run.phase === 'crawling' && etaMs !== null
+      ? { text: `ETA ${formatDuration(etaMs)}`, tone: etaMs > leftMs ? 'bad' : 'good' }
+      : null,
+    leftMs >= 0
+      ? { text: `${formatDuration(leftMs)} to deadline`, tone: 'plain' }
+      : { text: `${formatDuration(-leftMs)} past the deadline`, tone: 'bad' },
+    costSegment(world, live.stored),
   ];
-  return parts.join('  ');
+  return segments.filter((segment) => segment !== null);
+}
+
+function costSegment({ run, fleet, nowMs }: ProgressFacts, stored: number): Segment {
+  const soFar = costOfRun(run, fleet.all, stored, nowMs).actual.total;
+  const { maxCost } = run.settings.run;
+  const cap = maxCost === null ? '' : ` of ${dollars(maxCost)}`;
+  return { text: `${dollars(soFar)}${cap}`, tone: maxCost !== null && soFar > maxCost * 0.9 ? 'late' : 'plain' };
+}
+
+/** Null before the first grant and once nothing is left to crawl: there is no basis for an estimate. */
+function etaOf(world: ProgressFacts): number | null {
+  const isCrawled = world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
+  const endMs = isCrawled ? forecastEnd({ ...world, limits: limitsOf(world.run) }).p50Ms : null;
+  return endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs;
+}
+
+/** Everything in one line, for a log. */
+export function renderProgress(world: ProgressFacts): string {
+  const { run, fleet, nowMs } = world;
+  const { done } = liveCounts(run, fleet.all, nowMs);
+  const parts = segmentsOf(world).map(({ text }) => text);
+  return [run.phase.padEnd(9), `${done}/${run.planned}`, ...parts, countPhases(fleet.all)].join('  ');
 }
 
 function countPhases(instances: readonly InstanceRecord[]): string {
@@ -88,28 +79,115 @@ function countPhases(instances: readonly InstanceRecord[]): string {
   return [...counts].map(([phase, n]) => `${n} ${phase}`).join(', ');
 }
 
-/**
- * Writes progress to the stream: in place on a terminal, else when the phase changes and once every `quietMs`. `end`
- * removes the line from the terminal.
- */
-export function createProgressPrinter(
-  stream: NodeJS.WriteStream,
-  quietMs: number,
-): { show(world: ProgressFacts): void; end(): void } {
+export interface Screen {
+  columns: number;
+  rows: number;
+  paint: Paint;
+}
+
+/** Part of the height that the block may take; the rest is for messages. */
+const HEIGHT_SHARE = 0.6;
+const LONGEST_BAR = 40;
+
+/** The block for a terminal: bar, figures, and a line for each instance, the worst first. No line is wider than it. */
+export function renderScreen(world: ProgressFacts, screen: Screen): string {
+  const { run, fleet, nowMs } = world;
+  const { done } = liveCounts(run, fleet.all, nowMs);
+  const head = [...bar(run.phase, done, run.planned, screen), ...wrap(segmentsOf(world), screen)];
+  const room = Math.max(0, Math.floor(screen.rows * HEIGHT_SHARE) - head.length);
+  const instances = [...fleet.latest.values()].sort((a, b) => badness(b) - badness(a) || shareDone(a) - shareDone(b));
+  const shown = instances.length <= room ? instances : instances.slice(0, Math.max(0, room - 1));
+  const rest = instances.length - shown.length;
+  const lines = shown.map((record) => instanceLine(record, screen));
+  const more = rest > 0 && room > 0 ? [`  … and ${rest} more: ${countPhases(instances)}`.slice(0, screen.columns)] : [];
+  return [...head, ...lines, ...more].join('\n');
+}
+
+function bar(phase: string, done: number, planned: number, { columns, paint }: Screen): string[] {
+  const share = planned === 0 ? 1 : done / planned;
+  const figures = ` ${Math.floor(share * 100)} %  ${done}/${planned}`;
+  const length = Math.min(LONGEST_BAR, columns - phase.length - figures.length - 2);
+  if (length < 5) return [`${phase}${figures}`.slice(0, columns)];
+  const full = Math.floor(share * length);
+  return [`${phase} ${paint('good', '█'.repeat(full))}${'░'.repeat(length - full)}${figures}`];
+}
+
+/** The segments in as few lines as they need. */
+function wrap(segments: readonly Segment[], { columns, paint }: Screen): string[] {
+  const lines: { width: number; parts: string[] }[] = [];
+  for (const { text, tone } of segments) {
+    const last = lines.at(-1);
+    const part = tone === 'plain' ? text : paint(tone, text);
+    if (last && last.width + 3 + text.length <= columns) {
+      last.width += 3 + text.length;
+      last.parts.push(part);
+    } else lines.push({ width: text.length, parts: [part] });
+  }
+  return lines.map(({ parts }) => parts.join(' · '));
+}
+
+const doneOf = ({ progress }: InstanceRecord): number =>
+  progress ? progress.stored + progress.gone + progress.failed : 0;
+const shareDone = (record: InstanceRecord): number => doneOf(record) / Math.max(1, record.progress?.assigned ?? 0);
+
+const badness = (record: InstanceRecord): number => ['plain', 'good', 'late', 'bad'].indexOf(toneOf(record).tone);
+
+/** How an instance is, and why. */
+function toneOf(record: InstanceRecord): { tone: Tone; why: string } {
+  const incident = openIncident(record);
+  if (incident !== null)
+    return { tone: incident.verdict === 'banned' ? 'bad' : 'late', why: `${incident.verdict} by ${incident.rule}` };
+  if (record.problem !== null) return { tone: 'late', why: record.problem };
+  if (record.phase === 'lost') return { tone: 'bad', why: record.reason ?? '' };
+  return { tone: record.phase === 'crawling' ? 'good' : 'plain', why: record.reason ?? '' };
+}
+
+function instanceLine(record: InstanceRecord, { columns, paint }: Screen): string {
+  const { slot, phase, progress } = record;
+  const { tone, why } = toneOf(record);
+  const gap = progress?.minGapMs == null ? '' : `${Math.floor(progress.minGapMs)}ms`;
+  const done = `${doneOf(record)}/${progress?.assigned ?? 0}`;
+  const [before, after] = [`  ${String(slot).padStart(4)} `, ` ${done.padStart(11)} ${gap.padStart(7)}  `];
+  const state = phase.padEnd(11);
+  const room = columns - before.length - state.length - after.length;
+  return `${before}${paint(tone, state)}${after}${room > 3 ? why.slice(0, room) : ''}`.trimEnd();
+}
+
+export interface ProgressPrinter {
+  show(world: ProgressFacts): void;
+  /** Writes something above the block. */
+  above(write: () => void): void;
+  end(): void;
+}
+
+const TERMINAL_PAUSE_MS = 200;
+/** Shows progress on the stream: in place on a terminal, else when the phase changes and once every `quietMs`. */
+export function createProgressPrinter(stream: NodeJS.WriteStream, quietMs: number): ProgressPrinter {
   let lastMs = -Infinity;
   let lastPhase = '';
-  const tty = stream.isTTY;
+  let shown = '';
+  const block = stream.isTTY ? createLogUpdate(stream) : null;
+  const paint = painter(stream);
   return {
     show(world) {
-      const due = world.run.phase !== lastPhase || world.nowMs - lastMs >= (tty ? 200 : quietMs);
-      if (!due) return;
+      const isDue = world.run.phase !== lastPhase || world.nowMs - lastMs >= (block ? TERMINAL_PAUSE_MS : quietMs);
+      if (!isDue) return;
       lastMs = world.nowMs;
       lastPhase = world.run.phase;
-      const text = renderProgress(world);
-      stream.write(tty ? `\r\u001b[K${text.slice(0, Math.max(20, (stream.columns || 80) - 1))}` : `${text}\n`);
+      if (!block) return void stream.write(`${renderProgress(world)}\n`);
+      // The last column is left free: some terminals wrap there.
+      shown = renderScreen(world, { columns: (stream.columns || 80) - 1, rows: stream.rows || 24, paint });
+      block(shown);
+    },
+    above(write) {
+      block?.clear();
+      write();
+      if (shown !== '') block?.(shown);
     },
     end() {
-      if (tty) stream.write('\r\u001b[K');
+      block?.clear();
+      block?.done();
+      shown = '';
     },
   };
 }

@@ -1,9 +1,23 @@
-/** What webhooks receive: how a run or a due time ended, in a sentence and as JSON. docs/schedule.md shows the payload. */
+/** What targets receive: what a run or a due time has come to, in a sentence and as JSON. docs/notify.md shows the payload. */
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
 
-/** What a target can choose in `notify[].on`: an ended run is `finished` with exit code 0, else `failed`. */
-export const NOTICE_KINDS = ['finished', 'failed', 'skipped', 'missed', 'stuck'] as const;
+/** What a run at work can raise, each at most once until it is over. */
+const ALARM_KINDS = ['banned', 'site-down', 'late', 'cost', 'no-progress'] as const;
+export type AlarmKind = (typeof ALARM_KINDS)[number];
+
+/** What a target can choose in `notify[].on`; one notice may be of several kinds. */
+export const NOTICE_KINDS = [
+  'ended',
+  'finished',
+  'failed',
+  'held',
+  'fewer',
+  ...ALARM_KINDS,
+  'missed',
+  'skipped',
+  'stuck',
+] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 
 /** How a run ended, or a start that never became a run. */
@@ -26,7 +40,9 @@ export interface RunResult {
 /** The body of a webhook. `text` alone is a whole message: chat services show it. */
 export interface Notice extends RunResult {
   text: string;
-  event: 'ended' | 'skipped' | 'missed' | 'stuck' | 'test';
+  event: 'ended' | 'alarm' | 'skipped' | 'missed' | 'stuck' | 'test';
+  /** A target gets it when it has chosen one of these; a test goes to every target. */
+  kinds: readonly NoticeKind[];
   /** Nothing that a person would have to look at. */
   good: boolean;
   schedule: string;
@@ -60,10 +76,22 @@ export interface Times {
   endedAtMs: number | null;
 }
 
-/** The kind that a target's `on` is compared with; null for a test, which every target gets. */
-export function kindOf({ event, good }: Notice): NoticeKind | null {
-  if (event === 'test') return null;
-  return event === 'ended' ? (good ? 'finished' : 'failed') : event;
+/** What an end is besides: by its exit code, which says why. */
+const KINDS_BY_EXIT: Partial<Record<number, NoticeKind>> = {
+  [EXIT.banned]: 'banned',
+  [EXIT.siteDown]: 'site-down',
+  [EXIT.deadline]: 'late',
+  [EXIT.budget]: 'cost',
+};
+
+function kindsOfEnd({ exitCode, state }: RunResult): NoticeKind[] {
+  const by = KINDS_BY_EXIT[exitCode ?? -1];
+  return [
+    'ended',
+    exitCode === EXIT.complete ? 'finished' : 'failed',
+    ...(state === 'held' ? (['held', 'fewer'] as const) : exitCode === EXIT.held ? (['fewer'] as const) : []),
+    ...(by === undefined ? [] : [by]),
+  ];
 }
 
 /** A run has ended, or a due time without a run. */
@@ -77,7 +105,7 @@ export function endedNotice(result: RunResult, times: Times, named: Named): Noti
   const late = result.onTime === false ? ', not on time' : '';
   const price = cost === null ? '' : `, $${cost.toFixed(2)}`;
   const sentence = `${result.run ? `run ${result.run}` : 'the run'}${due} ${how}${why}${rows}${late}${price}.`;
-  return { ...notice('ended', sentence, hint, named), ...result, good, ...isoTimes(times) };
+  return { ...notice('ended', sentence, hint, named), kinds: kindsOfEnd(result), ...result, good, ...isoTimes(times) };
 }
 
 /** A due time was skipped, or several were missed: a night of sleep is one message. */
@@ -96,12 +124,25 @@ export function unstartedNotice(
   return { ...notice(event, `${event} ${times}: ${why}.`, hint, named), reason, due };
 }
 
-/** A run went on after its time and was asked to leave. */
-export function stuckNotice(what: string, run: string | null, dueAtMs: number | null, named: Named): Notice {
-  const hint = 'It is taken up again by itself; look at it with: orchestrator logs';
-  const sentence = `${what} is long past its deadline and does not end.`;
+/** A run that went on after its time and was asked to leave, or that cannot be resumed. */
+export interface StuckRun {
+  runId: string | null;
+  /** Null: no due time has started it. */
+  dueAtMs: number | null;
+  sentence: string;
+  hint: string;
+}
+
+export function stuckNotice({ runId, dueAtMs, sentence, hint }: StuckRun, named: Named): Notice {
   const due = dueAtMs === null ? [] : [new Date(dueAtMs).toISOString()];
-  return { ...notice('stuck', sentence, hint, named), run, reason: 'stuck', due };
+  return { ...notice('stuck', `${sentence}.`, hint, named), run: runId, reason: 'stuck', due };
+}
+
+/** What a run at work has run into: what is new, and what has come again since the last notice. */
+export function alarmNotice(run: string, alarms: readonly { kind: AlarmKind; text: string }[], named: Named): Notice {
+  const sentence = `run ${run}: ${alarms.map(({ text }) => text).join('; ')}.`;
+  const hint = `Look at it with: orchestrator explain ${run}`;
+  return { ...notice('alarm', sentence, hint, named), kinds: alarms.map(({ kind }) => kind), run };
 }
 
 /** What `orchestrator notify --test` sends. */
@@ -111,7 +152,19 @@ export function testNotice(named: Named): Notice {
 
 function notice(event: Notice['event'], sentence: string, hint: string, { name }: Named): Notice {
   const text = [`crawlfleet ${name}: ${sentence}`, hint].filter(Boolean).join(' ');
-  return { text, event, good: false, schedule: name, due: [], startedAt: null, endedAt: null, ...NO_RESULT, hint };
+  const kinds = event === 'missed' || event === 'skipped' || event === 'stuck' ? [event] : [];
+  return {
+    text,
+    event,
+    kinds,
+    good: false,
+    schedule: name,
+    due: [],
+    startedAt: null,
+    endedAt: null,
+    ...NO_RESULT,
+    hint,
+  };
 }
 
 function isoTimes({ dueAtMs, startedAtMs, endedAtMs }: Times): Pick<Notice, 'due' | 'startedAt' | 'endedAt'> {

@@ -68,7 +68,11 @@ export interface Stop {
 }
 
 export type Action =
-  Write | Stop | { do: 'forget'; dueAtMs: number; state: DueState } | { do: 'resume'; runId: string };
+  | Write
+  | Stop
+  | { do: 'forget'; dueAtMs: number; state: DueState }
+  | { do: 'resume'; runId: string }
+  | { do: 'give-up'; runId: string };
 
 /** Empty when there is nothing to do; at most one action starts a process. */
 export function decide(view: View, settings: Settings): Action[] {
@@ -79,8 +83,9 @@ export function decide(view: View, settings: Settings): Action[] {
   const upkeep = [...keep(view, settings), ...stopStuck(view, settings), ...lookAhead(view, settings)];
   if (upkeep.length > 0) return upkeep;
   const mayResume = leftRunId !== null && !busy && !rows.some((row) => isAtWork(row, view, settings));
-  if (mayResume && view.starts(leftRunId).rested && view.starts(leftRunId).count < MAX_STARTS)
-    return [{ do: 'resume', runId: leftRunId }];
+  // A run that was given up counts one start more, so it is given up once.
+  if (mayResume && view.starts(leftRunId).rested && view.starts(leftRunId).count <= MAX_STARTS)
+    return [{ do: view.starts(leftRunId).count < MAX_STARTS ? 'resume' : 'give-up', runId: leftRunId }];
   return [...settle(view, settings), ...dequeue(view, settings)];
 }
 

@@ -33,15 +33,17 @@ export const isLoopbackAddress = (address: string | undefined): boolean =>
   /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(address ?? '');
 
 /**
- * A web page can make a browser request this address: directly, and then there is an Origin; or by DNS rebinding, and
- * then its own name is the Host. A browser cannot use an address as such a name.
+ * The web page of another site can make a browser request this address: directly, and then its Origin is another; or by
+ * DNS rebinding, and then its own name is the Host. A browser cannot use an address as such a name.
  */
-function refuseWebPages(listenHost: string): (request: Request, response: Response, next: NextFunction) => void {
+export function refuseWebPages(listenHost: string): (request: Request, response: Response, next: NextFunction) => void {
   const names = new Set(['localhost', hostname().toLowerCase(), listenHost.toLowerCase()]);
   return (request, response, next) => {
     const host = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::\d{1,5})?$/.exec(request.headers.host ?? '');
     const name = (host?.[1] ?? host?.[2] ?? '').toLowerCase();
-    if (request.headers.origin === undefined && (isIP(name) > 0 || names.has(name))) return next();
+    const { origin } = request.headers;
+    const isForeign = origin !== undefined && origin.replace(/^https?:\/\//, '') !== request.headers.host;
+    if (!isForeign && (isIP(name) > 0 || names.has(name))) return next();
     response.status(403).json({ ok: false, error: 'not for web pages' });
   };
 }

@@ -2,6 +2,7 @@
 import type { Express } from 'express';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
@@ -16,6 +17,12 @@ export interface Listener {
   close(): Promise<void>;
 }
 
+/** A certificate and its key, as PEM. */
+export interface Tls {
+  cert: Buffer;
+  key: Buffer;
+}
+
 /** The parts of `host:port`; an IPv6 host loses its brackets. */
 export function splitAddress(address: string): { host: string; port: number } {
   const colon = address.lastIndexOf(':');
@@ -23,9 +30,9 @@ export function splitAddress(address: string): { host: string; port: number } {
 }
 
 /** `address` is `host:port`; port 0 binds a free one. Throws `port-taken`. */
-export async function listen(app: Express, address: string, setting: string): Promise<Listener> {
+export async function listen(app: Express, address: string, setting: string, tls?: Tls): Promise<Listener> {
   const { host, port } = splitAddress(address);
-  const server = createServer(app);
+  const server = tls ? createTlsServer(tls, app) : createServer(app);
   // Slow senders must not hold sockets: a callback is a few kilobytes.
   server.headersTimeout = 70_000;
   server.keepAliveTimeout = 65_000;

@@ -19,7 +19,7 @@ import { tempDir } from '../support/temp-dir.ts';
 /** The program as a user starts it. */
 export const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 
-type Config = Record<string, Record<string, unknown>>;
+type Config = Record<string, unknown>;
 
 export interface Fleet {
   dir: string;
@@ -120,9 +120,12 @@ function defaults(productUrl: string, databaseUrl: string): Config {
 
 function mergeConfig(base: Config, change: Config): Config {
   const merged = { ...base };
-  for (const [section, values] of Object.entries(change)) merged[section] = { ...merged[section], ...values };
+  for (const [section, values] of Object.entries(change))
+    merged[section] = isSection(values) ? { ...(merged[section] as object), ...values } : values;
   return merged;
 }
+
+const isSection = (values: unknown): values is object => typeof values === 'object' && !Array.isArray(values);
 
 async function runQuery(url: string, sql: string, values: unknown[]): Promise<Record<string, unknown>[]> {
   if (url.startsWith('sqlite:')) {

@@ -13,6 +13,7 @@ import { configSchema, type ConfigValues } from './schema.ts';
 import { plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
+import { fillVariables, readDotEnv } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
@@ -43,8 +44,10 @@ export interface FlagValue {
 /** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
-export function loadConfig(path: string, environment: Environment, flags: readonly FlagValue[] = []): Config {
+/** `given` wins over a `.env` beside the file. */
+export function loadConfig(path: string, given: Environment, flags: readonly FlagValue[] = []): Config {
   const file = resolve(path);
+  const environment = { ...readDotEnv(dirname(file)), ...given };
   const source = readYaml(readText(file, path));
   if (source.faults.length > 0) throw configError(path, source.faults);
   if (source.value !== null && (typeof source.value !== 'object' || Array.isArray(source.value))) {
@@ -63,8 +66,16 @@ export function loadConfig(path: string, environment: Environment, flags: readon
     origins.set(keys.join('.'), { kind: 'flag', name: flag });
   }
 
+  const variables = fillVariables(tree, { environment, folder: dirname(file) });
+  faults.push(...variables.faults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const parsed = configSchema.safeParse(tree, { error: plainIssue });
-  if (!parsed.success) faults.push(...parsed.error.issues.flatMap((issue) => describeIssue(issue, source, origins)));
+  if (!parsed.success)
+    faults.push(
+      ...parsed.error.issues
+        .filter(({ path }) => !variables.faults.some((f) => f.path.join('.') === path.join('.')))
+        .flatMap((issue) => describeIssue(issue, source, origins))
+        .map(variables.hide),
+    );
   const ownFaults = faults.length;
   const mapping = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);

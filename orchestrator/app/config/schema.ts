@@ -221,7 +221,23 @@ const server = z.strictObject({
   url: orNull(z.url('must be a URL')).describe('How instances reach the callback listener.'),
   operator: listenAddress()
     .default('127.0.0.1:8701')
-    .describe("Operator's listener: `/healthz` of `orchestrator schedule`."),
+    .describe("Operator's listener: the page of `orchestrator serve`, `/healthz` of `orchestrator schedule`."),
+  operator_token: text()
+    .min(16, 'must have at least 16 characters')
+    .nullable()
+    .default(null)
+    .describe(
+      'Lets the page of `orchestrator serve` change runs (stop, cancel, publish, retry). Without it the page only shows.',
+    ),
+  operator_tls: z
+    .union([z.literal('proxy'), z.strictObject({ cert: text(), key: text() })], {
+      error: 'must be proxy or { cert: FILE, key: FILE }',
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "TLS of the operator's listener: the files of a certificate and its key (relative to this file), or `proxy` where a proxy before it has TLS. An address other than loopback needs it, and `operator_token`.",
+    ),
 });
 
 function findCronFault(cron: string): string | null {
@@ -246,21 +262,39 @@ function findTimezoneFault(timezone: string): string | null {
 const webhookUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const webhookSecret = () => orNull(text());
 
-const notifyTarget = z.strictObject({
-  webhook: webhookUrl().describe(
-    'Gets a POST with JSON: how a run ended, whoever started it, and what became of due times. Its field `text` is a whole message.',
-  ),
-  secret: webhookSecret().describe(
-    'Signs the body: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.',
-  ),
-  on: z
-    .array(z.enum(NOTICE_KINDS))
-    .min(1)
-    .default([...NOTICE_KINDS])
-    .describe(
-      'What is sent: `finished` (a run is complete, exit code 0), `failed` (it ended with another code), `skipped` and `missed` (due times of `orchestrator schedule`), `stuck` (a run that goes on long after its deadline).',
-    ),
+const email = z.strictObject({
+  to: z.union([text(), z.array(text()).min(1)]).describe('Who gets it.'),
+  from: text().describe('The sender.'),
+  smtp: z
+    .url({ protocol: /^smtps?$/, error: 'must be a URL that begins with smtp:// or smtps://' })
+    .describe('The mail server, with user and password: `smtp://user:secret@mail.example.com:587`.'),
 });
+
+const TARGETS = ['webhook', 'slack', 'email', 'command'] as const;
+
+const notifyTarget = z
+  .strictObject({
+    webhook: webhookUrl().optional().describe('Gets a POST with JSON. Its field `text` is a whole message.'),
+    secret: webhookSecret().describe(
+      'Signs the body of a webhook: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.',
+    ),
+    slack: webhookUrl().optional().describe('URL of an incoming webhook of Slack.'),
+    email: email.optional().describe('A mail: `{ to, from, smtp: "smtp://user:secret@mail.example.com:587" }`.'),
+    command: z.array(text()).min(1).optional().describe('A program and its arguments; it gets the JSON on stdin.'),
+    on: z
+      .array(z.enum(NOTICE_KINDS))
+      .min(1)
+      .default([...NOTICE_KINDS])
+      .describe(
+        'What is sent. Ends of runs: `ended` (any), `finished` (exit code 0), `failed` (another one), `held`, `fewer` (fewer products or values than usual). Of a run at work, and of its end: `banned`, `site-down`, `late`, `cost` (near or at `run.max_cost`), `no-progress`. Of `orchestrator schedule`: `missed`, `skipped`, `stuck`. All by default.',
+      ),
+  })
+  .superRefine((target, context) => {
+    if (TARGETS.filter((kind) => target[kind] !== undefined).length !== 1)
+      context.addIssue({ code: 'custom', message: 'must have exactly one of webhook, slack, email and command' });
+    if (target.secret !== null && target.webhook === undefined)
+      context.addIssue({ code: 'custom', path: ['secret'], message: 'goes with webhook only' });
+  });
 
 const schedule = z.strictObject({
   cron: checked(text(), findCronFault)
@@ -317,8 +351,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       url: z
         .string()
-        .regex(/^(mysql|mariadb|sqlite):|^\$\{/, 'must begin with mysql://, mariadb:// or sqlite:')
-        .regex(/^(?!\$\{)/, 'variables such as ${NAME} are not replaced; leave the key out and set FLEET_DATABASE_URL')
+        .regex(/^(mysql|mariadb|sqlite):/, 'must begin with mysql://, mariadb:// or sqlite:')
         .describe('`mysql://user:secret@host/db` or `sqlite:./fleet.db` (relative to this file).'),
     })
     .describe('Products, results and our own crawlfleet_ tables.'),
@@ -327,12 +360,25 @@ export const configSchema = z.strictObject({
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
   schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
+  cloudwatch: z
+    .literal('emf')
+    .nullable()
+    .default(null)
+    .describe(
+      "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",
+    ),
+  ping: webhookUrl()
+    .nullable()
+    .default(null)
+    .describe(
+      "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead.",
+    ),
   notify: z
     .array(notifyTarget)
     .max(20)
     .default([])
     .describe(
-      'Webhooks that are told of the end of every run, and of missed and skipped due times: `notify: [{ webhook: "https://hooks.example.com/…", on: [failed, missed, stuck] }]`. `orchestrator notify --test` tries them. See [schedule.md](schedule.md#webhooks).',
+      'Who learns what becomes of runs, whoever started them: `notify: [{ slack: "${SLACK_URL}", on: [failed, held, banned, site-down, late, missed] }]`. `orchestrator notify --test` tries all of them. See [notify.md](notify.md).',
     ),
 });
 

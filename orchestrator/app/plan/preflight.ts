@@ -17,7 +17,7 @@ import { type ProductList, readWholeList } from './products.ts';
 import { type Target, userAgentOf } from './target.ts';
 import { makePlan, type PlanFacts } from './make-plan.ts';
 import { deadlineOf } from './settings-of.ts';
-import { type FreshPrices, freshPrices } from './fresh-prices.ts';
+import { freshPrices, type FreshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
 

@@ -1,10 +1,20 @@
 /** Tells the webhooks of the configuration how a run has ended: the main server itself does, whoever started it. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { endedNotice, type Named, NOTICE_KINDS, type RunResult } from '../../notify/notice.ts';
-import { notify, type Target } from '../../notify/webhook.ts';
+import {
+  alarmNotice,
+  endedNotice,
+  type Named,
+  NO_RESULT,
+  type Notice,
+  NOTICE_KINDS,
+  type RunResult,
+} from '../../notify/notice.ts';
+import { type Delivery, notify, ping, type Target } from '../../notify/deliver.ts';
+import type { RaisedAlarm } from './run-alarms.ts';
 import type { Config } from '../config/load-config.ts';
 
 /** Receivers that do not answer keep a process no longer than this after its run has ended. */
@@ -18,10 +28,25 @@ export const namedOf = ({ values: { schedule, results } }: Config): Named => ({
 
 /** The targets of `notify`, and the one of `schedule.webhook`. */
 export function targetsOf({ values: { notify: listed, schedule } }: Config): Target[] {
-  const targets = listed.map(({ webhook, secret, on }) => ({ url: webhook, secret, on }));
+  const targets = listed.map(({ webhook, secret, slack, email, command, on }): Target => {
+    if (slack !== undefined) return { kind: 'slack', url: slack, on };
+    if (command !== undefined) return { kind: 'command', command, on };
+    if (email !== undefined) return { kind: 'email', ...email, to: [email.to].flat(), on };
+    return { kind: 'webhook', url: webhook!, secret, on };
+  });
   if (schedule.webhook === null) return targets;
-  const on = NOTICE_KINDS.filter((kind) => schedule.webhook_on === 'all' || kind !== 'finished');
-  return [...targets, { url: schedule.webhook, secret: schedule.webhook_secret, on }];
+  const on = NOTICE_KINDS.filter((kind) => schedule.webhook_on === 'all' || (kind !== 'finished' && kind !== 'ended'));
+  return [...targets, { kind: 'webhook', url: schedule.webhook, secret: schedule.webhook_secret, on }];
+}
+
+/** How the run has ended, as every target and the terminal say it. */
+export function endNotice(report: RunReport, run: RunRecord, config: Config): Notice {
+  const times = {
+    dueAtMs: run.settings.dueAtMs ?? null,
+    startedAtMs: run.startedAtMs,
+    endedAtMs: run.finishedAtMs,
+  };
+  return endedNotice(resultOf(report), times, namedOf(config));
 }
 
 /**
@@ -31,13 +56,37 @@ export function targetsOf({ values: { notify: listed, schedule } }: Config): Tar
  */
 export async function announceEnd(run: RunRecord, report: RunReport, config: Config): Promise<string[]> {
   if (run.report !== null) return [];
-  const times = {
-    dueAtMs: run.settings.dueAtMs ?? null,
-    startedAtMs: run.startedAtMs,
-    endedAtMs: run.finishedAtMs,
-  };
-  const notice = endedNotice(resultOf(report), times, namedOf(config));
-  return notify(targetsOf(config), notice, { clock: systemClock, signal: AbortSignal.timeout(ANNOUNCE_WITHIN_MS) });
+  const notice = endNotice(report, run, config);
+  const [faults, pinged] = await Promise.all([
+    notify(targetsOf(config), notice, delivery()),
+    pingOf(config, notice.good ? 'end' : 'fail'),
+  ]);
+  return [...faults, ...pinged];
+}
+
+/** Announces a run that ended before it was stored; as `announceEnd` does. What the user has interrupted is none. */
+export async function announceRefusal(cause: unknown, config: Config): Promise<string[]> {
+  const exitCode = cause instanceof AppError ? cause.exitCode : EXIT.internal;
+  if (exitCode === EXIT.interrupted) return [];
+  const hint = (cause instanceof AppError ? cause.hint : undefined) ?? hintOf(exitCode, null);
+  const result = { ...NO_RESULT, exitCode, reason: describeError(cause), hint };
+  const notice = endedNotice(result, { dueAtMs: null, startedAtMs: null, endedAtMs: null }, namedOf(config));
+  const [faults, pinged] = await Promise.all([notify(targetsOf(config), notice, delivery()), pingOf(config, 'fail')]);
+  return [...faults, ...pinged];
+}
+
+/** Tells the dead man's switch of the configuration; resolves to what is wrong. Never rejects. */
+export async function pingOf({ values }: Config, state: 'start' | 'end' | 'fail'): Promise<string[]> {
+  const fault = values.ping === null ? null : await ping(values.ping, state, delivery());
+  return fault === null ? [] : [fault];
+}
+
+const delivery = (): Delivery => ({ clock: systemClock, signal: AbortSignal.timeout(ANNOUNCE_WITHIN_MS) });
+
+/** Announces what a run at work has run into; as `announceEnd` does. */
+export function announceAlarms(runId: string, alarms: readonly RaisedAlarm[], config: Config): Promise<string[]> {
+  const notice = alarmNotice(runId, alarms, namedOf(config));
+  return notify(targetsOf(config), notice, delivery());
 }
 
 /** The part of a report that notices and the record of a schedule have. */

@@ -1,5 +1,5 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
-import { announceEnd } from './announce.ts';
+import { announceEnd, endNotice } from './announce.ts';
 import type { Interrupts, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { RunReader, RunRecord, Stores, WorkReader, FailedProduct } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
+import { writeHtmlReport } from '../read/report-html.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
 import { type Session, stateDirOf } from './run-session.ts';
@@ -64,6 +65,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   }
   const report = await session.report((built) => announceEnd(record, built, config));
   publishReport(report, record, config, output);
+  await writeHtmlReport(runId, stores, stateDirOf(config.file).run(runId), output);
   await writeUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
 }
@@ -76,6 +78,8 @@ export function publishReport(report: RunReport, run: RunRecord, config: Config,
   output.line(`  rows        ${whereRowsAre(report, config.values.results.table)}`);
   output.line(`  report      ${file}`);
   output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
+  const { text, good } = endNotice(report, run, config);
+  output.verdict?.(text, good);
   output.document(report);
 }
 

@@ -26,6 +26,7 @@ import type { ProductList } from '../plan/products.ts';
 import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
+import { pingOf } from './announce.ts';
 import { logFileOf, openSession, stateDirOf } from './run-session.ts';
 import { type SandboxHandle, startSandbox, stopSandbox } from './sandbox-process.ts';
 
@@ -163,6 +164,7 @@ async function withSession(
     // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
+    void pingOf(config, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
     return await carryOut({ runId, session, stores, config, interrupts, output });
   } finally {
     await session.close();

@@ -22,6 +22,9 @@ import type { Config } from '../config/load-config.ts';
 import { robotsReader } from '../plan/site-robots.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
+import { announceAlarms } from './announce.ts';
+import { type RaisedAlarm, RunAlarms } from './run-alarms.ts';
+import { SampleRecorder, embeddedMetrics } from './sample-recorder.ts';
 import { makeStateFolder } from './state-folder.ts';
 import { newProcessState } from '../../control/model/process-state.ts';
 
@@ -33,7 +36,7 @@ export interface SessionOptions {
   cloud: CloudAccess;
   config: Config;
   /** Of the run, whatever the configuration says by now. */
-  settings: Pick<RunSettings, 'aws' | 'site'>;
+  settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
   deadlineMs: number;
   /** `host:port` of the callback listener. */
   callbackListen: string;
@@ -46,11 +49,22 @@ export type Session = Awaited<ReturnType<typeof openSession>>;
 
 export async function openSession(options: SessionOptions) {
   const { runId, privateKey, stores, cloud, lock, config, output, progress, deadlineMs } = options;
-  const { aws, site } = options.settings;
+  const { aws, site, results } = options.settings;
   const onAlarm = (text: string): void => output.line(`! ${text}`);
-  const log = openLog(logFileOf(config, runId), runId, onAlarm);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
   const unlisten = output.onLost?.((text) => log.warn(text));
   const offers = new HttpOfferSender();
+  const samples = new SampleRecorder(
+    async (sample) => {
+      if (config.values.cloudwatch) log.info(embeddedMetrics(sample, results.table), 'metrics');
+      await stores.runs.addSample?.(runId, sample);
+    },
+    (text) => log.warn(text),
+  );
+  const raise = async (raised: RaisedAlarm[]): Promise<void> => {
+    for (const fault of await announceAlarms(runId, raised, config)) log.warn(fault);
+  };
+  const alarms = new RunAlarms((raised) => void raise(raised));
   const server = createMainServer({
     runId,
     clock: systemClock,
@@ -67,7 +81,11 @@ export async function openSession(options: SessionOptions) {
     alarm: createAlarm({ runId, stores, onAlarm }, log),
     privateKey,
     robots: { reader: robotsReader(site), deadlineMs, intervalMs: site.intervalMs },
-    onWorld: (world) => progress.show(world),
+    onWorld(world) {
+      progress.show(world);
+      samples.note(world);
+      alarms.note(world);
+    },
   });
   const { core, loop } = server;
   const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
@@ -75,7 +93,12 @@ export async function openSession(options: SessionOptions) {
     listener,
     /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
     async run(signal: AbortSignal): Promise<void> {
-      await server.run(AbortSignal.any([signal, lock.lost])).finally(() => progress.end());
+      try {
+        await server.run(AbortSignal.any([signal, lock.lost]));
+      } finally {
+        progress.end();
+        await samples.end();
+      }
       if (lock.lost.aborted) throw lock.lost.reason;
     },
     /** Ends the run early but keeps its results. */
@@ -126,7 +149,7 @@ export function createAlarm(
 }
 
 /** A full disk costs log lines, never the run: its state is in the database. Reports the failure once. */
-export function openLog(file: string, runId: string, onAlarm: (text: string) => void): Logger {
+export function openLog(file: string, runId: string, onAlarm: (text: string) => void, onLog?: Output['log']): Logger {
   makeStateFolder(dirname(file));
   const target = destination({ dest: file, sync: true });
   let said = false;
@@ -138,6 +161,7 @@ export function openLog(file: string, runId: string, onAlarm: (text: string) => 
   const rotation = new LogRotation(file, () => target.reopen());
   const streamWrite = (line: string): string => {
     const bounded = boundLine(line);
+    onLog?.(bounded);
     rotation.makeRoomFor(bounded);
     return bounded;
   };

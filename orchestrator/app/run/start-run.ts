@@ -10,7 +10,7 @@ import { newRunId, newRunKeys } from '../../control/new-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
-import { announceEnd } from './announce.ts';
+import { announceEnd, announceRefusal } from './announce.ts';
 import { publishReport } from './carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
 import type { FactsOptions } from '../checks/facts.ts';
@@ -39,6 +39,8 @@ export interface StartOptions extends ConfigPlace {
   confirm: () => Promise<boolean>;
   /** The due time that the run is started for; null by hand. */
   due?: DueTimeOfRun | null;
+  /** No person sees what it says, and no daemon answers for it: an error before there is a run is announced. */
+  unattended?: boolean;
 }
 
 /** A due time of `orchestrator schedule`. */
@@ -68,6 +70,26 @@ export const wholeQuery = (acceptDrop: boolean): RunSource => ({
 /** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
+  let isStored = false;
+  const bindRun = async (runId: string): Promise<void> => {
+    await options.due?.bindRun(runId);
+    isStored = true;
+  };
+  try {
+    return await start(config, { ...options, bindRun }, caller, source);
+  } catch (error) {
+    if (options.unattended === true && !isStored)
+      for (const fault of await announceRefusal(error, config)) caller.output.line(`! ${fault}`);
+    throw error;
+  }
+}
+
+interface BoundOptions extends StartOptions {
+  /** Called before the run is stored. */
+  bindRun: (runId: string) => Promise<void>;
+}
+
+async function start(config: Config, options: BoundOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
   const { environment, dryRun } = options;
   const { output, interrupts } = caller;
   // An error that stops the run is reported together with everything else that would stop it.
@@ -118,7 +140,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
         profile,
         runId: newRunId(systemClock.now(), systemRandom),
         dueAtMs: options.due?.atMs ?? null,
-        bindRun: options.due?.bindRun ?? (() => Promise.resolve()),
+        bindRun: options.bindRun,
       };
       if (products.ids.length === 0) return await runNothing(shared);
       if (!(await options.confirm())) {

@@ -32,7 +32,8 @@ export interface TrialInput {
 /** Stands in for the address of a file; `.invalid` can never be a site. */
 const UNKNOWN_PAGE = 'https://page.invalid/';
 
-const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
+/** How a page is read without a configuration. */
+export const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags): TrialInput {

@@ -3,7 +3,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { testNotice } from '../../notify/notice.ts';
-import { deliver, hostOf } from '../../notify/webhook.ts';
+import { deliver, nameOf } from '../../notify/deliver.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
@@ -24,7 +24,7 @@ export async function notifyCommand(options: ConfigPlace, output: Output): Promi
   const results = await Promise.all(
     targets.map(async (target) => {
       const fault = await deliver(target, testNotice(namedOf(config)), delivery);
-      return { host: hostOf(target), on: target.on, ok: fault === null, fault };
+      return { host: nameOf(target), on: target.on, ok: fault === null, fault };
     }),
   );
   const rows = results.map(({ host, on, fault }) => [host, on.join(', '), fault ?? 'took the test notice']);

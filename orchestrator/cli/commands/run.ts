@@ -1,28 +1,43 @@
 /** `orchestrator run`, `retry`, `resume` and `load`: the use cases that work on a run, with this terminal as their caller. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { Caller } from '../../app/caller.ts';
+import type { Caller, Progress } from '../../app/caller.ts';
+import { firstOfQuery, idsFrom } from '../../app/plan/chosen-products.ts';
 import type { CarriedOut } from '../../app/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../app/run/load-run.ts';
 import { resume, type ResumeOptions } from '../../app/run/resume.ts';
 import { type RetryOptions, retryRun } from '../../app/run/retry.ts';
-import { type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
+import { type RunSource, type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
 import { onLostOutput } from '../closed-output.ts';
 import { confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
+import { parseLogLine, renderEntry } from '../log-lines.ts';
+import { withMetrics } from '../metrics-listener.ts';
 import type { Output } from '../output.ts';
-import { createProgressPrinter } from '../progress.ts';
+import { type ProgressPrinter, createProgressPrinter } from '../progress.ts';
 
 export interface RunOptions extends Omit<StartOptions, 'confirm'> {
   yes: boolean;
   /** The user confirms that a shorter product list is right: it becomes the new baseline. */
   acceptDrop?: boolean;
+  /** A file of product IDs, `-` for stdin; instead of products.query. */
+  ids?: string | undefined;
+  /** Serves /metrics here while the run works. */
+  metrics?: string | undefined;
+  /** Only the first products of products.query. */
+  limit?: number | undefined;
 }
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
 export function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
-  return inTerminal(output, (caller) =>
-    startRun(confirmed(options, output, caller), caller, wholeQuery(options.acceptDrop === true)),
+  const { configPath, environment, metrics } = options;
+  return withMetrics({ configPath, environment, metrics }, output, () =>
+    inTerminal(output, (caller) => startRun(confirmed(options, output, caller), caller, sourceOf(options))),
   );
+}
+
+function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {
+  if (ids !== undefined) return idsFrom(ids);
+  return limit === undefined ? wholeQuery(acceptDrop === true) : firstOfQuery(limit);
 }
 
 /** A child run of the products that failed in another one. */
@@ -46,6 +61,7 @@ export function loadCommand(options: LoadOptions, output: Output): Promise<ExitC
 /** The options with the question whether to launch. */
 const confirmed = <T extends RunOptions>(options: T, { json }: Output, { interrupts }: Caller) => ({
   ...options,
+  unattended: !process.stdin.isTTY && (options.due ?? null) === null,
   confirm: () => confirmRun({ ...options, json, signal: interrupts.leave }),
 });
 
@@ -56,16 +72,31 @@ async function inTerminal<T>(
   leaveWithinMs: number | null = LEAVE_WITHIN_MS,
 ): Promise<T> {
   const interrupts = watchInterrupts(leaveWithinMs);
+  let shown: ProgressPrinter | null = null;
+  const above = (write: () => void): void => (shown ? shown.above(write) : write());
   try {
     return await work({
-      output: { ...output, onLost: onLostOutput },
+      output: {
+        ...output,
+        line: (text) => above(() => output.line(text)),
+        onLost: onLostOutput,
+        ...(output.detail === 'verbose' ? { log: (line: string) => above(() => writeEntry(line)) } : {}),
+      },
       interrupts,
-      progress: (plan) => createProgressPrinter(process.stderr, quietMs(plan)),
+      progress: (plan) =>
+        output.detail === 'quiet' ? NO_PROGRESS : (shown = createProgressPrinter(process.stderr, quietMs(plan))),
       env: process.env,
     });
   } finally {
     interrupts.dispose();
   }
+}
+
+const NO_PROGRESS: Progress = { show: () => undefined, end: () => undefined };
+
+function writeEntry(line: string): void {
+  const entry = parseLogLine(line);
+  if (entry) process.stderr.write(`${renderEntry(entry)}\n`);
 }
 
 /** Progress interval without a terminal: about twenty lines a run, at most one a minute. */

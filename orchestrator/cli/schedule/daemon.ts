@@ -10,11 +10,11 @@ import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
 import { NO_RESULT, endedNotice, stuckNotice, unstartedNotice } from '../../notify/notice.ts';
-import { notifyPatiently } from '../../notify/webhook.ts';
+import { notifyPatiently } from '../../notify/deliver.ts';
 import type { StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { createHealthApp } from '../../server/health-app.ts';
-import { listen } from '../../server/listen.ts';
+import { listen, type Listener } from '../../server/listen.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
 import { type Config, type Environment, loadConfig } from '../../app/config/load-config.ts';
@@ -30,6 +30,8 @@ import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 export interface DaemonOptions extends ProcessOptions {
   environment: Environment;
   signal: AbortSignal;
+  /** Listens instead of a server with `/healthz` alone. */
+  listenWith?: (health: () => { ok: boolean }) => Promise<Listener>;
 }
 
 /**
@@ -81,12 +83,12 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       say,
       alarm,
       tell,
-      onStuck: ({ name, row }) =>
-        void notifyPatiently(targets, stuckNotice(name, row.runId, row.dueAtMs, named), delivery, alarm),
+      onStuck: (stuck) => void notifyPatiently(targets, stuckNotice(stuck, named), delivery, alarm),
     });
     const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
-    const app = createHealthApp(() => scheduler.health(), host);
-    const listener = await listen(app, server.operator, 'server.operator');
+    const health = (): { ok: boolean } => scheduler.health();
+    const listener = await (options.listenWith?.(health) ??
+      listen(createHealthApp(health, host), server.operator, 'server.operator'));
     say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
     say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
     try {

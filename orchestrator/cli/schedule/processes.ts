@@ -25,6 +25,8 @@ export interface Child {
   runner: string;
   /** Its exit code, or the signal that ended it. Never rejects. */
   ended: Promise<number | string>;
+  /** What it says. */
+  logFile: string;
 }
 
 export type Processes = ReturnType<typeof createProcesses>;
@@ -44,7 +46,8 @@ export function createProcesses({ launcher, configPath, processEnvironment, dryR
     for (const old of readdirSync(folder).sort().slice(0, -KEPT_FILES)) rmSync(join(folder, old), { force: true });
     // Sorts by time, and is a file name everywhere.
     const stamp = new Date(systemClock.now()).toISOString().replaceAll(/[-:]|\.\d+/g, '');
-    const files = ['json', 'log'].map((kind) => openSync(join(folder, `${stamp}-${of}.${kind}`), 'a'));
+    const logFile = join(folder, `${stamp}-${of}.log`);
+    const files = [join(folder, `${stamp}-${of}.json`), logFile].map((file) => openSync(file, 'a'));
     const child = spawn(process.execPath, [launcher, ...args, '--config', resolve(configPath), '--json'], {
       cwd: dirname(resolve(configPath)),
       env: { ...processEnvironment },
@@ -56,7 +59,7 @@ export function createProcesses({ launcher, configPath, processEnvironment, dryR
       child.once('exit', (code, signal) => onEnd(code ?? signal!));
       child.once('error', () => onEnd(1));
     });
-    return { runner: processName(child.pid ?? 0), ended };
+    return { runner: processName(child.pid ?? 0), ended, logFile };
   };
   return {
     start,

@@ -9,6 +9,7 @@ import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
 import { type Action, decide, iso, type Settings, type Stop, type View, withoutEnd } from '../../schedule/decide.ts';
+import type { StuckRun } from '../../notify/notice.ts';
 import { type DueState, isDecided, type StoredDueTime } from '../../schedule/due-times.ts';
 import type { Child, Processes } from './processes.ts';
 
@@ -28,7 +29,8 @@ export interface SchedulerOptions extends Settings {
   alarm: (text: string) => void;
   /** Tells the webhooks of a decided due time, or of several missed ones, and marks the rows. */
   tell: (rows: readonly StoredDueTime[]) => Promise<void>;
-  onStuck: (stop: Stop) => void;
+  /** Tells the webhooks of a run that does not end, or that cannot be resumed. */
+  onStuck: (stuck: StuckRun) => void;
   /** Longest sleep between two looks; also how soon a clock that was set is seen. */
   pollMs?: number;
 }
@@ -184,6 +186,7 @@ export class Scheduler {
       say(`run ${action.runId} is unfinished: it is taken up`);
       return this.#take(processes.start(`resume-${action.runId}`, 'resume', action.runId), null, action.runId);
     }
+    if (action.do === 'give-up') return this.#giveUp(action.runId);
     const { dueAtMs, from, change } = action;
     if (!(await store.write(dueAtMs, from, change))) return;
     if (action.say) say(action.say);
@@ -215,13 +218,26 @@ export class Scheduler {
       });
   }
 
+  #giveUp(runId: string): void {
+    const { count, ...start } = this.#starts.get(runId)!;
+    this.#starts.set(runId, { ...start, count: count + 1 });
+    const sentence = `run ${runId} could not be resumed ${count} times; the schedule goes on without it`;
+    this.#o.alarm(sentence);
+    const hint = `See why with: orchestrator logs ${runId}; then orchestrator resume ${runId}`;
+    this.#o.onStuck({ runId, dueAtMs: null, sentence, hint });
+  }
+
   #stop(stop: Stop): void {
     const { alarm, onStuck, processes, clock } = this.#o;
     const isFirst = stop.signal === 'SIGTERM';
     this.#asked.set(stop.row.runner, isFirst ? clock.now() : Infinity);
     if (isFirst) alarm(`${stop.name} is long past its deadline and does not end: it is told to leave`);
     else alarm(`${stop.name} has not left within a minute: its process is ended`);
-    if (isFirst) onStuck(stop);
+    if (isFirst) {
+      const { runId, dueAtMs } = stop.row;
+      const hint = 'It is taken up again by itself; look at it with: orchestrator logs';
+      onStuck({ runId, dueAtMs, sentence: `${stop.name} is long past its deadline and does not end`, hint });
+    }
     processes.signal(stop.row.runner, stop.signal);
   }
 

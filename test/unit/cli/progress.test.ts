@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderProgress } from '../../../orchestrator/cli/progress.ts';
+import { renderProgress, renderScreen } from '../../../orchestrator/cli/progress.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { aRun, aWorld, anInstance } from '../control/builders.ts';
 
@@ -38,5 +38,63 @@ describe('the progress line', () => {
     const at = (ms: number): string => renderProgress(aWorld({ run, nowMs: run.deadlineAtMs + ms }));
     expect(at(-60_000)).toContain('1m to deadline');
     expect(at(120_000)).toContain('2m past the deadline');
+  });
+});
+
+describe('the block on a terminal', () => {
+  const incident = {
+    verdict: 'banned',
+    rule: 'status-429',
+    atMs: 0,
+    untilMs: null,
+    returnedAtMs: null,
+    overAtMs: null,
+  } as const;
+  const fleet = (count: number) =>
+    aWorld({
+      run: aRun({ planned: 1_000 }),
+      instances: Array.from({ length: count }, (_, slot) =>
+        anInstance(slot, {
+          phase: 'crawling',
+          progress: { ...NO_PROGRESS, assigned: 20, pending: 10, stored: 10, requests: 10, minGapMs: 10_001 },
+          ...(slot === 7 ? { incident } : {}),
+        }),
+      ),
+    });
+  const screen = (columns: number, rows: number) => ({ columns, rows, paint: (_tone: string, text: string) => text });
+
+  it.each([
+    [60, 24],
+    [80, 24],
+    [200, 60],
+    [40, 14],
+  ])('fits %i columns and leaves room for messages in %i rows', (columns, rows) => {
+    const lines = renderScreen(fleet(126), screen(columns, rows)).split('\n');
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns);
+    expect(lines.length).toBeLessThanOrEqual(rows * 0.6);
+  });
+
+  it('shows every figure at 60 columns, in several lines where one is too narrow', () => {
+    const text = renderScreen(fleet(3), screen(60, 24));
+    for (const figure of ['30 stored', '3 %', '30/1000', 'pages/s', 'gap >= 10001ms', 'to deadline', '$'])
+      expect(text).toContain(figure);
+  });
+
+  it('puts the worst instance first, and counts those that do not fit', () => {
+    const lines = renderScreen(fleet(126), screen(80, 24)).split('\n');
+    expect(lines.find((line) => line.includes('crawling') && line.includes('10/20'))).toMatch(
+      /^ +7 crawling .* banned by status-429$/,
+    );
+    expect(lines.at(-1)).toMatch(/^ {2}… and 1\d\d more: 126 crawling$/);
+  });
+
+  it('says in words what its colours say', () => {
+    const tones: string[] = [];
+    const paint = (tone: string, text: string): string => {
+      tones.push(tone);
+      return `<${tone}>${text}`;
+    };
+    expect(renderScreen(fleet(8), { columns: 80, rows: 40, paint })).toContain('<bad>1 BANNED');
+    expect(new Set(tones)).toEqual(new Set(['good', 'bad']));
   });
 });

@@ -4,6 +4,7 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { targetsOf } from '../../../orchestrator/app/run/announce.ts';
+import { NOTICE_KINDS } from '../../../orchestrator/notify/notice.ts';
 import { scheduleCommand } from '../../../orchestrator/cli/commands/schedule.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
@@ -97,12 +98,12 @@ describe('the list notify', () => {
     configure(`webhook: "http://h/all", webhook_on: problems } \nnotify: [${notify}]\nresults: {`);
 
   it('is more targets beside schedule.webhook, and comes from the environment too', () => {
-    const all = ['finished', 'failed', 'skipped', 'missed', 'stuck'];
+    const problems = NOTICE_KINDS.filter((kind) => kind !== 'ended' && kind !== 'finished');
     const one = '{ webhook: "https://h/one", secret: key, on: [failed] }';
     expect(targetsOf(loadConfig(listed(`${one}, { webhook: "https://h/two" }`), {}))).toEqual([
-      { url: 'https://h/one', secret: 'key', on: ['failed'] },
-      { url: 'https://h/two', secret: null, on: all },
-      { url: 'http://h/all', secret: null, on: all.slice(1) },
+      { kind: 'webhook', url: 'https://h/one', secret: 'key', on: ['failed'] },
+      { kind: 'webhook', url: 'https://h/two', secret: null, on: [...NOTICE_KINDS] },
+      { kind: 'webhook', url: 'http://h/all', secret: null, on: problems },
     ]);
     const environment = { FLEET_NOTIFY: `[${one}]` };
     expect(loadConfig(configure(''), environment).values.notify).toMatchObject([{ webhook: 'https://h/one' }]);
@@ -110,9 +111,17 @@ describe('the list notify', () => {
 
   it.each([
     ['{ webhook: "file:///x" }', 'line 5: notify.0.webhook: must be a URL that begins with http'],
-    ['{ webhook: "http://h", on: [sometimes] }', 'line 5: notify.0.on.0: must be one of finished, failed'],
+    ['{ webhook: "http://h", on: [sometimes] }', 'line 5: notify.0.on.0: must be one of ended, finished, failed'],
     ['{ webhook: "http://h", on: [] }', 'line 5: notify.0.on: must be at least 1 entries'],
     ['{ webhok: "http://h" }', 'line 5: notify.0.webhok: unknown key; did you mean webhook?'],
+    ['{ on: [ended] }', 'line 5: notify.0: must have exactly one of webhook, slack, email and command'],
+    ['{ webhook: "http://h", slack: "http://h" }', 'line 5: notify.0: must have exactly one of'],
+    ['{ slack: "http://h", secret: key }', 'line 5: notify.0.secret: goes with webhook only'],
+    ['{ command: [] }', 'line 5: notify.0.command: must be at least 1 entries'],
+    [
+      '{ email: { to: a, from: b, smtp: "http://h" } }',
+      'line 5: notify.0.email.smtp: must be a URL that begins with smtp://',
+    ],
     ['{ webhook: "http://h", secret: "" }', 'line 5: notify.0.secret: must not be empty'],
   ])('with %s is refused', (text, fault) => {
     expect(() => loadConfig(listed(text), {})).toThrow(fault);

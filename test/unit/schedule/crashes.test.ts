@@ -81,6 +81,18 @@ describe('F41 a run that was interrupted', () => {
     expect(stage.resumed).toEqual(['by-hand']);
   });
 
+  it('by hand is told of once when it cannot be resumed, and does not block the schedule', async () => {
+    await using stage = new Stage();
+    stage.daemon();
+    stage.addRun({ id: 'by-hand' });
+    stage.resumeFails = 100;
+    await stage.at('2026-11-21T12:00:00Z');
+    expect(stage.resumed).toHaveLength(8);
+    expect(stage.alarms).toEqual([expect.stringContaining('run by-hand could not be resumed 8 times')]);
+    expect(stage.told).toEqual(['stuck', 'ended']);
+    expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
+  });
+
   it('is tried again when resuming fails, and given up in the end without blocking the schedule', async () => {
     await using stage = new Stage();
     stage.daemon();

@@ -211,6 +211,7 @@ export class Stage {
     const process: FakeProcess = {
       runner: `here:${1_000 + ++this.#made}:1`,
       ended: promise,
+      logFile: '',
       living: true,
       end: (code) => {
         process.living = false;

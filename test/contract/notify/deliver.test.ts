@@ -17,10 +17,15 @@ import {
   type Delivery,
   notify,
   notifyPatiently,
+  ping,
   signBody,
   type Target,
-} from '../../../orchestrator/notify/webhook.ts';
+} from '../../../orchestrator/notify/deliver.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { readFileSync } from 'node:fs';
+import { SMTPServer } from 'smtp-server';
+import { makeSelfSigned } from '../../support/self-signed.ts';
+import { tempDir } from '../../support/temp-dir.ts';
 
 const NAMED = { name: 'product_snapshots', timezone: 'Asia/Tokyo' };
 const RESULT: RunResult = {
@@ -34,6 +39,7 @@ const RESULT: RunResult = {
   hint: '',
 };
 const DUE = Date.UTC(2026, 10, 20, 17);
+const STUCK = { runId: 'x', dueAtMs: DUE, sentence: 'run x does not end', hint: 'Look at it' };
 const ended = (more: Partial<RunResult> = {}, dueAtMs: number | null = DUE): Notice =>
   endedNotice({ ...RESULT, ...more }, { dueAtMs, startedAtMs: DUE + 1_000, endedAtMs: null }, NAMED);
 
@@ -62,7 +68,14 @@ afterEach(() => {
   server.close();
 });
 
-const target = (more: Partial<Target> = {}): Target => ({ url, secret: null, on: NOTICE_KINDS, ...more });
+type Webhook = Extract<Target, { kind: 'webhook' }>;
+const target = (more: Partial<Webhook> = {}): Webhook => ({
+  kind: 'webhook',
+  url,
+  secret: null,
+  on: NOTICE_KINDS,
+  ...more,
+});
 const delivery = (more: Partial<Delivery> = {}): Delivery => {
   return { clock: systemClock, signal: new AbortController().signal, firstPauseMs: 1, timeoutMs: 20_000, ...more };
 };
@@ -78,6 +91,7 @@ describe('the webhook', () => {
     expect(JSON.parse(body)).toEqual({
       text: 'crawlfleet product_snapshots: run 20261121-020001-abcd of 2026-11-21 02:00:00 Asia/Tokyo is complete; 2 of 3 products stored, 0 failed, $0.12.',
       event: 'ended',
+      kinds: ['ended', 'finished'],
       good: true,
       schedule: 'product_snapshots',
       due: ['2026-11-20T17:00:00.000Z'],
@@ -109,11 +123,7 @@ describe('the webhook', () => {
       unstartedNotice('missed', Array.from<number>({ length: 9 }).fill(DUE), 'asleep', NAMED),
       /: missed 9 due times, the last ones .*: asleep\. Start it by hand .*: orchestrator run$/,
     ],
-    [
-      'a stuck run',
-      stuckNotice('run x', 'x', DUE, NAMED),
-      /: run x is long past its deadline and does not end\. It is/,
-    ],
+    ['a stuck run', stuckNotice(STUCK, NAMED), /: run x does not end\. Look at it$/],
   ])('says in a sentence what happened to %s', (_what, { text }, expected) => {
     expect(text).toMatch(expected);
   });
@@ -170,9 +180,11 @@ describe('the webhook', () => {
     [ended({ exitCode: 12 }), 'failed'],
     [unstartedNotice('skipped', [DUE], null, NAMED), 'skipped'],
     [unstartedNotice('missed', [DUE], null, NAMED), 'missed'],
-    [stuckNotice('run x', 'x', DUE, NAMED), 'stuck'],
+    [stuckNotice(STUCK, NAMED), 'stuck'],
   ] as const)('gets only what its `on` names: %#', async (notice, kind) => {
-    expect(await deliver(target({ on: NOTICE_KINDS.filter((k) => k !== kind) }), notice, delivery())).toBeNull();
+    expect(
+      await deliver(target({ on: NOTICE_KINDS.filter((k) => !notice.kinds.includes(k)) }), notice, delivery()),
+    ).toBeNull();
     expect(got).toEqual([]);
     await deliver(target({ on: [kind] }), notice, delivery());
     expect(got).toHaveLength(1);
@@ -206,5 +218,111 @@ describe('the webhook', () => {
     expect(got).toHaveLength(10);
     expect(alarms).toHaveLength(2);
     expect(pauses.filter((ms) => ms > 60_000)).toEqual([300_000, 600_000]);
+  });
+});
+
+describe('Slack', () => {
+  it('gets the text alone, with nothing in it that it would read as markup', async () => {
+    const reason = '<!channel> & <https://evil.example|click>';
+    const notice = ended({ exitCode: 18, reason });
+    expect(await deliver({ kind: 'slack', url, on: ['banned'] }, notice, delivery())).toBeNull();
+    const { text, ...rest } = JSON.parse(got[0]!.body) as { text: string };
+    expect(rest).toEqual({});
+    expect(text).toContain('(&lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;)');
+  });
+});
+
+describe('a mail', () => {
+  const password = 'p@ss/word';
+  let mails: { to: string[]; text: string; user: string | undefined }[];
+  let refuse: { responseCode: number } | null;
+  let smtp: SMTPServer;
+
+  beforeEach(async () => {
+    [mails, refuse] = [[], null];
+    smtp = new SMTPServer({
+      ...makeSelfSigned('127.0.0.1'),
+      onAuth: ({ username, password: given }, _session, done) =>
+        given === password ? done(null, { user: username }) : done(new Error('Invalid user or password')),
+      onData(stream, session, done) {
+        let text = '';
+        stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
+        stream.on('end', () => {
+          if (refuse) return done(Object.assign(new Error('not now'), refuse));
+          mails.push({ to: session.envelope.rcptTo.map(({ address }) => address), text, user: session.user as string });
+          done();
+        });
+      },
+    });
+    smtp.listen(0, '127.0.0.1');
+    await once(smtp.server, 'listening');
+  });
+  afterEach(() => new Promise<void>((resolve) => smtp.close(() => resolve())));
+
+  const mail = (secret = password): Target => ({
+    kind: 'email',
+    smtp: `smtp://ops:${encodeURIComponent(secret)}@127.0.0.1:${(smtp.server.address() as AddressInfo).port}/?tls.rejectUnauthorized=false`,
+    from: 'crawl@shop.example',
+    to: ['a@shop.example', 'b@shop.example'],
+    on: NOTICE_KINDS,
+  });
+
+  it('goes to everybody, over TLS where it is offered, with the sentence and the document', async () => {
+    expect(await deliver(mail(), ended({ exitCode: 17, reason: 'site-down' }), delivery())).toBeNull();
+    const [{ to, text, user } = mails[0]!] = mails;
+    expect(to).toEqual(['a@shop.example', 'b@shop.example']);
+    expect(user).toBe('ops');
+    expect(text).toMatch(/^Subject: crawlfleet product_snapshots: ended with a problem\r$/m);
+    expect(text).toContain('ended with exit code 17');
+    expect(text).toContain('"event": "ended"');
+  });
+
+  it('is tried again when the server asks for it, and not when it refuses; no line names the password', async () => {
+    refuse = { responseCode: 451 };
+    expect(await deliver(mail(), ended(), delivery({ tries: 2 }))).toContain('not now');
+    const fault = await deliver(mail('wrong'), ended(), delivery());
+    expect(fault).toContain('Invalid user or password');
+    expect(fault).not.toContain('wrong');
+    expect(mails).toEqual([]);
+  });
+});
+
+describe('a command', () => {
+  const script = (code: string): Target => ({
+    kind: 'command',
+    command: [process.execPath, '-e', code],
+    on: NOTICE_KINDS,
+  });
+
+  it('gets the document on stdin', async () => {
+    const folder = tempDir('crawlfleet-notify-');
+    const file = JSON.stringify(folder.file('got'));
+    const code = `require('node:fs').writeFileSync(${file}, require('node:fs').readFileSync(0))`;
+    const notice = ended({ reason: '$(touch /tmp/never); `id`' });
+    expect(await deliver(script(code), notice, delivery())).toBeNull();
+    expect(JSON.parse(readFileSync(folder.file('got'), 'utf8'))).toEqual(notice);
+    folder.remove();
+  });
+
+  it.each([
+    ['fails', `console.error('out of paper'); process.exit(3)`, /ended with 3: out of paper/],
+    ['does not end', 'setInterval(() => {}, 1000)', /abort/i],
+  ])('that %s is reported, with what it said', async (_what, code, expected) => {
+    expect(await deliver(script(code), ended(), delivery({ tries: 1, timeoutMs: 2_000 }))).toMatch(expected);
+  });
+});
+
+describe('the ping', () => {
+  it('names the state in the path', async () => {
+    for (const state of ['start', 'end', 'fail'] as const) expect(await ping(url, state, delivery())).toBeNull();
+    expect(got.map(({ request }) => `${request.method} ${request.url}`)).toEqual([
+      'GET /hook/secret-path/start',
+      'GET /hook/secret-path',
+      'GET /hook/secret-path/fail',
+    ]);
+    answers = [500, 500];
+    expect(await ping(url, 'end', delivery({ tries: 2 }))).toMatch(
+      /^the ping of 127\.0\.0\.1:\d+ failed: it answered 500$/,
+    );
   });
 });

@@ -1,0 +1,243 @@
+/**
+ * Sends notices: to a webhook or Slack as a POST, by mail, or to a command; tried four times in half a minute. Failing
+ * to deliver never fails the caller.
+ */
+import { spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { backoffMs } from '../../shared/domain/backoff.ts';
+import { describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { Notice, NoticeKind } from './notice.ts';
+
+const SIGNATURE_HEADER = 'x-crawlfleet-signature';
+const TRIES = 4;
+/** Of four tries each: five minutes apart, in the end an hour, for a day. */
+const ROUNDS = 28;
+
+export type Target = { on: readonly NoticeKind[] } & (
+  | {
+      kind: 'webhook';
+      /** A user and a password in it are sent as `Authorization: Basic`. */
+      url: string;
+      /** Signs the body; null leaves the header out. */
+      secret: string | null;
+    }
+  /** An incoming webhook of Slack, or of a chat that takes the same. */
+  | { kind: 'slack'; url: string }
+  /** `smtp` is smtp:// (STARTTLS where offered) or smtps://, with user and password in it. */
+  | { kind: 'email'; smtp: string; from: string; to: readonly string[] }
+  /** A program and its arguments, without a shell; it gets the notice as JSON on stdin. */
+  | { kind: 'command'; command: readonly string[] }
+);
+
+export interface Delivery {
+  clock: Clock;
+  /** Gives up what is under way. */
+  signal: AbortSignal;
+  tries?: number;
+  /** Pause before the second try; later ones double. */
+  firstPauseMs?: number;
+  timeoutMs?: number;
+}
+
+/** What a person knows the target by: of a URL the host alone, because that of a chat service is a secret in itself. */
+export function nameOf(target: Target): string {
+  switch (target.kind) {
+    case 'webhook':
+    case 'slack':
+      return `the ${target.kind === 'slack' ? 'Slack webhook' : 'webhook'} at ${new URL(target.url).host}`;
+    case 'email':
+      return `the mail to ${target.to.join(', ')} by ${new URL(target.smtp).host}`;
+    case 'command':
+      return `the command ${target.command[0]}`;
+  }
+}
+
+interface Answer {
+  fault: string;
+  again: boolean;
+}
+
+/** Null when the receiver has the notice or does not want it, else what was wrong. Never rejects. */
+export async function deliver(target: Target, notice: Notice, delivery: Delivery): Promise<string | null> {
+  if (notice.event !== 'test' && !notice.kinds.some((kind) => target.on.includes(kind))) return null;
+  return retried(delivery, () => send(target, notice, delivery));
+}
+
+async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>): Promise<string | null> {
+  const { clock, signal, tries = TRIES, firstPauseMs = 4_000 } = delivery;
+  for (let failures = 0; ; failures++) {
+    const answer = await attempt();
+    if (answer === null) return null;
+    if (!answer.again || failures + 1 >= tries) return answer.fault;
+    await clock.sleep(backoffMs(failures, { firstMs: firstPauseMs, maxMs: 60_000 }), signal);
+    if (signal.aborted) return answer.fault;
+  }
+}
+
+/** Tells a dead man's switch that a run has begun or ended; null when it knows. Never rejects. */
+export async function ping(url: string, state: 'start' | 'end' | 'fail', delivery: Delivery): Promise<string | null> {
+  const target = new URL(url);
+  if (state !== 'end') target.pathname = `${target.pathname.replace(/\/$/, '')}/${state}`;
+  const answer = await retried(delivery, () => request(target.href, { method: 'GET' }, delivery));
+  return answer === null ? null : `the ping of ${target.host} failed: ${answer}`;
+}
+
+/** Tells every target at once. One line for each that did not take the notice, without its path. Never rejects. */
+export async function notify(targets: readonly Target[], notice: Notice, delivery: Delivery): Promise<string[]> {
+  const faults = await Promise.all(targets.map((target) => deliver(target, notice, delivery)));
+  return faults.flatMap((fault, i) => (fault === null ? [] : [untaken(targets[i]!, fault)]));
+}
+
+/**
+ * Tells every target until it takes the notice: round by round for a day, the first one after five minutes, with an alarm
+ * for each round that fails. Resolves when all have it or the signal aborts. Never rejects.
+ */
+export async function notifyPatiently(
+  targets: readonly Target[],
+  notice: Notice,
+  delivery: Delivery,
+  alarm: (text: string) => void,
+): Promise<void> {
+  const tellOne = async (target: Target): Promise<void> => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const fault = await deliver(target, notice, delivery);
+      if (fault === null || delivery.signal.aborted) return;
+      alarm(untaken(target, fault));
+      await delivery.clock.sleep(backoffMs(round, { firstMs: 300_000, maxMs: 3_600_000 }), delivery.signal);
+    }
+  };
+  await Promise.all(targets.map(tellOne));
+}
+
+const untaken = (target: Target, fault: string): string => `${nameOf(target)} did not take a notice: ${fault}`;
+
+/** Null when the receiver has it. Never rejects. */
+function send(target: Target, notice: Notice, delivery: Delivery): Promise<Answer | null> {
+  switch (target.kind) {
+    case 'webhook': {
+      const body = JSON.stringify(notice);
+      const headers = target.secret === null ? {} : { [SIGNATURE_HEADER]: signBody(target.secret, body) };
+      return post(target.url, { body, headers }, delivery);
+    }
+    case 'slack':
+      return post(target.url, { body: JSON.stringify({ text: slackText(notice) }), headers: {} }, delivery);
+    case 'email':
+      return mail(target, notice, delivery);
+    case 'command':
+      return runCommand(target.command, notice, delivery);
+  }
+}
+
+/** The three characters that Slack reads as markup. */
+const slackText = ({ text }: Notice): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+const post = (
+  url: string,
+  { body, headers }: { body: string; headers: Record<string, string> },
+  delivery: Delivery,
+): Promise<Answer | null> =>
+  request(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }, delivery);
+
+async function request(
+  target: string,
+  options: { method: string; headers?: Record<string, string>; body?: string },
+  { signal, timeoutMs = 10_000 }: Delivery,
+): Promise<Answer | null> {
+  const { url, headers: user } = splitUser(target);
+  try {
+    const response = await fetch(url, {
+      ...options,
+      headers: { ...user, ...options.headers },
+      // To be sent on elsewhere is not what the user has configured.
+      redirect: 'manual',
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    await response.body?.cancel();
+    if (response.ok) return null;
+    const { status } = response;
+    return { fault: `it answered ${status}`, again: status >= 500 || status === 408 || status === 429 };
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    return { fault: withoutUrls(describeError(cause)), again: !signal.aborted };
+  }
+}
+
+const withoutUrls = (text: string): string => text.replaceAll(/\b[a-z]+:\/\/\S+/gi, 'its URL');
+
+async function mail(
+  { smtp, from, to }: Extract<Target, { kind: 'email' }>,
+  notice: Notice,
+  { signal, timeoutMs = 10_000 }: Delivery,
+): Promise<Answer | null> {
+  const limits = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
+  // Twenty megabytes that only mail needs.
+  const { createTransport } = await import('nodemailer');
+  const transport = createTransport(smtp, { from, ...limits });
+  const onAbort = (): void => transport.close();
+  signal.addEventListener('abort', onAbort, { once: true });
+  try {
+    const { text, event, schedule, good } = notice;
+    const subject = `crawlfleet ${schedule}: ${event === 'ended' ? (good ? 'complete' : 'ended with a problem') : event}`;
+    await transport.sendMail({ to: [...to], subject, text: `${text}\n\n${JSON.stringify(notice, null, 2)}\n` });
+    return null;
+  } catch (error) {
+    const { responseCode } = error as { responseCode?: number };
+    // 5xx is the server's last word; 4xx asks for another try.
+    return { fault: withoutUrls(describeError(error)), again: !signal.aborted && (responseCode ?? 0) < 500 };
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+    transport.close();
+  }
+}
+
+const MOST_SAID = 300;
+
+function runCommand(
+  command: readonly string[],
+  notice: Notice,
+  { signal, timeoutMs = 10_000 }: Delivery,
+): Promise<Answer | null> {
+  const [program, ...args] = command as [string, ...string[]];
+  return new Promise((resolve) => {
+    let said = '';
+    const child = spawn(program, args, {
+      stdio: ['pipe', 'ignore', 'pipe'],
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      killSignal: 'SIGKILL',
+    });
+    child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-MOST_SAID)));
+    // A program that does not read its stdin may still succeed.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(JSON.stringify(notice));
+    child.once('error', (error) => resolve({ fault: describeError(error), again: false }));
+    child.once('close', (code) =>
+      resolve(code === 0 ? null : { fault: `it ended with ${code}: ${said.trim()}`, again: true }),
+    );
+  });
+}
+
+/** fetch takes user and password as a header only. */
+function splitUser(text: string): { url: string; headers: Record<string, string> } {
+  const url = new URL(text);
+  const { username, password } = url;
+  if (username === '' && password === '') return { url: text, headers: {} };
+  [url.username, url.password] = ['', ''];
+  const key = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
+  return { url: url.href, headers: { authorization: `Basic ${key}` } };
+}
+
+/** Decodes percent-encoding; a lone % stands for itself. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `sha256=` and the HMAC-SHA256 of the body's bytes in hex. */
+export function signBody(secret: string, body: string): string {
+  return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
+}

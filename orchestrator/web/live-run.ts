@@ -1,0 +1,102 @@
+/** The state of a run for everybody who watches it: read once, however many pages are open. */
+import { readRun, readStory, type RunDocument, type Story } from '../app/read/run-documents.ts';
+import { isUnfinished } from '../app/run/find-run.ts';
+import type { RunSample } from '../control/model/sample.ts';
+import type { Stores } from '../control/model/stores.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import { describeError } from '../../shared/domain/errors.ts';
+
+/** What a page gets, in order. */
+export type LiveEvent =
+  | { event: 'run'; data: RunDocument }
+  /** Those after the ones sent before. */
+  | { event: 'samples'; data: RunSample[] }
+  | { event: 'story'; data: Story }
+  /** The database does not answer; the page goes on showing what it has. */
+  | { event: 'trouble'; data: { message: string } };
+
+/** At most this share of a core goes into reading. */
+const READ_SHARE = 0.04;
+const LEAST_PAUSE_MS = 1_000;
+const ENDED_PAUSE_MS = 15_000;
+type Listener = (event: LiveEvent) => void;
+
+/** One run and the pages that show it. Reads the database while there is at least one. */
+export class LiveRun {
+  readonly #id: string;
+  readonly #stores: Stores;
+  readonly #clock: Clock;
+  readonly #onIdle: () => void;
+  readonly #listeners = new Set<Listener>();
+  #run: RunDocument | null = null;
+  #samples: RunSample[] = [];
+  #story: Story | null = null;
+  #newestEvent = '';
+  #stop: AbortController | null = null;
+
+  /** @param onIdle called when the last page has left */
+  constructor(id: string, stores: Stores, clock: Clock, onIdle: () => void) {
+    this.#onIdle = onIdle;
+    this.#id = id;
+    this.#stores = stores;
+    this.#clock = clock;
+  }
+
+  /** Calls `listener` with the state as it is, then with every change; returns the function that ends it. */
+  watch(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    if (this.#story) listener({ event: 'story', data: this.#story });
+    if (this.#samples.length > 0) listener({ event: 'samples', data: this.#samples });
+    if (this.#run) listener({ event: 'run', data: this.#run });
+    if (this.#stop === null) void this.#poll((this.#stop = new AbortController()).signal);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size > 0) return;
+      this.#stop?.abort();
+      this.#onIdle();
+    };
+  }
+
+  async #poll(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const startedMs = this.#clock.monotonic();
+      let isOver = false;
+      try {
+        isOver = await this.#read();
+      } catch (error) {
+        this.#tell({ event: 'trouble', data: { message: describeError(error) } });
+      }
+      const tookMs = this.#clock.monotonic() - startedMs;
+      const pauseMs = Math.max(isOver ? ENDED_PAUSE_MS : LEAST_PAUSE_MS, tookMs / READ_SHARE);
+      await this.#clock.sleep(pauseMs, signal);
+    }
+  }
+
+  /** True once nothing of the run will change by itself. */
+  async #read(): Promise<boolean> {
+    const reader = this.#stores.of(this.#id);
+    const record = await reader.run.get();
+    if (record === null) return true;
+    const [newest] = await reader.run.events(1);
+    const newestEvent = JSON.stringify(newest ?? null);
+    if (newestEvent !== this.#newestEvent) {
+      this.#story = await readStory(record, reader);
+      this.#newestEvent = newestEvent;
+      this.#tell({ event: 'story', data: this.#story });
+    }
+    const samples = (await this.#stores.runs.samples?.(this.#id, this.#samples.at(-1)?.atMs ?? 0)) ?? [];
+    if (samples.length > 0) {
+      this.#samples = [...this.#samples, ...samples];
+      this.#tell({ event: 'samples', data: samples });
+    }
+    const run = await readRun(record, reader);
+    const isNews = JSON.stringify({ ...run, at: '' }) !== JSON.stringify({ ...this.#run, at: '' });
+    this.#run = run;
+    if (isNews) this.#tell({ event: 'run', data: run });
+    return !isUnfinished(record);
+  }
+
+  #tell(event: LiveEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+}

@@ -1,0 +1,61 @@
+/** Metrics of the newest run of each result table, for Prometheus. From the database, so that they outlive the run. */
+import { Gauge, Registry } from 'prom-client';
+import { RUN_PHASES } from '../../shared/domain/states.ts';
+import { readRun } from '../app/read/run-documents.ts';
+import type { RunRecord, Stores } from '../control/model/stores.ts';
+
+/** Runs that are looked through for the newest of each table. */
+const LOOKED_AT = 50;
+
+/** The text of `/metrics`. Names and units follow Prometheus's conventions; docs/metrics.md lists them. */
+export async function metricsText(stores: Stores, runId?: string): Promise<{ type: string; text: string }> {
+  const registry = new Registry();
+  const gauge = <T extends string>(name: string, help: string, labelNames: T[] = []): Gauge<'table' | T> =>
+    new Gauge({ name: `crawlfleet_${name}`, help, labelNames: ['table', ...labelNames], registers: [registry] });
+  const phase = gauge('run_phase', '1 for the phase that the newest run is in, 0 for the others', ['phase']);
+  const started = gauge('run_start_time_seconds', 'When the newest run began, since 1970');
+  const deadline = gauge('run_deadline_time_seconds', 'Its deadline, since 1970');
+  const finished = gauge('run_end_time_seconds', 'When it ended, since 1970; missing while it works');
+  const exitCode = gauge('run_exit_code', 'Its exit code; missing while it works');
+  const planned = gauge('run_products_planned', 'Products of the run');
+  const products = gauge('run_products', 'Products with an outcome, as the instances count them', ['outcome']);
+  const requests = gauge('run_requests', 'Requests to the site');
+  const gap = gauge('run_min_gap_seconds', 'Smallest time between two requests of one address');
+  const interval = gauge('run_interval_seconds', 'The time that is to pass between two requests of one address');
+  const instances = gauge('run_instances', 'Instances by phase', ['phase']);
+  const incidents = gauge('run_addresses_stopped', 'Addresses that have stopped on their own', ['verdict']);
+  const cost = gauge('run_cost_dollars', 'Cost at list prices so far');
+  const end = gauge('run_forecast_end_time_seconds', 'When the crawl will probably end, since 1970', ['quantile']);
+  const seconds = (ms: number): number => ms / 1_000;
+  for (const run of await newestOfTables(stores, runId)) {
+    const { table } = run.settings.results;
+    const document = await readRun(run, stores.of(run.id));
+    for (const name of RUN_PHASES) phase.set({ table, phase: name }, run.phase === name ? 1 : 0);
+    started.set({ table }, seconds(run.startedAtMs));
+    deadline.set({ table }, seconds(run.deadlineAtMs));
+    if (run.finishedAtMs !== null) finished.set({ table }, seconds(run.finishedAtMs));
+    if (run.exitCode !== null) exitCode.set({ table }, run.exitCode);
+    planned.set({ table }, run.planned);
+    const { live, usd, projection } = document;
+    for (const outcome of ['stored', 'gone', 'failed'] as const) products.set({ table, outcome }, live[outcome]);
+    requests.set({ table }, live.requests);
+    if (live.minGapMs !== null) gap.set({ table }, seconds(live.minGapMs));
+    interval.set({ table }, seconds(document.intervalMs));
+    for (const { phase } of document.instances) instances.inc({ table, phase });
+    for (const verdict of ['banned', 'suspect'] as const) incidents.set({ table, verdict }, live[verdict]);
+    cost.set({ table }, usd.soFar);
+    for (const [quantile, at] of [
+      ['0.5', projection?.p50],
+      ['0.95', projection?.p95],
+    ] as const)
+      if (at) end.set({ table, quantile }, seconds(Date.parse(at)));
+  }
+  return { type: registry.contentType, text: await registry.metrics() };
+}
+
+async function newestOfTables({ runs }: Stores, runId: string | undefined): Promise<RunRecord[]> {
+  if (runId !== undefined) return [await runs.get(runId)].filter((run) => run !== null);
+  const newest = new Map<string, RunRecord>();
+  for (const run of (await runs.list(LOOKED_AT)).reverse()) newest.set(run.settings.results.table, run);
+  return [...newest.values()];
+}

@@ -1,0 +1,231 @@
+/** The last runs side by side: one glance says which night was odd, and in what. */
+import { useEffect, useMemo } from 'preact/hooks';
+import type { RunSummary } from '../../app/read/run-documents.ts';
+import { listRuns } from './api.ts';
+import { count, date, duration, plural, share, short, usd } from './format.ts';
+import { Fault, Pill, Section, Time, useLoaded } from './parts.tsx';
+import { toneOf } from './run-view.tsx';
+
+/** How often the list is read again while the page is open. */
+const RELOAD_MS = 15_000;
+const SHOWN = 30;
+
+export function NightsView() {
+  const { value, error, reload } = useLoaded(listRuns);
+  useEffect(() => {
+    document.title = 'Runs · crawlfleet';
+    const timer = setInterval(() => document.visibilityState === 'visible' && reload(), RELOAD_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (!value) return error ? <Fault error={error} /> : <p class="muted">Loading …</p>;
+  if (value.runs.length === 0)
+    return (
+      <Section title="No run yet">
+        <p>
+          Start one with <code>orchestrator run</code>, or try it without an account:{' '}
+          <code>orchestrator run --dry-run --deadline 10m</code>
+        </p>
+      </Section>
+    );
+  return (
+    <>
+      {error && <Fault error={error} />}
+      <h1>Runs</h1>
+      <Multiples runs={value.runs} />
+      <RunTable runs={value.runs} />
+    </>
+  );
+}
+
+interface Measure {
+  name: string;
+  /** Between 0 and 1. */
+  isShare?: true;
+  of: (run: RunSummary) => number | null;
+  show: (value: number) => string;
+}
+
+const took = ({ startedAt, finishedAt }: RunSummary): number | null =>
+  finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt);
+
+const MEASURES: Measure[] = [
+  { name: 'products', of: (r) => r.planned, show: short },
+  { name: 'duration', of: took, show: duration },
+  { name: 'cost', of: (r) => r.cost?.actual ?? null, show: usd },
+  { name: 'stored', isShare: true, of: (r) => r.products && r.products.stored / Math.max(1, r.planned), show: share },
+  { name: 'gone', isShare: true, of: (r) => r.products && r.products.gone / Math.max(1, r.planned), show: share },
+  { name: 'failed', isShare: true, of: (r) => r.products && r.products.failed / Math.max(1, r.planned), show: share },
+];
+
+function measuresOf(runs: readonly RunSummary[]): Measure[] {
+  const fields = [...new Set(runs.flatMap((r) => Object.keys(r.fill?.fields ?? {})))];
+  return [
+    ...MEASURES,
+    ...fields.map((field): Measure => ({
+      name: `filled: ${field}`,
+      isShare: true,
+      of: (r: RunSummary) => r.fill?.fields[field] ?? null,
+      show: share,
+    })),
+  ];
+}
+
+interface Band {
+  low: number;
+  high: number;
+}
+
+/** Enough earlier nights to call one odd. */
+const LEAST_NIGHTS = 4;
+
+/**
+ * What is usual: three median deviations around the middle, at least a tenth of it; of a share at least two points. Null
+ * with too few nights.
+ */
+function bandOf(values: readonly number[], isShare: boolean): Band | null {
+  if (values.length < LEAST_NIGHTS) return null;
+  const middle = median(values);
+  const least = isShare ? 0.02 : Math.abs(middle) * 0.1;
+  const spread = Math.max(3 * median(values.map((v) => Math.abs(v - middle))), least);
+  return { low: Math.max(0, middle - spread), high: isShare ? Math.min(1, middle + spread) : middle + spread };
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? 0;
+}
+
+/** The measures in which each run lies outside the band of the runs before it. */
+function oddities(runs: readonly RunSummary[], measures: readonly Measure[]): Map<string, string[]> {
+  const odd = new Map<string, string[]>();
+  runs.forEach((run, i) => {
+    const earlier = runs.slice(i + 1, i + 1 + SHOWN).filter((r) => r.finishedAt !== null);
+    const names = measures.flatMap(({ name, of, isShare }) => {
+      const value = of(run);
+      const band = bandOf(
+        earlier.map(of).filter((v) => v !== null),
+        isShare === true,
+      );
+      if (value === null || band === null || (value >= band.low && value <= band.high)) return [];
+      return [`${name} ${value < band.low ? 'low' : 'high'}`];
+    });
+    odd.set(run.run, names);
+  });
+  return odd;
+}
+
+function Multiples({ runs }: { runs: RunSummary[] }) {
+  const shown = useMemo(
+    () =>
+      runs
+        .filter((r) => r.finishedAt !== null)
+        .slice(0, SHOWN)
+        .toReversed(),
+    [runs],
+  );
+  if (shown.length < 2) return null;
+  return (
+    <Section title={`The last ${plural(shown.length, 'night')}`}>
+      <ul class="multiples">
+        {measuresOf(shown).map((measure) => (
+          <li key={measure.name}>
+            <Multiple measure={measure} runs={shown} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+const WIDTH = 220;
+const HEIGHT = 56;
+
+/** One bar a night, before the band of what is usual. */
+function Multiple({ measure: { name, of, show, isShare }, runs }: { measure: Measure; runs: RunSummary[] }) {
+  const values = runs.map(of);
+  const known = values.filter((v) => v !== null);
+  const last = values.at(-1) ?? null;
+  const band = bandOf(known.slice(0, -1), isShare === true);
+  const most = Math.max(...known, band?.high ?? 0, isShare ? 0.05 : 1e-9);
+  const y = (value: number): number => HEIGHT - (value / most) * (HEIGHT - 4);
+  const step = WIDTH / runs.length;
+  const isOdd = (value: number): boolean => band !== null && (value < band.low || value > band.high);
+  const usual = band === null ? 'too few nights to compare' : `usually ${show(band.low)} to ${show(band.high)}`;
+  return (
+    <figure>
+      <figcaption>
+        {name}: <strong class={last !== null && isOdd(last) ? 'odd' : ''}>{last === null ? '–' : show(last)}</strong>
+        <small>{usual}</small>
+      </figcaption>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true" preserveAspectRatio="none">
+        {band && (
+          <rect x="0" width={WIDTH} y={y(band.high)} height={Math.max(1, y(band.low) - y(band.high))} class="band" />
+        )}
+        {values.map(
+          (value, i) =>
+            value !== null && (
+              <rect
+                key={runs[i]!.run}
+                x={i * step + step * 0.15}
+                width={step * 0.7}
+                y={y(value)}
+                height={Math.max(1, HEIGHT - y(value))}
+                class={isOdd(value) ? 'bar odd' : 'bar'}
+              />
+            ),
+        )}
+      </svg>
+    </figure>
+  );
+}
+
+function RunTable({ runs }: { runs: RunSummary[] }) {
+  const odd = useMemo(() => oddities(runs, measuresOf(runs)), [runs]);
+  return (
+    <Section title="All runs" aside={count(runs.length)}>
+      <div class="scroll" tabIndex={0} role="region" aria-label="All runs">
+        <table>
+          <thead>
+            <tr>
+              <th>Run</th>
+              <th>State</th>
+              <th>Began</th>
+              <th class="n">Took</th>
+              <th class="n">Products</th>
+              <th class="n">Stored</th>
+              <th class="n">Gone</th>
+              <th class="n">Failed</th>
+              <th class="n">Cost</th>
+              <th>Odd in</th>
+            </tr>
+          </thead>
+          <tbody>
+            {runs.map((run) => (
+              <tr key={run.run}>
+                <td>
+                  <a href={`/runs/${encodeURIComponent(run.run)}`}>{run.run}</a>
+                </td>
+                <td>
+                  <Pill tone={toneOf(run)}>
+                    {run.state}
+                    {run.exitCode !== null && run.exitCode !== 0 && `, exit ${run.exitCode}`}
+                  </Pill>
+                </td>
+                <td title={date(run.startedAt)}>
+                  <Time at={run.startedAt} withDate />
+                </td>
+                <td class="n">{took(run) === null ? 'at work' : duration(took(run)!)}</td>
+                <td class="n">{count(run.planned)}</td>
+                <td class="n">{run.products ? count(run.products.stored) : '–'}</td>
+                <td class="n">{run.products ? count(run.products.gone) : '–'}</td>
+                <td class="n">{run.products ? count(run.products.failed) : '–'}</td>
+                <td class="n">{run.cost ? usd(run.cost.actual) : '–'}</td>
+                <td class="odd">{odd.get(run.run)!.join(', ')}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,182 @@
+/** Small parts that several views share. */
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Evidence } from '../../../shared/domain/verdict.ts';
+import { NeedsToken, token } from './api.ts';
+import { clock, date, utc } from './format.ts';
+
+export type Tone = 'good' | 'late' | 'bad' | 'plain';
+
+const SIGNS: Record<Tone, string> = { good: '✓', late: '!', bad: '✕', plain: '' };
+
+/** A state in words; its colour and sign only repeat them. */
+export function Pill({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return (
+    <span class={`pill ${tone}`}>
+      {SIGNS[tone] !== '' && <span aria-hidden="true">{SIGNS[tone]} </span>}
+      {children}
+    </span>
+  );
+}
+
+export function Time({ at, withDate = false }: { at: number | string; withDate?: boolean }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={utc(at)}>
+      {withDate && `${date(at)}, `}
+      {clock(at)}
+    </time>
+  );
+}
+
+/** A figure with its name, and a second line that says what it is compared with. */
+export function Fact({
+  name,
+  children,
+  note,
+  tone = 'plain',
+}: {
+  name: string;
+  children: ComponentChildren;
+  note?: string | undefined;
+  tone?: Tone;
+}) {
+  return (
+    <div class={`fact ${tone}`}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+      {note !== undefined && <dd class="note">{note}</dd>}
+    </div>
+  );
+}
+
+export function Section({
+  title,
+  children,
+  aside,
+}: {
+  title: string;
+  children: ComponentChildren;
+  aside?: ComponentChildren;
+}) {
+  return (
+    <section class="card">
+      <h2>
+        {title}
+        {aside !== undefined && <span class="aside">{aside}</span>}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+/** What went wrong, and the way on: a token, or waiting. */
+export function Fault({ error }: { error: Error }) {
+  if (error instanceof NeedsToken) return <TokenForm text={error.message} />;
+  return (
+    <p class="fault" role="alert">
+      {error.message}
+    </p>
+  );
+}
+
+/** Asks for the operator's token and keeps it in this tab. */
+export function TokenForm({ text }: { text: string }) {
+  const onSubmit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const given = new FormData(event.target as HTMLFormElement).get('token') as string;
+    token.set(given.trim());
+    dispatchEvent(new Event('token'));
+  };
+  return (
+    <form class="card token" onSubmit={onSubmit}>
+      <p>{text}</p>
+      <label>
+        Operator token <input name="token" type="password" autocomplete="off" required />
+      </label>
+      <button>Sign in</button>
+    </form>
+  );
+}
+
+/** Everything here comes from the site: text, never HTML. */
+export function EvidenceView({ evidence }: { evidence: Evidence }) {
+  const { status, url, rule, headers, body } = evidence;
+  return (
+    <details class="evidence">
+      <summary>
+        Evidence: {rule}
+        {status !== null && `, HTTP ${status}`}
+      </summary>
+      <p class="url">{url}</p>
+      {Object.keys(headers).length > 0 && (
+        <pre tabIndex={0}>
+          {Object.entries(headers)
+            .map(([name, value]) => `${name}: ${value}`)
+            .join('\n')}
+        </pre>
+      )}
+      {body !== '' && <pre tabIndex={0}>{body}</pre>}
+    </details>
+  );
+}
+
+/** Loads once, and again after signing in. */
+export function useLoaded<T>(load: () => Promise<T>): { value: T | null; error: Error | null; reload: () => void } {
+  const [value, setValue] = useState<T | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    let isCurrent = true;
+    const run = async (): Promise<void> => {
+      try {
+        const loaded = await load();
+        if (!isCurrent) return;
+        setValue(loaded);
+        setError(null);
+      } catch (failure) {
+        if (isCurrent) setError(failure instanceof Error ? failure : new Error(String(failure)));
+      }
+    };
+    void run();
+    return () => void (isCurrent = false);
+  }, [round]);
+  const reload = (): void => setRound((n) => n + 1);
+  useEffect(() => {
+    addEventListener('token', reload);
+    return () => removeEventListener('token', reload);
+  }, []);
+  return { value, error, reload };
+}
+
+/** Asks before `action` is carried out, in the browser's own modal dialog element. */
+export function Confirm({
+  question,
+  action,
+  label,
+  onDone,
+}: {
+  question: string;
+  action: () => Promise<void>;
+  label: string;
+  onDone: () => void;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={onDone} aria-label={question}>
+      <p>{question}</p>
+      <form method="dialog" class="row">
+        <button
+          class="danger"
+          onClick={(event) => {
+            event.preventDefault();
+            void action().finally(() => dialog.current?.close());
+          }}
+        >
+          {label}
+        </button>
+        <button autofocus>Leave it</button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,452 @@
+/** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { RunDocument, Story } from '../../app/read/run-documents.ts';
+import type { RunSample } from '../../control/model/sample.ts';
+import type { RunAction } from '../serve-app.ts';
+import { act, token, watchRun } from './api.ts';
+import { Chart } from './charts.tsx';
+import { count, duration, plural, rate, share, usd } from './format.ts';
+import { InstancesSection } from './instances.tsx';
+import { Confirm, EvidenceView, Fact, Fault, Pill, Section, Time, TokenForm, type Tone } from './parts.tsx';
+
+interface Live {
+  run: RunDocument | null;
+  samples: RunSample[];
+  story: Story | null;
+}
+
+/** What the page is shown from; the server sends it, or a report file has it inside. */
+function useLive(id: string): Live & { fault: Error | null } {
+  const [live, setLive] = useState<Live>({ run: null, samples: [], story: null });
+  const [fault, setFault] = useState<Error | null>(null);
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const onToken = (): void => setRound((n) => n + 1);
+    addEventListener('token', onToken);
+    return () => removeEventListener('token', onToken);
+  }, []);
+  useEffect(() => {
+    const leave = new AbortController();
+    // A new connection sends every sample again.
+    let isFirst = true;
+    void watchRun(
+      id,
+      {
+        state: (error) => {
+          isFirst = true;
+          setFault(error);
+        },
+        event: ({ event, data }) => {
+          if (event === 'trouble') return setFault(new Error(`the database does not answer: ${data.message}`));
+          const from = isFirst && event === 'samples';
+          if (event === 'samples') isFirst = false;
+          setLive((old) => {
+            if (event === 'run') return { ...old, run: data };
+            if (event === 'story') return { ...old, story: data };
+            return { ...old, samples: from ? data : [...old.samples, ...data] };
+          });
+          setFault(null);
+        },
+      },
+      leave.signal,
+    );
+    return () => leave.abort();
+  }, [id, round]);
+  return { ...live, fault };
+}
+
+export function RunView({ id }: { id: string }) {
+  const live = useLive(id);
+  useEffect(() => {
+    document.title = `${live.run ? `${live.run.state} · ` : ''}${id} · crawlfleet`;
+  }, [id, live.run?.state]);
+  if (!live.run) return live.fault ? <Fault error={live.fault} /> : <p class="muted">Loading run {id} …</p>;
+  return (
+    <>
+      {live.fault && <Fault error={live.fault} />}
+      <RunPage run={live.run} samples={live.samples} story={live.story} buttons={<Buttons run={live.run} />} />
+    </>
+  );
+}
+
+const ENDS = ['completed', 'held', 'banned', 'failed', 'cancelled'];
+
+export const toneOf = ({ state, exitCode }: Pick<RunDocument, 'state' | 'exitCode'>): Tone => {
+  if (state === 'completed') return exitCode === 0 ? 'good' : 'late';
+  if (state === 'held' || state === 'cancelled') return 'late';
+  return state === 'banned' || state === 'failed' ? 'bad' : 'plain';
+};
+
+export function RunPage({
+  run,
+  samples,
+  story,
+  buttons,
+}: {
+  run: RunDocument;
+  samples: RunSample[];
+  story: Story | null;
+  buttons?: preact.ComponentChildren;
+}) {
+  const isOver = ENDS.includes(run.state);
+  return (
+    <>
+      <header class="run-head">
+        <h1>{run.run}</h1>
+        <Pill tone={toneOf(run)}>
+          {run.state}
+          {run.exitCode !== null && `, exit ${run.exitCode}`}
+        </Pill>
+        {run.dryRun && <Pill tone="plain">dry run</Pill>}
+        {run.reason !== null && <p class="reason">{run.reason}</p>}
+        {buttons}
+      </header>
+      <Facts run={run} isOver={isOver} />
+      <div class="columns">
+        <BurnDown run={run} samples={samples} isOver={isOver} />
+        <Replies samples={samples} />
+        <Gaps run={run} />
+        <Cost run={run} samples={samples} />
+      </div>
+      <InstancesSection run={run} />
+      {story && story.incidents.length > 0 && <Incidents story={story} />}
+      {run.report && run.report.notes.length > 0 && (
+        <Section title="Notes of the report">
+          <ul class="notes">
+            {run.report.notes.map((note) => (
+              <li key={note}>{note}</li>
+            ))}
+          </ul>
+        </Section>
+      )}
+      {story && <Decisions story={story} />}
+    </>
+  );
+}
+
+function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
+  const { live, planned, usd: cost, intervalMs } = run;
+  const done = run.report
+    ? run.report.products.stored + run.report.products.gone + run.report.products.failed
+    : live.done;
+  const failed = run.report?.products.failed ?? live.failed;
+  const endMs = run.finishedAt ?? run.projection?.p50 ?? null;
+  const spareMs = endMs === null ? null : Date.parse(run.deadline) - Date.parse(endMs);
+  return (
+    <dl class="facts" aria-live="off">
+      <Fact name="Done" note={`of ${plural(planned, 'product')}`}>
+        {count(done)} <small>{planned > 0 && share(done / planned)}</small>
+      </Fact>
+      <Fact
+        name="Failed"
+        tone={failed > planned * 0.05 ? 'bad' : 'plain'}
+        note={planned > 0 ? share(failed / planned) : undefined}
+      >
+        {count(failed)}
+      </Fact>
+      <Fact name={isOver ? 'Mean pace' : 'Pace'} note="products a second">
+        {live.perSecond === null ? '–' : rate(live.perSecond)}
+      </Fact>
+      <Fact
+        name={isOver ? 'Ended' : 'Crawl ends'}
+        tone={spareMs === null ? 'plain' : spareMs < 0 ? 'bad' : 'good'}
+        note={spareMs === null ? 'no estimate yet' : `${duration(spareMs)} ${spareMs < 0 ? 'late' : 'to spare'}`}
+      >
+        {endMs === null ? '–' : <Time at={endMs} />}
+      </Fact>
+      <Fact
+        name="Smallest gap"
+        tone={live.minGapMs === null ? 'plain' : live.minGapMs < intervalMs ? 'bad' : 'good'}
+        note={`interval ${duration(intervalMs)}`}
+      >
+        {live.minGapMs === null ? '–' : `${count(Math.floor(live.minGapMs))} ms`}
+      </Fact>
+      <Fact
+        name="Bans"
+        tone={live.banned > 0 ? 'bad' : live.suspect > 0 ? 'late' : 'plain'}
+        note={live.suspect > 0 ? `${live.suspect} in doubt` : 'open now'}
+      >
+        {count(live.banned)}
+      </Fact>
+      <Fact
+        name={run.dryRun ? 'Cost (unpaid)' : 'Cost'}
+        tone={cost.cap !== null && cost.soFar > cost.cap ? 'bad' : 'plain'}
+        note={
+          cost.cap === null
+            ? `planned ${usd(cost.planned)}, no cap`
+            : `planned ${usd(cost.planned)}, cap ${usd(cost.cap)}`
+        }
+      >
+        {usd(cost.soFar)}
+      </Fact>
+    </dl>
+  );
+}
+
+function BurnDown({ run, samples, isOver }: { run: RunDocument; samples: RunSample[]; isOver: boolean }) {
+  const shown = useMemo(() => {
+    const startMs = Date.parse(run.startedAt);
+    const deadlineMs = Date.parse(run.deadline);
+    const points = [
+      { atMs: startMs, left: run.planned },
+      ...samples.map((s) => ({ atMs: s.atMs, left: leftOf(run, s) })),
+    ];
+    const now = { atMs: Date.parse(run.at), left: Math.max(0, run.planned - run.live.done) };
+    if (!isOver && now.atMs > points.at(-1)!.atMs) points.push(now);
+    const p50 = isOver ? null : toMs(run.projection?.p50);
+    const p95 = isOver ? null : toMs(run.projection?.p95);
+    const times = [
+      ...new Set([...points.map((p) => p.atMs), ...[p50, p95, deadlineMs].filter((t) => t !== null)]),
+    ].sort((a, b) => a - b);
+    const left = new Map(points.map((p) => [p.atMs, p.left]));
+    const from = points.at(-1)!;
+    const toZero = (endMs: number | null) => (t: number) =>
+      endMs === null || t < from.atMs || endMs <= from.atMs
+        ? null
+        : Math.max(0, from.left * (1 - (t - from.atMs) / (endMs - from.atMs)));
+    return {
+      times,
+      lines: [
+        {
+          label: 'still allowed',
+          color: 'allowed',
+          dash: [6, 4],
+          values: times.map((t) => Math.max(0, run.planned * (1 - (t - startMs) / (deadlineMs - startMs)))),
+        },
+        { label: 'left', color: 'main', fill: true as const, values: times.map((t) => left.get(t) ?? null) },
+        { label: 'forecast', color: 'forecast', values: times.map(toZero(p95)), width: 1 },
+        { label: '', color: 'forecast', fill: 2, values: times.map(toZero(p50)), width: 1 },
+      ],
+    };
+  }, [run, samples, isOver]);
+  const left = Math.max(0, run.planned - run.live.done);
+  const summary = `${count(left)} of ${count(run.planned)} products left, deadline ${new Date(run.deadline).toTimeString().slice(0, 5)}`;
+  return (
+    <Section title="Burn-down">
+      <Chart title="Products left" summary={summary} times={shown.times} lines={shown.lines} show={count} />
+    </Section>
+  );
+}
+
+const toMs = (iso: string | null | undefined): number | null => (iso ? Date.parse(iso) : null);
+
+const leftOf = ({ planned }: RunDocument, { stored, gone, failed }: RunSample): number =>
+  Math.max(0, planned - stored - gone - failed);
+
+const REPLY_KINDS: { label: string; color: string; has: (reply: string) => boolean }[] = [
+  { label: '2xx', color: 'ok', has: (r) => r.startsWith('2') },
+  { label: '3xx', color: 'moved', has: (r) => r.startsWith('3') },
+  { label: '404, 410', color: 'missing', has: (r) => r === '404' || r === '410' },
+  { label: 'other 4xx', color: 'refused', has: (r) => r.startsWith('4') && r !== '404' && r !== '410' },
+  { label: '5xx', color: 'error', has: (r) => r.startsWith('5') },
+  { label: 'no reply', color: 'none', has: (r) => !/^[2345]\d\d$/.test(r) },
+];
+
+function Replies({ samples }: { samples: RunSample[] }) {
+  const shown = useMemo(() => {
+    const times = samples.map((s) => s.atMs);
+    const perMinute = REPLY_KINDS.map(({ has }) => {
+      const totals = samples.map(({ replies }) =>
+        Object.entries(replies).reduce((sum, [reply, n]) => sum + (has(reply) ? n : 0), 0),
+      );
+      // A restarted instance counts from zero again.
+      return totals.map((n, i) =>
+        i === 0 ? 0 : (Math.max(0, n - totals[i - 1]!) * 60_000) / (times[i]! - times[i - 1]!),
+      );
+    });
+    // Drawn from the tallest: each covers the sum of those below it.
+    const lines = REPLY_KINDS.map(({ label, color }, i) => ({
+      label,
+      color,
+      fill: true as const,
+      width: 0,
+      stepped: true as const,
+      values: times.map((_, t) => perMinute.slice(0, i + 1).reduce((sum, kind) => sum + kind[t]!, 0)),
+    })).toReversed();
+    const last = samples.at(-1)?.replies ?? {};
+    const total = Object.values(last).reduce((sum, n) => sum + n, 0);
+    const good = Object.entries(last).reduce((sum, [reply, n]) => sum + (reply.startsWith('2') ? n : 0), 0);
+    return {
+      times,
+      lines,
+      summary:
+        total === 0
+          ? 'none yet'
+          : `${plural(total, 'reply').replace('replys', 'replies')}, ${share(good / total)} of them 2xx`,
+    };
+  }, [samples]);
+  return (
+    <Section title="Replies">
+      <Chart title="Replies a minute" {...shown} show={(n) => count(Math.round(n))} />
+    </Section>
+  );
+}
+
+/** Beyond this many only the smallest gaps are drawn: they are what matters. */
+const SHOWN_GAPS = 300;
+
+function Gaps({ run }: { run: RunDocument }) {
+  const { intervalMs } = run;
+  const known = run.instances
+    .flatMap(({ address, slot, progress }) =>
+      progress?.minGapMs == null ? [] : [{ address, slot, gapMs: progress.minGapMs }],
+    )
+    .sort((a, b) => a.gapMs - b.gapMs);
+  const below = known.filter(({ gapMs }) => gapMs < intervalMs).length;
+  const summary =
+    known.length === 0
+      ? 'No address has sent two requests yet.'
+      : below > 0
+        ? `${plural(below, 'address')} below the interval of ${duration(intervalMs)}.`.replace('addresss', 'addresses')
+        : `All ${known.length} at or above the interval of ${duration(intervalMs)}; the smallest is ${Math.floor(known[0]!.gapMs)} ms.`;
+  const most = Math.max(
+    intervalMs * 1.5,
+    ...known.slice(0, SHOWN_GAPS).map(({ gapMs }) => Math.min(gapMs, intervalMs * 3)),
+  );
+  const x = (ms: number): number => 10 + (Math.min(ms, most) / most) * 580;
+  return (
+    <Section title="Politeness">
+      <figure class="chart">
+        <figcaption>
+          <strong>Smallest gap of each address</strong> <span class={below > 0 ? 'bad' : ''}>{summary}</span>
+        </figcaption>
+        <svg viewBox="0 0 600 96" class="strip" aria-hidden="true">
+          <line x1="10" x2="590" y1="72" y2="72" class="axis" />
+          <line x1={x(intervalMs)} x2={x(intervalMs)} y1="8" y2="78" class="limit" />
+          <text x={x(intervalMs)} y="92" text-anchor="middle">
+            {duration(intervalMs)}
+          </text>
+          {known.slice(0, SHOWN_GAPS).map(({ slot, gapMs }, i) => (
+            <circle
+              key={slot}
+              cx={x(gapMs)}
+              cy={64 - (i % 7) * 8}
+              r="4"
+              class={gapMs < intervalMs ? 'under' : 'over'}
+            />
+          ))}
+        </svg>
+      </figure>
+    </Section>
+  );
+}
+
+function Cost({ run, samples }: { run: RunDocument; samples: RunSample[] }) {
+  const { cap, planned, soFar } = run.usd;
+  const times = useMemo(
+    () => [Date.parse(run.startedAt), ...samples.map((s) => s.atMs), Date.parse(run.finishedAt ?? run.at)],
+    [samples, run],
+  );
+  const lines = useMemo(
+    () => [
+      { label: 'so far', color: 'main', fill: true as const, values: [0, ...samples.map((s) => s.usd), soFar] },
+      { label: 'planned', color: 'allowed', dash: [6, 4], values: times.map(() => planned) },
+      ...(cap === null ? [] : [{ label: 'cap', color: 'error', dash: [2, 3], values: times.map(() => cap) }]),
+    ],
+    [times],
+  );
+  const summary = `${usd(soFar)} of ${usd(planned)} planned${cap === null ? ', no cap' : `, cap ${usd(cap)}`}${run.dryRun ? '; a dry run pays nothing' : ''}`;
+  return (
+    <Section title="Cost">
+      <Chart title="USD at list prices" summary={summary} times={times} lines={lines} show={usd} />
+    </Section>
+  );
+}
+
+function Incidents({ story }: { story: Story }) {
+  return (
+    <Section title="Bans and suspicions" aside={count(story.incidents.length)}>
+      <ul class="incidents">
+        {story.incidents.map(({ slot, epoch, address, verdict, rule, atMs, untilMs, overAtMs, evidence }) => (
+          <li key={`${slot}.${epoch}.${atMs}`}>
+            <Pill tone={verdict === 'banned' ? 'bad' : 'late'}>{verdict}</Pill> <Time at={atMs} /> slot {slot} (
+            {address ?? 'no address'}) by rule <code>{rule}</code>
+            {overAtMs !== null ? ', over at ' : untilMs !== null ? ', rests until ' : ', open'}
+            {(overAtMs ?? untilMs) !== null && <Time at={(overAtMs ?? untilMs)!} />}
+            <EvidenceView evidence={evidence} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
+
+function Decisions({ story }: { story: Story }) {
+  return (
+    <Section title="What happened and why">
+      <ol class="story">
+        {story.story.map(({ atMs, text }) => (
+          <li key={`${atMs} ${text}`} class={text.startsWith('! ') ? 'alarm' : ''}>
+            <Time at={atMs} /> <span>{text}</span>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+const BUTTONS: Record<RunAction, { label: string; question: (run: string) => string }> = {
+  stop: {
+    label: 'Stop',
+    question: (run) => `Stop run ${run}? Its instances upload what they have, and that is published.`,
+  },
+  cancel: {
+    label: 'Cancel',
+    question: (run) => `Cancel run ${run} and discard its results? Nothing of it is published.`,
+  },
+  publish: { label: 'Publish', question: (run) => `Publish the held rows of run ${run} as they are?` },
+  retry: { label: 'Retry failed', question: (run) => `Start a run of the products that failed in run ${run}?` },
+};
+
+function actionsFor({ state, products, live }: RunDocument): RunAction[] {
+  if (state === 'held') return ['publish', 'cancel'];
+  if (!ENDS.includes(state)) return ['stop', 'cancel'];
+  return (products?.failed ?? live.failed) > 0 ? ['retry'] : [];
+}
+
+function Buttons({ run }: { run: RunDocument }) {
+  const [asked, setAsked] = useState<RunAction | null>(null);
+  const [said, setSaid] = useState<{ text: string; isFault: boolean } | null>(null);
+  const [wantsToken, setWantsToken] = useState(false);
+  const carryOut = async (action: RunAction): Promise<void> => {
+    try {
+      setSaid({ text: await act(run.run, action), isFault: false });
+    } catch (error) {
+      setSaid({ text: error instanceof Error ? error.message : String(error), isFault: true });
+    }
+  };
+  useEffect(() => {
+    const onToken = (): void => setWantsToken(false);
+    addEventListener('token', onToken);
+    return () => removeEventListener('token', onToken);
+  }, []);
+  const press = (action: RunAction): void => (token.get() === null ? setWantsToken(true) : setAsked(action));
+  return (
+    <div class="actions">
+      {actionsFor(run).map((action) => (
+        <button
+          key={action}
+          class={action === 'cancel' ? 'danger' : ''}
+          onClick={() => press(action)}
+          disabled={run.request !== null && action !== 'cancel' && run.state !== 'held'}
+        >
+          {BUTTONS[action].label}
+        </button>
+      ))}
+      {wantsToken && <TokenForm text="Changing a run needs the operator token (server.operator_token)." />}
+      {said && (
+        <p role="status" class={said.isFault ? 'fault' : 'said'}>
+          {said.text}
+        </p>
+      )}
+      {asked && (
+        <Confirm
+          question={BUTTONS[asked].question(run.run)}
+          label={BUTTONS[asked].label}
+          action={() => carryOut(asked)}
+          onDone={() => setAsked(null)}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,186 @@
+/**
+ * The operator's page and its API (docs/dashboard.md). It reads the database only; a button stores a request there, as
+ * the command of the same name does.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
+import helmet from 'helmet';
+import { AppError, describeError } from '../../shared/domain/errors.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import { readProduct } from '../app/read/product-document.ts';
+import { MAX_EVENTS, readRun, summaryOf } from '../app/read/run-documents.ts';
+import type { Stores } from '../control/model/stores.ts';
+import type { Asset } from './bundle-page.ts';
+import type { History } from '../db/history.ts';
+import { refuseWebPages } from '../server/health-app.ts';
+import { type LiveEvent, LiveRun } from './live-run.ts';
+import { metricsText } from './metrics.ts';
+
+/** What a button does to a run; resolves to a sentence for the user. */
+export type RunActions = Record<RunAction, (runId: string) => Promise<string>>;
+const RUN_ACTIONS = ['stop', 'cancel', 'publish', 'retry'] as const;
+export type RunAction = (typeof RUN_ACTIONS)[number];
+
+export interface ServeOptions {
+  stores: Stores;
+  history: History;
+  clock: Clock;
+  /** The page's files by path. */
+  assets: ReadonlyMap<string, Asset>;
+  actions: RunActions;
+  /** Null: the page shows everything and changes nothing. */
+  token: string | null;
+  /** True where callers other than this machine's own can connect: nothing is shown without the token. */
+  isOpen: boolean;
+  listenHost: string;
+  /** What `/healthz` adds to the state of the database, such as the schedule's. */
+  health: () => { ok: boolean };
+}
+
+/** Runs on the front page: a year of nights. */
+const LISTED = 400;
+
+export function createServeApp(options: ServeOptions): Express {
+  const { stores, history, clock, assets, actions, token, isOpen, listenHost } = options;
+  const app = express();
+  app.disable('x-powered-by');
+  app.use(
+    helmet({
+      contentSecurityPolicy: {
+        useDefaults: false,
+        directives: {
+          defaultSrc: ["'none'"],
+          scriptSrc: ["'self'"],
+          styleSrc: ["'self'"],
+          imgSrc: ["'self'", 'data:'],
+          connectSrc: ["'self'"],
+          baseUri: ["'none'"],
+          formAction: ["'none'"],
+          frameAncestors: ["'none'"],
+        },
+      },
+      referrerPolicy: { policy: 'no-referrer' },
+      // TLS may be a proxy's.
+      strictTransportSecurity: false,
+    }),
+  );
+  // A page on another site reaches a loopback address by DNS rebinding; it cannot know the token.
+  if (!isOpen) app.use(refuseWebPages(listenHost));
+  app.get('/healthz', async (_request, response) => {
+    await stores.runs.list(1);
+    const health = options.health();
+    response.status(health.ok ? 200 : 503).json(isOpen ? { ok: health.ok } : health);
+  });
+  for (const [path, asset] of assets)
+    app.get(
+      path,
+      (_request, response) =>
+        void response.set('cache-control', 'no-cache').type(asset.type).send(Buffer.from(asset.body)),
+    );
+  const page = assets.get('/index.html')!;
+  for (const path of ['/', '/runs/:run', '/products/:id'])
+    app.get(
+      path,
+      (_request, response) =>
+        void response.set('cache-control', 'no-cache').type(page.type).send(Buffer.from(page.body)),
+    );
+  if (isOpen) app.use(requireToken(token));
+  app.use((_request, response, next) => {
+    response.set('cache-control', 'no-store');
+    next();
+  });
+  app.get('/metrics', async (_request, response) => {
+    const { type, text } = await metricsText(stores);
+    response.type(type).send(text);
+  });
+  app.get('/api/runs', async (_request, response) => {
+    const runs = await stores.runs.list(LISTED);
+    response.json({ runs: runs.map(summaryOf), canAct: token !== null });
+  });
+  app.get('/api/runs/:run', async (request, response) => {
+    const run = await stores.runs.get(request.params.run);
+    if (run === null) return void response.status(404).json({ error: `there is no run ${request.params.run}` });
+    response.json(await readRun(run, stores.of(run.id)));
+  });
+  const live = new Map<string, LiveRun>();
+  app.get('/api/runs/:run/events', async (request, response) => {
+    const id = request.params.run;
+    if ((await stores.runs.get(id)) === null) return void response.status(404).json({ error: `there is no run ${id}` });
+    const run = live.get(id) ?? new LiveRun(id, stores, clock, () => live.delete(id));
+    live.set(id, run);
+    stream(request, response, (listener) => run.watch(listener));
+  });
+  app.get('/api/runs/:run/slots/:slot', async (request, response) => {
+    const events = await stores.runs.events(request.params.run, MAX_EVENTS);
+    const slot = Number(request.params.slot);
+    response.json({ events: events.filter((event) => event.slot === slot).reverse() });
+  });
+  app.get('/api/products/:id', async (request, response) => {
+    response.json(await readProduct(request.params.id, { stores, history }));
+  });
+  for (const action of RUN_ACTIONS)
+    app.post(`/api/runs/:run/${action}`, requireToken(token), async (request, response) => {
+      response.json({ message: await actions[action](String(request.params.run)) });
+    });
+  app.use((_request, response) => void response.status(404).json({ error: 'no such page' }));
+  app.use(reportError);
+  return app;
+}
+
+/**
+ * The token travels in a header that only our own page and programs set, never in a cookie: no other site can make a
+ * browser send it.
+ */
+function requireToken(token: string | null): RequestHandler {
+  return (request, response, next) => {
+    const given = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
+    if (token !== null && given !== undefined && isSame(given, token)) return next();
+    const error =
+      token === null
+        ? 'read-only: set server.operator_token to change anything here'
+        : 'the operator token is missing or wrong';
+    response.status(token === null ? 403 : 401).json({ error });
+  };
+}
+
+function isSame(a: string, b: string): boolean {
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(a), digest(b));
+}
+
+/** Below what proxies take for a dead connection. */
+const KEEP_ALIVE_MS = 20_000;
+
+/** Server-sent events until the page leaves. A page that reads too slowly is cut off, and asks again. */
+function stream(
+  request: Request,
+  response: Response,
+  watch: (listener: (event: LiveEvent) => void) => () => void,
+): void {
+  response.writeHead(200, {
+    'content-type': 'text/event-stream',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  });
+  response.flushHeaders();
+  const leave = watch(({ event, data }) => {
+    response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
+  });
+  const beat = setInterval(() => response.write(':\n\n'), KEEP_ALIVE_MS);
+  beat.unref();
+  request.on('close', () => {
+    clearInterval(beat);
+    leave();
+  });
+}
+
+const MAX_UNREAD_BYTES = 8_000_000;
+
+/** Mistakes of the caller with what to do about them; everything else as a fault of this server. */
+function reportError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
+  if (response.headersSent) return next(error);
+  const known = error instanceof AppError;
+  const status = !known ? 500 : error.code === 'run-unknown' ? 404 : error.code === 'database-unreachable' ? 503 : 409;
+  response.status(status).json({ error: describeError(error), hint: known ? (error.hint ?? null) : null });
+}
