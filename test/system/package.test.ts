@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import { startCommand } from '../support/processes.ts';
+import { startCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { type TempDir, tempDir } from '../support/temp-dir.ts';
@@ -60,6 +60,11 @@ describe('the package', () => {
       expect(exitCode, stderr).toBe(EXIT.complete);
       expect(report.products).toMatchObject({ planned: IDS.length, stored: IDS.length });
       expect((await fleet.run('verify')).exitCode).toBe(EXIT.complete);
+      const serve = fleet.start('serve', '--listen', '127.0.0.1:0');
+      const url = await waitFor(() => /page: (\S+)/.exec(serve.stdout())?.[1], { what: 'the page to be served' });
+      expect(await (await fetch(`${url}main.js`)).text()).toContain('crawlfleet');
+      serve.kill('SIGTERM');
+      expect((await serve.finished).exitCode).toBe(EXIT.complete);
       expect(fleet.leftovers()).toEqual([]);
     } finally {
       await fleet.remove();

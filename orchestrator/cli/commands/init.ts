@@ -1,39 +1,113 @@
-/** `orchestrator init`: writes a commented fleet.yaml and mapping.yaml to start from; never over an existing file. */
+/**
+ * `orchestrator init`: writes a commented fleet.yaml and mapping.yaml to start from, with --url those of a shop; never
+ * over an existing file.
+ */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { FieldValue } from '../../../shared/domain/mapping.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import {
+  fleetFileOf,
+  mappingFileOf,
+  proposeShop,
+  type ShopProposal,
+  writeProductTable,
+} from '../../app/setup/propose-shop.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../app/templates.ts';
+import { renderTable } from '../../app/text-table.ts';
+import { ask } from '../confirm.ts';
+import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 
-export function initCommand(folder: string, output: Output): ExitCode {
+export interface InitOptions {
+  folder: string;
+  /** Product pages to read; none writes the templates. */
+  urls: readonly string[];
+  /** Takes what is proposed. */
+  yes: boolean;
+}
+
+export async function initCommand({ folder, urls, yes }: InitOptions, output: Output): Promise<ExitCode> {
   const target = resolve(folder);
-  const files = [
-    { path: join(target, 'fleet.yaml'), text: FLEET_TEMPLATE },
-    { path: join(target, 'mapping.yaml'), text: MAPPING_TEMPLATE },
+  const [fleet, mapping, database] = ['fleet.yaml', 'mapping.yaml', 'fleet.db'].map((name) => join(target, name)) as [
+    string,
+    string,
+    string,
   ];
-  const existing = files.filter((f) => existsSync(f.path)).map((f) => f.path);
-  if (existing.length > 0) {
-    const exist = existing.length === 1 ? 'exists' : 'exist';
-    throw new AppError('usage', `${existing.join(' and ')} ${exist} already; nothing was written`, {
-      hint: 'Move it away, or name another folder: orchestrator init FOLDER',
-    });
-  }
+  assertNew(urls.length > 0 ? [fleet, mapping, database] : [fleet, mapping]);
+  const shop = urls.length > 0 ? await chooseShop(await proposeShop(urls), yes, output) : null;
   try {
     makeFolder(target);
-    for (const { path, text } of files) writeFileSync(path, text);
+    writeFileSync(fleet, shop ? fleetFileOf(shop) : FLEET_TEMPLATE);
+    writeFileSync(mapping, shop ? mappingFileOf(shop) : MAPPING_TEMPLATE);
+    if (shop) await writeProductTable(database, shop.ids);
   } catch (error) {
     throw new AppError('folder-unwritable', `cannot write into ${target}: ${describeError(error)}`, {
       hint: 'Name a folder that you may write to: orchestrator init FOLDER',
     });
   }
-  output.line(`Wrote ${files.map((f) => f.path).join(' and ')}.`);
-  output.line('Next: edit them, see what a product page gives with');
-  output.line(`  orchestrator extract --config ${files[0]!.path} --url URL`);
-  output.line('and look at the plan with');
-  output.line(`  orchestrator plan --config ${files[0]!.path} --deadline 4h --dry-run`);
-  output.document({ written: files.map((f) => f.path) });
+  const written = [fleet, mapping, ...(shop ? [database] : [])];
+  output.line(`Wrote ${written.join(' and ')}.`);
+  for (const line of shop ? nextOfShop(fleet, shop) : nextOfTemplate(fleet)) output.line(line);
+  output.document({ written, ...(shop ? { productUrl: shop.template, ids: shop.ids, fields: shop.fields } : {}) });
   return EXIT.complete;
+}
+
+const nextOfTemplate = (fleet: string): string[] => [
+  'Next: edit them, see what a product page gives with',
+  `  orchestrator extract --config ${fleet} --url URL`,
+  'and look at the plan with',
+  `  orchestrator plan --config ${fleet} --deadline 4h --dry-run`,
+];
+
+const nextOfShop = (fleet: string, { ids }: ShopProposal): string[] => [
+  `fleet.db has a table of ${ids.length === 1 ? 'one product' : `${ids.length} products`}: those of the pages. Add yours, or set database.url and products.query.`,
+  'Next: a first dry run on this machine, which asks the shop for these pages only:',
+  `  orchestrator run --config ${fleet} --deadline 5m --dry-run`,
+];
+
+function assertNew(files: readonly string[]): void {
+  const existing = files.filter((file) => existsSync(file));
+  if (existing.length === 0) return;
+  throw new AppError(
+    'usage',
+    `${existing.join(' and ')} ${existing.length === 1 ? 'exists' : 'exist'} already; nothing was written`,
+    { hint: 'Move it away, or name another folder: orchestrator init FOLDER' },
+  );
+}
+
+/** Shows what the pages give, and asks what to leave out. */
+async function chooseShop(shop: ShopProposal, yes: boolean, output: Output): Promise<ShopProposal> {
+  const head = ['field', 'from', ...shop.ids.map((id) => `product ${id}`)];
+  const rows = shop.fields.map(({ name, source, values }) => [name, sourceText(source), ...values.map(valueText)]);
+  output.line(`A product page is ${shop.template}`);
+  output.line();
+  output.line(renderTable(head, rows));
+  output.line();
+  if (yes || output.json || !process.stdin.isTTY || !process.stdout.isTTY) return shop;
+  const interrupts = watchInterrupts();
+  try {
+    const answer = await ask('Fields to leave out (names, or Enter for none): ', interrupts.leave);
+    const without = new Set(answer.split(/[\s,]+/));
+    return { ...shop, fields: shop.fields.filter(({ name }) => !without.has(name)) };
+  } finally {
+    interrupts.dispose();
+  }
+}
+
+const SHOWN = 40;
+
+const sourceText = (source: ShopProposal['fields'][number]['source']): string =>
+  typeof source === 'string'
+    ? source
+    : Object.values(source)
+        .filter((part) => part !== true)
+        .join(' @');
+
+function valueText(value: FieldValue): string {
+  const text = value === null ? '-' : typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > SHOWN ? `${text.slice(0, SHOWN - 1)}…` : text;
 }
 
 /** Folder by folder: on a file system that allows none, such as /proc, Node's own recursion never ends. */

@@ -1,14 +1,14 @@
 /**
- * `orchestrator watch`: the progress of a run that another process works on, from the database. Ctrl-C ends only the
- * watcher.
+ * `orchestrator watch`: the progress of a run that another process works on, from the database; it waits for one. Ctrl-C
+ * ends only the watcher.
  */
-import type { RunReader, Stores } from '../../control/model/stores.ts';
+import type { RunReader, RunStore, Stores } from '../../control/model/stores.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
@@ -22,7 +22,9 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
   return withDatabase(options, async (database) => {
     const progress = createProgressPrinter(process.stderr, QUIET_MS);
     const stores = await storesOf(database);
-    const { id } = await findRun(stores.runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
+    const id = options.runId ?? (await nextRun(stores.runs, interrupts.leave, output));
+    if (id === null) return EXIT.complete;
+    await getRun(stores.runs, id);
     const rows = stores.of(id);
     let alone = false;
     for (;;) {
@@ -48,6 +50,19 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
       );
     }
   }).finally(() => interrupts.dispose());
+}
+
+const LOOK_MS = 1_000;
+
+/** The newest unfinished run; without one the next that begins. Null once the user leaves. */
+async function nextRun(runs: RunStore, leave: AbortSignal, output: Output): Promise<string | null> {
+  for (let isFirst = true; !leave.aborted; isFirst = false) {
+    const run = (await runs.list(50)).find(({ phase }) => !isRunEnd(phase));
+    if (run) return run.id;
+    if (isFirst) output.line('No run is at work; waiting for the next one.');
+    await systemClock.sleep(LOOK_MS, leave);
+  }
+  return null;
 }
 
 async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {

@@ -9,12 +9,16 @@ import { readCount } from './readers.ts';
 export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'init',
-    description: 'write a commented fleet.yaml and mapping.yaml',
+    description: 'write a commented fleet.yaml and mapping.yaml, with --url from the product pages of a shop',
     argument: ['[folder]', 'where to write them', '.'],
-    options: [],
+    options: [
+      flag('--url <url...>', 'product pages to read: what they have becomes the mapping'),
+      yesFlag('which fields to leave out'),
+    ],
     async load() {
       const { initCommand } = await import('../commands/init.ts');
-      return ({ runId: folder }: Given, output: Output) => initCommand(folder!, output);
+      return ({ runId: folder, url: urls = [], yes }: Given & { url?: string[] }, output: Output) =>
+        initCommand({ folder: folder!, urls, yes }, output);
     },
   },
   {

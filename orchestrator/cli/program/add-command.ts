@@ -38,7 +38,7 @@ function fleetEnvironment(): Record<string, string | undefined> {
   return rest;
 }
 
-type Flags = Partial<Given> & { config: string; json?: boolean };
+type Flags = Partial<Given> & { config: string; json?: boolean; quiet?: boolean; verbose?: boolean };
 
 /** Adds the command; any error it ends with becomes a message and an exit code. */
 export function addCommand(program: Command, declared: CommandDeclaration): void {
@@ -48,7 +48,7 @@ export function addCommand(program: Command, declared: CommandDeclaration): void
   command.action(async (...args: unknown[]) => {
     const [argument, flags] = (declared.argument ? args : [undefined, ...args]) as [string | undefined, Flags];
     if (declared.kind === 'shows') endWithOutput();
-    const output = createOutput(flags.json === true);
+    const output = createOutput(flags.json === true, flags.quiet ? 'quiet' : flags.verbose ? 'verbose' : 'normal');
     try {
       const run = (await declared.load()) as (given: Given, output: Output) => Promise<ExitCode>;
       process.exitCode = await run(givenBy(flags, argument), output);

@@ -30,5 +30,11 @@ export const dryRunFlag = flag('--dry-run', 'on this machine, without a cloud ac
 
 export const yesFlag = (beforeWhat: string): Option => flag('-y, --yes', `do not ask ${beforeWhat}`);
 
+export const quietFlag = flag('-q, --quiet', 'print only alarms and how the run ended').conflicts('verbose');
+
+export const verboseFlag = flag('-v, --verbose', 'print the log of the run as well');
+
+export const toFlag = flag('--to <file>', 'write here instead of to stdout');
+
 export const architectureFlag = (insteadOf: string): Option =>
   flag('--architecture <name>', `instead of ${insteadOf}`).choices(['x86_64', 'arm64']);

@@ -3,6 +3,7 @@ import { Command } from 'commander';
 import { VERSION } from '../../app/version.ts';
 import { ACCOUNT_COMMANDS } from './account-commands.ts';
 import { addCommand } from './add-command.ts';
+import { addCompletion } from './completion.ts';
 import { READING_COMMANDS } from './reading-commands.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
 import { TRIAL_COMMANDS } from './trial-commands.ts';
@@ -24,8 +25,9 @@ export function createProgram(): Command {
     program.commandsGroup(heading);
     for (const command of commands) addCommand(program, command);
   }
+  addCompletion(program.commandsGroup('Help:'));
   addHelpNotes(program);
-  return program.commandsGroup('Help:').helpCommand(true);
+  return program.helpCommand(true);
 }
 
 interface HelpNote {
@@ -37,7 +39,10 @@ interface HelpNote {
 
 /** By command. A test parses every example and opens every page. */
 export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
-  init: { examples: ['init', 'init my-shop'], docs: 'docs/configuration.md' },
+  init: {
+    examples: ['init', 'init my-shop --url https://shop.example/item/P1 https://shop.example/item/P2'],
+    docs: 'docs/configuration.md',
+  },
   setup: { examples: ['setup > crawlfleet.tf', 'setup --format aws-cli --bucket my-bucket'], docs: 'docs/aws.md' },
   doctor: { examples: ['doctor', 'doctor --dry-run', 'doctor --deadline 4h --max-cost 5'], docs: 'docs/doctor.md' },
   bundle: { examples: ['bundle --upload'], docs: 'docs/decisions/0006-boot.md' },
@@ -60,7 +65,12 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
     docs: 'docs/decisions/0001-planning.md',
   },
   run: {
-    examples: ['run --deadline 4h --dry-run', 'run --deadline 4h --max-cost 5 --yes'],
+    examples: [
+      'run --deadline 4h --dry-run',
+      'run --deadline 4h --max-cost 5 --yes',
+      'run --deadline 10m --dry-run --limit 20',
+      'run --deadline 1h --ids ids.txt',
+    ],
     docs: 'docs/what-happens-when.md',
   },
   resume: { examples: ['resume'], docs: 'docs/what-happens-when.md' },
@@ -70,12 +80,23 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
   publish: { examples: ['publish', 'publish RUN --force'], docs: 'docs/decisions/0009-results.md' },
   load: { examples: ['load RUN'], docs: 'docs/what-happens-when.md' },
   schedule: { examples: ['schedule --next 5', 'schedule --print-systemd', 'schedule'], docs: 'docs/schedule.md' },
+  serve: { examples: ['serve', 'serve --schedule', 'serve --listen 127.0.0.1:0'], docs: 'docs/dashboard.md' },
   notify: { examples: ['notify --test'], docs: 'docs/schedule.md' },
   status: { examples: ['status', 'status RUN', 'status RUN --failed'], docs: 'docs/states.md' },
   watch: { examples: ['watch'], docs: 'docs/states.md' },
   explain: { examples: ['explain', 'explain RUN'], docs: 'docs/what-happens-when.md' },
   logs: { examples: ['logs --follow', 'logs RUN --slot 3 --level warn'], docs: 'docs/what-happens-when.md' },
   cost: { examples: ['cost', 'cost RUN'], docs: 'docs/decisions/0016-prices.md' },
+  product: { examples: ['product P1', 'product https://shop.example/item/P1 --json'], docs: 'docs/dashboard.md' },
+  export: {
+    examples: ['export > rows.csv', 'export RUN --format parquet --to rows.parquet'],
+    docs: 'docs/dashboard.md',
+  },
+  report: { examples: ['report', 'report RUN --html --to run.html'], docs: 'docs/dashboard.md' },
+  completion: {
+    examples: ['completion bash > /etc/bash_completion.d/orchestrator', 'completion zsh', 'completion fish'],
+    docs: 'docs/README.md',
+  },
   verify: { examples: ['verify', 'verify RUN --json'], docs: 'docs/exit-codes.md' },
 };
 

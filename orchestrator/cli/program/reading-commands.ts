@@ -1,7 +1,9 @@
 /** Commands that inspect runs. */
 import { LEVELS } from '../log-lines.ts';
-import type { CommandDeclaration } from './add-command.ts';
-import { configFlag, flag } from './flags.ts';
+import type { ExportFormat } from '../../app/export/export-rows.ts';
+import type { Output } from '../output.ts';
+import type { CommandDeclaration, Given } from './add-command.ts';
+import { configFlag, flag, toFlag } from './flags.ts';
 import { readSlot } from './readers.ts';
 
 export const READING_COMMANDS: readonly CommandDeclaration[] = [
@@ -17,7 +19,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     name: 'watch',
     kind: 'shows',
     description: 'the progress of a run that another process works on; Ctrl-C ends only the watcher',
-    argument: ['[run]', 'default: the newest unfinished run'],
+    argument: ['[run]', 'default: the newest unfinished run, or the next one'],
     options: [configFlag],
     load: async () => (await import('../commands/watch.ts')).watchCommand,
   },
@@ -28,6 +30,40 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     argument: ['[run]', 'default: the newest run'],
     options: [configFlag],
     load: async () => (await import('../commands/explain.ts')).explainCommand,
+  },
+  {
+    name: 'product',
+    kind: 'shows',
+    description: 'one product: its row, and every attempt of the last runs with its evidence',
+    argument: ['<product>', 'its ID, or the URL of its page'],
+    options: [configFlag],
+    async load() {
+      const { productCommand } = await import('../commands/product.ts');
+      return ({ runId: product, ...given }: Given, output: Output) =>
+        productCommand({ ...given, product: product! }, output);
+    },
+  },
+  {
+    name: 'export',
+    kind: 'shows',
+    description: 'the rows of a run as CSV, JSON lines or Parquet',
+    argument: ['[run]', 'default: the newest published run'],
+    options: [
+      flag('--format <format>', 'form of the rows')
+        .choices(['csv', 'jsonl', 'parquet'] satisfies ExportFormat[])
+        .default('csv'),
+      toFlag,
+      configFlag,
+    ],
+    load: async () => (await import('../commands/export.ts')).exportCommand,
+  },
+  {
+    name: 'report',
+    kind: 'shows',
+    description: 'the report of a run as text, or with --html as one file to mail',
+    argument: ['[run]', 'default: the newest ended run'],
+    options: [flag('--html', 'the page of the run, with its charts, in one file'), toFlag, configFlag],
+    load: async () => (await import('../commands/report.ts')).reportCommand,
   },
   {
     name: 'logs',

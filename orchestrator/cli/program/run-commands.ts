@@ -3,8 +3,18 @@ import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outc
 import type { ScheduleOptions } from '../commands/schedule.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
-import { acceptDropFlag, configFlag, deadlineFlag, dryRunFlag, flag, maxCostFlag, yesFlag } from './flags.ts';
-import { readFewCount, readReasons } from './readers.ts';
+import {
+  acceptDropFlag,
+  configFlag,
+  deadlineFlag,
+  dryRunFlag,
+  flag,
+  maxCostFlag,
+  quietFlag,
+  verboseFlag,
+  yesFlag,
+} from './flags.ts';
+import { readCount, readFewCount, readReasons } from './readers.ts';
 
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -16,14 +26,28 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'run',
     description: 'plan, launch, crawl, publish and report',
-    options: [configFlag, deadlineFlag, maxCostFlag, acceptDropFlag, dryRunFlag, yesFlag('before launching')],
+    options: [
+      configFlag,
+      deadlineFlag,
+      maxCostFlag,
+      acceptDropFlag,
+      dryRunFlag,
+      flag('--ids <file>', 'crawl the product IDs in this file, one a line, or - for stdin'),
+      flag('--limit <number>', 'crawl only the first products of products.query, as a trial', readCount).conflicts(
+        'ids',
+      ),
+      flag('--metrics <address>', 'serve metrics for Prometheus on this address and port while the run works'),
+      yesFlag('before launching'),
+      quietFlag,
+      verboseFlag,
+    ],
     load: async () => (await import('../commands/run.ts')).runCommand,
   },
   {
     name: 'resume',
     description: 'take up a run whose main server died or left',
     argument: ['[run]', 'default: the newest unfinished run'],
-    options: [configFlag],
+    options: [configFlag, quietFlag, verboseFlag],
     load: async () => (await import('../commands/run.ts')).resumeCommand,
   },
   {
@@ -41,6 +65,8 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
         readReasons,
       ),
       yesFlag('before launching'),
+      quietFlag,
+      verboseFlag,
     ],
     async load() {
       const { retryCommand } = await import('../commands/run.ts');
@@ -103,6 +129,21 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
           },
           output,
         );
+    },
+  },
+  {
+    name: 'serve',
+    description: "the operator's page: every run, live; it starts nothing by itself",
+    options: [
+      configFlag,
+      flag('--listen <address>', 'address and port; default: server.operator, 127.0.0.1:8701'),
+      flag('--schedule', 'run the schedule too: one service for the main server'),
+      dryRunFlag,
+    ],
+    async load() {
+      const { serveCommand } = await import('../commands/serve.ts');
+      return (given: Given & { listen?: string; schedule?: boolean }, output: Output) =>
+        serveCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]! }, output);
     },
   },
   {

@@ -87,9 +87,9 @@ describe('a wrong configuration', () => {
     ['a missing key', ({ products }) => delete products.query, 'products.query: missing'],
     ['a deadline of years', ({ run }) => (run.deadline = '999999h'), 'run.deadline: must be at most 720h'],
     [
-      'a variable in the URL',
+      'a variable that is not set',
       ({ database }) => (database.url = '${DATABASE_URL}'),
-      'leave the key out and set FLEET_DATABASE_URL',
+      'the variable DATABASE_URL is not set, neither in the environment nor in .env',
     ],
   ])('explains what is wrong with %s', (_, change, expected) => {
     const { message, hint } = refusalOfFleet(change);
@@ -127,14 +127,14 @@ describe('a wrong configuration', () => {
 describe('init', () => {
   const output: Output = { json: false, line: () => {}, document: () => {} };
 
-  it('refuses a path that is a file, and a path where no folder can be created', () => {
+  it('refuses a path that is a file, and a path where no folder can be created', async () => {
     using folder = tempDir();
     const file = join(folder.path, 'file');
     writeFileSync(file, '');
     for (const place of [file, join(file, 'below'), '/proc/crawlfleet/below']) {
-      const refuse = (): unknown => initCommand(place, output);
-      expect(refuse).toThrow(AppError);
-      expect(refuse).toThrow(/cannot write into/);
+      const refusal = initCommand({ folder: place, urls: [], yes: false }, output);
+      await expect(refusal).rejects.toThrow(AppError);
+      await expect(refusal).rejects.toThrow(/cannot write into/);
     }
   });
 });

@@ -64,7 +64,7 @@ describe('setupValues', () => {
       for (const flag of ['region', 'bucket', 'owner', 'name', 'vpc', 'mainServer', 'controllerUser'] as const)
         expect(() => values({ [flag]: text }), flag).toThrow();
       const config = configOf(
-        ` }\naws: { instance_profile: ${JSON.stringify(text)}, subnets: [${JSON.stringify(text)}] }`,
+        ` }\naws: { instance_profile: ${JSON.stringify(text.replace('${', () => '$${'))}, subnets: [${JSON.stringify(text.replace('${', () => '$${'))}] }`,
       );
       expect(() => values({}, config)).toThrow(/instance_profile.*subnets/s);
     },

@@ -1,0 +1,127 @@
+/** Writes rows as CSV (RFC 4180), JSON lines or Parquet. Memory is bounded by a page of rows. */
+import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
+import { fileWriter, parquetWriteRows } from 'hyparquet-writer';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { type Column, columnsOf, hasRows } from '../../../shared/domain/mapping.ts';
+import type { RunSettings } from '../../control/model/run-settings.ts';
+
+export type ExportFormat = 'csv' | 'jsonl' | 'parquet';
+
+type Row = Record<string, unknown>;
+
+/** The columns of a result table that a run writes, in the order of an export. */
+export function exportColumns({ mapping }: Pick<RunSettings, 'mapping'>): Column[] {
+  const text = (name: string): Column => ({ name, type: 'text' });
+  return [
+    text('product_id'),
+    ...(hasRows(mapping) ? [text('row_key')] : []),
+    ...columnsOf(mapping),
+    ...['url', 'crawled_at', 'run_id'].map(text),
+  ];
+}
+
+/** Writes into `to`, whole or not at all; returns the number of rows. */
+export async function exportToFile(
+  rows: AsyncIterable<Row>,
+  { columns, format, to }: { columns: readonly Column[]; format: ExportFormat; to: string },
+): Promise<number> {
+  const unfinished = `${to}.new`;
+  try {
+    const count = await (format === 'parquet'
+      ? writeParquet(rows, columns, unfinished)
+      : writeText(rows, { columns, format, file: unfinished }));
+    await rename(unfinished, to);
+    return count;
+  } catch (error) {
+    await rm(unfinished, { force: true });
+    throw error;
+  }
+}
+
+async function writeText(
+  rows: AsyncIterable<Row>,
+  { columns, format, file }: { columns: readonly Column[]; format: 'csv' | 'jsonl'; file: string },
+): Promise<number> {
+  const to = createWriteStream(file);
+  await once(to, 'open');
+  const count = await exportToStream(rows, { columns, format, to });
+  to.end();
+  await once(to, 'finish');
+  return count;
+}
+
+/** Writes as text and leaves the stream open; returns the number of rows. */
+export async function exportToStream(
+  rows: AsyncIterable<Row>,
+  { columns, format, to }: { columns: readonly Column[]; format: 'csv' | 'jsonl'; to: Writable },
+): Promise<number> {
+  let count = 0;
+  const write = async (line: string): Promise<void> => {
+    if (!to.write(line)) await once(to, 'drain');
+  };
+  if (format === 'csv') await write(csvLine(columns.map(({ name }) => name)));
+  for await (const row of rows) {
+    count++;
+    const values = columns.map((column) => valueOf(row, column));
+    await write(
+      format === 'csv'
+        ? csvLine(values)
+        : `${JSON.stringify(Object.fromEntries(columns.map(({ name }, i) => [name, values[i]])))}\n`,
+    );
+  }
+  return count;
+}
+
+const valueOf = (row: Row, { name }: Column): unknown => row[name] ?? row[name.toLowerCase()] ?? null;
+
+function csvLine(values: readonly unknown[]): string {
+  return `${values.map(csvField).join(',')}\r\n`;
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+function csvField(value: unknown): string {
+  if (value === null) return '';
+  const text = textOf(value);
+  return /[",\r\n]/.test(text) || text === '' ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+const PARQUET_TYPES = { number: 'DOUBLE', integer: 'INT64', boolean: 'BOOLEAN', json: 'JSON' } as const;
+/** Rows held in memory at a time. */
+const ROW_GROUP = 20_000;
+
+async function writeParquet(rows: AsyncIterable<Row>, columns: readonly Column[], file: string): Promise<number> {
+  let count = 0;
+  const values = async function* (): AsyncGenerator<Row> {
+    for await (const row of rows) {
+      count++;
+      yield Object.fromEntries(columns.map((column) => [column.name, parquetValue(valueOf(row, column), column)]));
+    }
+  };
+  await parquetWriteRows({
+    writer: fileWriter(file),
+    rows: values(),
+    rowGroupSize: ROW_GROUP,
+    columns: columns.map(({ name, type }) => ({
+      name,
+      type: PARQUET_TYPES[type as keyof typeof PARQUET_TYPES] ?? 'STRING',
+      nullable: true,
+    })),
+  });
+  return count;
+}
+
+function parquetValue(value: unknown, { name, type }: Column): unknown {
+  if (value === null) return null;
+  if (type !== 'integer') return type in PARQUET_TYPES ? value : textOf(value);
+  // A wider column type than the one that is made by default may hold it.
+  const text = textOf(value);
+  const whole = /^-?\d+$/.test(text) ? BigInt(text) : null;
+  if (whole !== null && BigInt.asIntN(64, whole) === whole) return whole;
+  throw new AppError('usage', `${name} has the value ${text}, which is no whole number of 64 bits`, {
+    hint: 'Export as csv or jsonl instead.',
+  });
+}

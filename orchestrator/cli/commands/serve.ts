@@ -1,0 +1,154 @@
+/** `orchestrator serve`: the operator's page, and with --schedule the schedule too. */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { type Config, type Environment, loadConfig } from '../../app/config/load-config.ts';
+import { isLoopback } from '../../app/plan/target.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { History } from '../../db/history.ts';
+import { migrate } from '../../db/migrate.ts';
+import { listen, type Listener, type Tls } from '../../server/listen.ts';
+import { pageAssets } from '../../web/bundle-page.ts';
+import { createServeApp, type RunAction, type RunActions } from '../../web/serve-app.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Output } from '../output.ts';
+import { createProcesses, type ProcessOptions } from '../schedule/processes.ts';
+
+export interface ServeOptions extends ProcessOptions {
+  environment: Environment;
+  /** Instead of `server.operator`. */
+  listen?: string;
+  schedule?: boolean;
+}
+
+/** Serves until a signal. Refuses, before it listens, an address that others can reach without token and TLS. */
+export async function serveCommand(options: ServeOptions, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment);
+  const address = options.listen ?? config.values.server.operator;
+  const setting = options.listen === undefined ? 'server.operator' : '--listen';
+  const place = placeOf(config, address, setting);
+  const database = await openDatabase(config.values.database.url);
+  const interrupts = watchInterrupts();
+  try {
+    await migrate(database);
+    const stores = createStores(database);
+    const assets = await pageAssets();
+    const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
+      const app = createServeApp({
+        stores,
+        history: new History(database),
+        clock: systemClock,
+        assets,
+        actions: actionsOf(options, stores.runs),
+        token: config.values.server.operator_token,
+        isOpen: place.isOpen,
+        listenHost: place.host,
+        health,
+      });
+      const listener = await listen(app, address, setting, place.tls);
+      output.line(`page: ${place.tls ? 'https' : 'http'}://${place.host}:${listener.port}/`);
+      if (config.values.server.operator_token === null)
+        output.line('It shows everything and changes nothing: server.operator_token is not set.');
+      return listener;
+    };
+    const signal = interrupts.leave;
+    if (options.schedule) {
+      const { runDaemon } = await import('../schedule/daemon.ts');
+      return await runDaemon({ ...options, launcher: resolve(options.launcher), signal, listenWith }, output);
+    }
+    const listener = await listenWith(() => ({ ok: true }));
+    await once(signal, 'abort');
+    await listener.close();
+    output.document({ served: address });
+    return EXIT.complete;
+  } finally {
+    interrupts.dispose();
+    await database.close();
+  }
+}
+
+interface Place {
+  host: string;
+  /** Reachable from other machines. */
+  isOpen: boolean;
+  tls: Tls | undefined;
+}
+
+function placeOf({ file, values }: Config, address: string, setting: string): Place {
+  const host = address.slice(0, address.lastIndexOf(':'));
+  const isOpen = !isLoopback(host);
+  const { operator_token: token, operator_tls: tls } = values.server;
+  const missing = [
+    ...(token === null ? ['server.operator_token'] : []),
+    ...(tls === null ? ['server.operator_tls'] : []),
+  ];
+  if (isOpen && missing.length > 0)
+    throw new AppError(
+      'config-invalid',
+      `${address} (${setting}) can be reached from other machines: set ${missing.join(' and ')}`,
+      {
+        hint: 'Or listen on 127.0.0.1 and reach it through ssh -L.',
+      },
+    );
+  const read = (path: string): Buffer => {
+    try {
+      return readFileSync(resolve(dirname(file), path));
+    } catch (error) {
+      throw new AppError('config-invalid', `server.operator_tls: ${describeError(error)}`);
+    }
+  };
+  return {
+    host,
+    isOpen,
+    tls: tls === null || tls === 'proxy' ? undefined : { cert: read(tls.cert), key: read(tls.key) },
+  };
+}
+
+/** How long the page waits for a command to end. */
+const ANSWER_WITHIN_MS = 8_000;
+
+/** Each button starts the command of its name, as a process that outlives this one; so both do the same. */
+function actionsOf(options: ServeOptions, runs: ReturnType<typeof createStores>['runs']): RunActions {
+  const processes = createProcesses({ ...options, launcher: resolve(options.launcher) }, '');
+  const carryOut = async (action: RunAction, runId: string, ...flags: string[]): Promise<string> => {
+    const run = await runs.get(runId);
+    if (run === null) throw new AppError('run-unknown', `there is no run ${runId} in this database`);
+    const detail = `${action} was asked for on the page`;
+    await runs.addEvent(runId, {
+      atMs: systemClock.now(),
+      kind: 'operator',
+      slot: null,
+      epoch: null,
+      from: null,
+      to: null,
+      detail,
+    });
+    const child = processes.start(action, action, runId, ...flags);
+    const waited = new AbortController();
+    const end = await Promise.race([child.ended, systemClock.sleep(ANSWER_WITHIN_MS, waited.signal).then(() => null)]);
+    waited.abort();
+    const said = lastWords(child.logFile);
+    if (end === null)
+      return `${said === '' ? `${action} has begun` : said} (it goes on; its output is in ${child.logFile})`;
+    if (end === EXIT.complete) return said;
+    throw new AppError('usage', said === '' ? `${action} ended with ${end}` : said);
+  };
+  return {
+    stop: (id) => carryOut('stop', id),
+    cancel: (id) => carryOut('cancel', id, '--yes'),
+    publish: (id) => carryOut('publish', id),
+    retry: (id) => carryOut('retry', id, '--yes', ...(options.dryRun ? ['--dry-run'] : [])),
+  };
+}
+
+const MOST_WORDS = 600;
+
+const lastWords = (file: string): string =>
+  readFileSync(file, 'utf8')
+    .trim()
+    .replace(/^orchestrator: /, '')
+    .slice(-MOST_WORDS);

@@ -1,0 +1,61 @@
+/** `orchestrator completion`: what a shell offers while somebody types a command. */
+import { type Command, Option } from 'commander';
+
+/** The scripts only ask: what is offered is decided here, for all shells alike. */
+const SCRIPTS = {
+  bash: `_orchestrator() {
+  local IFS=$'\\n'
+  COMPREPLY=($(orchestrator completion bash --words "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _orchestrator orchestrator
+`,
+  zsh: `#compdef orchestrator
+_orchestrator() {
+  local -a found
+  found=("\${(@f)$(orchestrator completion zsh --words "\${words[@]:1:$((CURRENT - 1))}" 2>/dev/null)}")
+  compadd -a found || _files
+}
+compdef _orchestrator orchestrator
+`,
+  fish: `complete -c orchestrator -a '(orchestrator completion fish --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+`,
+} as const;
+
+type Shell = keyof typeof SCRIPTS;
+
+export function addCompletion(program: Command): void {
+  program
+    .command('completion')
+    .description('print a script that completes commands and flags in your shell')
+    .argument('<shell>', Object.keys(SCRIPTS).join(', '))
+    .addOption(new Option('--words <words...>', 'what is typed so far').hideHelp())
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .action((shell: string, _flags: object, command: Command) => {
+      const at = command.args.length === 0 ? -1 : process.argv.indexOf('--words');
+      if (at !== -1) {
+        const found = completionsFor(program, process.argv.slice(at + 1));
+        process.stdout.write(found.map((word) => `${word}\n`).join(''));
+        return;
+      }
+      const script = SCRIPTS[shell as Shell];
+      if (script === undefined) command.error(`error: ${shell} is none of ${Object.keys(SCRIPTS).join(', ')}`);
+      process.stdout.write(script);
+    });
+}
+
+/** Candidates for the last word; none where the shell should offer files. */
+export function completionsFor(program: Command, words: readonly string[]): string[] {
+  const typed = words.at(-1) ?? '';
+  const before = words.slice(0, -1);
+  const command = program.commands.find((c) => c.name() === before[0]);
+  const offered = command ? wordsOf(command, typed, before.at(-1) ?? '') : program.commands.map((c) => c.name());
+  return offered.filter((word) => word.startsWith(typed)).toSorted();
+}
+
+function wordsOf(command: Command, typed: string, last: string): string[] {
+  const visible = command.options.filter(({ hidden }) => !hidden);
+  const open = visible.find((option) => [option.long, option.short].includes(last) && !option.isBoolean());
+  if (open) return open.argChoices ?? [];
+  return typed.startsWith('-') ? visible.map(({ long }) => long!) : [];
+}

@@ -1,0 +1,223 @@
+/** The operator's page during and after real dry runs: it agrees with the command line, runs nothing of a site's, and changes nothing without the token. */
+import axe from 'axe-core';
+import type { Page } from 'playwright';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { waitFor } from '../support/processes.ts';
+import { DashboardStage, TOKEN } from './dashboard-stage.ts';
+
+/** Violations of WCAG 2 A and AA, by rule. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as unknown as { axe: typeof axe }).axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
+  });
+}
+
+const doneOn = async (page: Page): Promise<number> => {
+  const text = await page.locator('.fact', { hasText: 'Done' }).locator('dd').first().textContent();
+  return Number(/[\d,]+/.exec(text ?? '')![0].replaceAll(',', ''));
+};
+
+describe('the page', () => {
+  let stage: DashboardStage;
+  let run: string;
+
+  beforeAll(async () => {
+    stage = await DashboardStage.open(150, { operator_token: TOKEN });
+    const live = stage.fleet.start('run', '--dry-run', '--yes');
+    run = await stage.newestRun();
+    const { page, faults } = await stage.page(`/runs/${run}`);
+    // Live: the numbers move, and lie between what the command line said before and says after.
+    await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
+    const before = await stage.status(run);
+    const shown = await waitFor(
+      async () => {
+        const done = await doneOn(page);
+        return done > before.live.done ? done : null;
+      },
+      { what: 'the number to move', everyMs: 100 },
+    );
+    const after = await waitFor(
+      async () => {
+        const status = await stage.status(run);
+        return status.live.done >= shown ? status : null;
+      },
+      { what: 'the command line to agree', everyMs: 200 },
+    );
+    expect(shown).toBeLessThanOrEqual(after.live.done);
+    const { exitCode } = await live.finished;
+    expect(exitCode).toBe(0);
+    await page.getByText('completed, exit 0').waitFor();
+    expect(await doneOn(page)).toBe(150);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+  afterAll(() => stage?.close());
+
+  it.each(['light', 'dark'] as const)(
+    'has no accessibility violation in %s, at 360 px and wide',
+    async (colorScheme) => {
+      for (const width of [360, 1600])
+        for (const path of ['/', `/runs/${run}`, '/products/P00011']) {
+          const { page, faults } = await stage.page(path, { colorScheme, viewport: { width, height: 800 } });
+          await page.locator('h1').first().waitFor();
+          expect(await violations(page), `${path} at ${width}`).toEqual([]);
+          expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(width);
+          expect(faults).toEqual([]);
+          await page.close();
+        }
+    },
+  );
+
+  it('opens an instance by the keyboard, with its timeline', async () => {
+    const { page } = await stage.page(`/runs/${run}`);
+    await page.locator('.cell').first().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('region', { name: 'Slot 0' }).getByText('claimed').first().waitFor();
+    await page.close();
+  });
+
+  it('finds a product by its URL', async () => {
+    const { page } = await stage.page('/');
+    await page.getByRole('searchbox').fill(stage.shop.productUrl.replace('{id}', 'P00011'));
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'P00011' }).waitFor();
+    await page.getByText('stored').first().waitFor();
+    await page.close();
+  });
+
+  it('shows text of a site as text', async () => {
+    const attack = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
+    const quoted = attack.replaceAll("'", "''");
+    const evidence = JSON.stringify({
+      rule: attack,
+      url: attack,
+      status: 403,
+      headers: { [attack]: attack },
+      body: attack,
+    });
+    await stage.fleet.query(
+      `insert into crawlfleet_incidents (run_id, slot, epoch, seq, verdict, rule, at, evidence) values ('${run}', 0, 1, 1, 'banned', '${quoted}', 1, '${evidence.replaceAll("'", "''")}')`,
+    );
+    await stage.fleet.query(
+      `insert into crawlfleet_events (run_id, at, kind, detail) values ('${run}', 1, 'alarm', '${quoted}')`,
+    );
+    await stage.fleet.query(`update product_snapshots set title = '${quoted}' where product_id = 'P00011'`);
+    for (const path of [
+      `/runs/${run}`,
+      '/products/P00011',
+      `/products/${encodeURIComponent(attack)}`,
+      `/runs/${encodeURIComponent(attack)}`,
+    ]) {
+      const { page, faults } = await stage.page(path);
+      await page.getByText('onerror=').first().waitFor();
+      if (path === `/runs/${run}`) await page.locator('.evidence summary').first().click();
+      expect(await page.locator('img').count()).toBe(0);
+      // The missing run is a 404, which the browser notes.
+      expect(faults.filter((fault) => !fault.includes('404'))).toEqual([]);
+      await page.close();
+    }
+  });
+
+  it('is mailed as one file that shows the same without a server, and asks no other', async () => {
+    const file = join(dirname(stage.fleet.configPath), 'run.html');
+    expect((await stage.fleet.run('report', run, '--html', '--to', file)).exitCode).toBe(0);
+    const faults: string[] = [];
+    const asked: string[] = [];
+    const page = await stage.browser.newPage();
+    page.on('pageerror', (error) => faults.push(error.message));
+    page.on('dialog', (dialog) => faults.push(`dialog ${dialog.message()}`) && void dialog.dismiss());
+    page.on('request', (request) => asked.push(request.url()));
+    await page.goto(pathToFileURL(file).href);
+    await page.getByText('completed, exit 0').waitFor();
+    expect(await doneOn(page)).toBe(150);
+    await page.getByText('onerror=').first().waitFor();
+    expect(await page.locator('img').count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Stop|Cancel|Publish|Retry/ }).count()).toBe(0);
+    expect(await violations(page)).toEqual([]);
+    expect(asked.filter((url) => !/^(file|data|blob):/.test(url))).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  it('has 126 instances in view on a wide screen, and fits them into 360 px', async () => {
+    await stage.widen(run, 126);
+    const status = await stage.status(run);
+    expect(status.instances).toHaveLength(126);
+    for (const width of [360, 3840]) {
+      const { page, faults } = await stage.page(`/runs/${run}`, { viewport: { width, height: 2160 } });
+      await page.locator('.cell').nth(125).waitFor();
+      expect(await page.locator('.cell').count()).toBe(126);
+      expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(width);
+      expect(await violations(page)).toEqual([]);
+      await page.locator('.cell').nth(125).click();
+      await page.getByRole('region', { name: 'Slot 125' }).waitFor();
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+
+  it('refuses other sites, other names for this machine, and every change without the token', async () => {
+    expect((await stage.call('/api/runs', { headers: { origin: 'https://evil.example' } })).status).toBe(403);
+    // fetch does not let its caller set the name.
+    const byOtherName = httpRequest(`${stage.url}/api/runs`, { headers: { host: 'evil.example' } }).end();
+    const [answer] = (await once(byOtherName, 'response')) as [{ statusCode: number; resume(): void }];
+    answer.resume();
+    expect(answer.statusCode).toBe(403);
+    for (const headers of [{}, { authorization: 'Bearer wrong' }, { cookie: `token=${TOKEN}` }])
+      for (const action of ['stop', 'cancel', 'publish', 'retry'])
+        expect((await stage.call(`/api/runs/${run}/${action}`, { method: 'POST', headers })).status).toBe(401);
+    expect(await stage.fleet.query(`select * from crawlfleet_events where kind = 'operator'`)).toEqual([]);
+  });
+
+  it('sends nothing to any other address, and allows no inline script', async () => {
+    const response = await stage.call('/');
+    expect(response.headers.get('content-security-policy')).toContain("script-src 'self'");
+    const page = await stage.browser.newPage();
+    const asked = new Set<string>();
+    page.on('request', (request) => asked.add(new URL(request.url()).origin));
+    await page.goto(`${stage.url}/runs/${run}`);
+    await page.locator('h1').first().waitFor();
+    expect([...asked].filter((origin) => origin !== 'null')).toEqual([stage.url]);
+    await page.close();
+  });
+
+  it('stops a run with the token, after a question, and writes it into the events', async () => {
+    const live = stage.fleet.start('run', '--dry-run', '--yes');
+    const second = await stage.newestRun(run);
+    const { page } = await stage.page(`/runs/${second}`);
+    await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByLabel('Operator token').fill(TOKEN);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('status').waitFor();
+    expect((await live.finished).exitCode).toBe(11);
+    await page.getByText('cancelled, exit 11').waitFor();
+    await page.getByText('stop was asked for on the page').waitFor();
+    await page.close();
+  });
+
+  it('goes on showing a run whose main server was killed', async () => {
+    const live = stage.fleet.start('run', '--dry-run', '--yes');
+    const newest = await stage.newestRun(await stage.newestRun());
+    const { page, faults } = await stage.page(`/runs/${newest}`);
+    await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
+    live.kill('SIGKILL', 'group');
+    await live.finished;
+    expect(await doneOn(page)).toBeGreaterThan(5);
+    await page.reload();
+    await page.getByText('crawling').first().waitFor();
+    expect(faults).toEqual([]);
+    const { exitCode } = await stage.fleet.run('resume');
+    expect(exitCode).toBe(0);
+    await page.getByText('completed, exit 0').waitFor();
+    await page.close();
+  });
+});

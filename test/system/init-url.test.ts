@@ -1,0 +1,78 @@
+/** From a shop's URL to the first rows: `init --url`, then a dry run with what it wrote, by the real command line. */
+import { existsSync, readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import { type CommandResult, runCommand } from '../support/processes.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type TempDir, tempDir } from '../support/temp-dir.ts';
+import { LAUNCHER } from './fleet.ts';
+
+describe('init --url', () => {
+  let shop: Shop;
+  let folder: TempDir;
+  beforeAll(async () => {
+    shop = await startShop({ products: 20 });
+    folder = tempDir('crawlfleet-init-');
+  });
+  afterAll(async () => {
+    folder.remove();
+    await shop.stop();
+  });
+
+  const orchestrator = (...args: string[]): Promise<CommandResult> => runCommand(process.execPath, [LAUNCHER, ...args]);
+  const page = (id: string): string => shop.productUrl.replace('{id}', id);
+
+  it('writes a configuration that crawls the shop', async () => {
+    const target = folder.file('shop');
+    const made = await orchestrator('init', target, '--url', page('P00011'), page('P00012'));
+    expect(made.exitCode, made.stderr).toBe(0);
+    expect(made.stdout).toContain(`A product page is ${shop.productUrl}`);
+    const mapping = parse(readFileSync(`${target}/mapping.yaml`, 'utf8')) as { fields: Record<string, object> };
+    expect(Object.keys(mapping.fields)).toEqual([
+      'title',
+      'price',
+      'currency',
+      'availability',
+      'brand',
+      'sku',
+      'rating',
+      'reviews',
+    ]);
+    expect(mapping.fields.title).toEqual({ json_ld: 'name', required: true });
+
+    const config = ['--config', `${target}/fleet.yaml`];
+    expect((await orchestrator('plan', ...config, '--deadline', '5m', '--dry-run')).exitCode).toBe(0);
+    const run = await orchestrator('run', ...config, '--deadline', '1m', '--dry-run', '--json');
+    expect((JSON.parse(run.stdout) as RunReport).products).toMatchObject({ planned: 2, stored: 2 });
+    const { stdout } = await orchestrator('export', ...config, '--format', 'jsonl');
+    expect(JSON.parse(stdout.split('\n')[0]!)).toMatchObject({
+      product_id: 'P00011',
+      price: expect.any(Number),
+      currency: 'JPY',
+    });
+  });
+
+  it.each([
+    ['a page that is missing', () => [page('404-x')], 2, 'gives no page'],
+    [
+      'a page without any of the usual fields',
+      () => [page('untitled-x').replace(/item.*/, 'robots.txt')],
+      2,
+      'robots.txt',
+    ],
+    ['an address that is none', () => ['shop.example/item/1'], 2, 'is not an http or https URL'],
+  ])('writes nothing for %s', async (what, urls, exitCode, message) => {
+    const target = folder.file(what.replaceAll(' ', '-'));
+    const refused = await orchestrator('init', target, '--url', ...urls());
+    expect(refused.stderr).toContain(message);
+    expect([refused.exitCode, existsSync(target)]).toEqual([exitCode, false]);
+  });
+
+  it('never writes over a file', async () => {
+    const target = folder.file('shop');
+    const before = readFileSync(`${target}/fleet.yaml`, 'utf8');
+    expect((await orchestrator('init', target, '--url', page('P00011'))).exitCode).toBe(2);
+    expect(readFileSync(`${target}/fleet.yaml`, 'utf8')).toBe(before);
+  });
+});
