@@ -88,7 +88,7 @@ function exitOf(child: ReturnType<typeof spawn>): Promise<number | null> {
 const TICK_MS = 10;
 
 /** CPU time and largest resident set of a process so far; zeros when it has ended. */
-function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
+export function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

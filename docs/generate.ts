@@ -1,6 +1,7 @@
 /**
  * Writes the documents that are made from code: configuration.md and fleet.schema.json from the configuration's schema,
- * mapping.schema.json from the forms of a mapping, errors.md and exit-codes.md from their tables, states.md from the state tables. With --check it writes nothing and fails when a file on disk differs.
+ * mapping.schema.json from the forms of a mapping, errors.md and exit-codes.md from their tables, states.md from the state tables, the Grafana
+ * dashboard from its typed form. With --check it writes nothing and fails when a file on disk differs.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +9,7 @@ import { z } from 'zod';
 import { mappingJsonSchema } from '../orchestrator/app/config/json-schema.ts';
 import { configSchema } from '../orchestrator/app/config/schema.ts';
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
+import { dashboard } from '../examples/grafana/dashboard.ts';
 import { exitCodesPage } from './generate-exit-codes.ts';
 import { statesPage } from './generate-states.ts';
 
@@ -48,6 +50,11 @@ function configurationPage(): string {
     'Durations are written `200ms`, `10s`, `4h`, `1h30m`; sizes `500KB`, `5MB`; rates `5/s`, `30/m`; shares `5%` or `0.05`.',
     '',
     'Flags that set a key: `--deadline` (`run.deadline`), `--max-cost` (`run.max_cost`). `--config` can also be given as `FLEET_CONFIG`.',
+    '',
+    '## Variables',
+    '',
+    '`${NAME}` in a value stands for a variable of the environment, or of a `.env` beside the file (the environment wins), and `${file:PATH}` for the text of a file without its last line break; `$${` is `${` itself.',
+    'They are filled in after the file is parsed, so no value can change its structure, and give text: numbers are set by their `FLEET_` variable. A mapping has none. Messages quote the name, not the value.',
     '',
     'A key that this version does not act on is refused when it is set to something it would ignore, or named in the plan.',
   ];
@@ -112,6 +119,7 @@ const files: Record<string, string> = {
   'errors.md': errorsPage(),
   'exit-codes.md': exitCodesPage(),
   'states.md': statesPage(),
+  '../examples/grafana/crawlfleet.json': `${JSON.stringify(dashboard, null, 2)}\n`,
 };
 
 const check = process.argv.includes('--check');

@@ -1,0 +1,63 @@
+/** `npm run screenshots`: the pictures of the docs, from real dry runs against the demo shop, in both themes. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Page } from 'playwright';
+import { makeDemoFolder } from '../../examples/demo/demo-folder.ts';
+import { findBrowser } from '../../test/support/chromium/find-browser.ts';
+import { startShop } from '../../test/support/shop/start-shop.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
+const PRODUCTS = 900;
+/** Nights before the one that is shown, each of another size. */
+const NIGHTS = [0.9, 1, 0.95, 1, 0.6];
+
+const parent = mkdtempSync(join(tmpdir(), 'crawlfleet-screenshots-'));
+const shop = await startShop({ products: PRODUCTS });
+const { configFile } = makeDemoFolder(parent, shop.productUrl, PRODUCTS, 50);
+const orchestrator = (...args: string[]) =>
+  spawn(process.execPath, [LAUNCHER, ...args, '--config', configFile], { stdio: ['ignore', 'pipe', 'inherit'] });
+const night = (...args: string[]) => orchestrator('run', '--deadline', '60s', '--dry-run', '--yes', '--quiet', ...args);
+
+const serve = orchestrator('serve', '--listen', '127.0.0.1:0');
+const executablePath = await findBrowser();
+const browser = await chromium.launch({ ...(executablePath ? { executablePath } : {}), args: ['--no-sandbox'] });
+try {
+  const [said] = (await once(serve.stdout, 'data')) as [Buffer];
+  const url = /http:\S+/.exec(said.toString())![0];
+  for (const share of NIGHTS) await once(night('--limit', String(Math.round((PRODUCTS / 3) * share))), 'exit');
+  await shop.setRules([{ prefix: 'P0001', times: 3, do: { type: 'status', status: 500 } }]);
+  const live = night();
+  const pages: Page[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1280, height: 900 } });
+    await page.goto(url);
+    await page.getByText('crawling').first().waitFor();
+    await page.locator('tbody a').first().click();
+    pages.push(page);
+  }
+  await pages[0]!.locator('.fact', { hasText: 'Done' }).filter({ hasText: /[3-9]\d %/ }).waitFor();
+  await save(pages, 'run');
+  await once(live, 'exit');
+  for (const page of pages) await page.goto(url);
+  await save(pages, 'nights');
+} finally {
+  await browser.close();
+  serve.kill('SIGTERM');
+  await once(serve, 'exit');
+  await shop.stop();
+  rmSync(parent, { recursive: true, force: true });
+}
+
+async function save(pages: readonly Page[], name: string): Promise<void> {
+  for (const [i, page] of pages.entries()) {
+    await page.locator('h1').waitFor();
+    await page.locator('canvas, .multiples svg').first().waitFor();
+    const path = fileURLToPath(new URL(`${name}-${i === 0 ? 'light' : 'dark'}.png`, import.meta.url));
+    await page.screenshot({ path });
+    process.stdout.write(`wrote ${path}\n`);
+  }
+}
