@@ -43,7 +43,7 @@ const run = {
   plan: aPlan({ products, instances, chunkSize: CHUNK, chunks: instances }),
   settings: { ...template.settings, run: { ...template.settings.run, maxInstances: instances } },
 };
-await createResultTable(db, run.settings.results.table, run.settings.mapping);
+await createResultTable(db, run.settings.results, run.settings.mapping);
 await stores.runs.create(
   run,
   Array.from({ length: products }, (_, i) => `p${i + 1}`),

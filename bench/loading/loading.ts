@@ -104,7 +104,7 @@ async function measure(
     if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
     const run = benchRun(products, slots, `${retriedEvery}${of}`);
     const { table } = run.settings.results;
-    await createResultTable(db, table, run.settings.mapping);
+    await createResultTable(db, { table }, run.settings.mapping);
     await stores.runs.create(
       run,
       Array.from({ length: products }, (_, i) => idOf(i + 1)),

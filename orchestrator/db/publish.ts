@@ -10,6 +10,7 @@ import { CANCELLED } from '../control/results/exit-code.ts';
 import type { PublishEnd, PublishedPhase } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { ITEMS } from './chunk-rows.ts';
+import { noteChanges } from './changes.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
@@ -51,6 +52,7 @@ export function publishRun(bound: BoundRun, published: PublishedPhase, end: Publ
       const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
       await withoutSettled(trx, db, newer, async (exceptSettled) => {
         const rows = { runId, shape, exceptSettled };
+        if (shape.results.history === 'changes') await noteChanges(trx, db, { ...rows, decisions, nowMs });
         await upsert(trx, db, rows, decisions);
         // Records that a product's page no longer shows are deleted.
         if (shape.rowKey !== null) await deleteRowsOf(trx, db, rows, 'stored');

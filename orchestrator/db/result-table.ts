@@ -1,6 +1,8 @@
 /** The user's result table: checked against the mapping before a launch, created when it does not exist. */
 import { AppError } from '../../shared/domain/errors.ts';
 import { hasRows, type Mapping } from '../../shared/domain/mapping.ts';
+import type { RunSettings } from '../control/model/run-settings.ts';
+import { createHistoryTable } from './changes.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { findIdClash } from './id-clash.ts';
@@ -54,8 +56,12 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at. */
-export async function createResultTable(db: Database, table: string, mapping: Mapping): Promise<void> {
+/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; with `history` also the table of changes. */
+export async function createResultTable(
+  db: Database,
+  { table, history }: Pick<RunSettings['results'], 'table' | 'history'>,
+  mapping: Mapping,
+): Promise<void> {
   checkName(db, table);
   const needed = neededColumns(db, mapping);
   const lines = [
@@ -75,6 +81,7 @@ export async function createResultTable(db: Database, table: string, mapping: Ma
     ]);
     if (!mysql) await knex.raw('create index if not exists ?? on ?? (run_id)', [`${table}_run_id`, table]);
   });
+  if (history === 'changes') await createHistoryTable(db, table, mapping);
 }
 
 function checkName(db: Database, table: string): void {

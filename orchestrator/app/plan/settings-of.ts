@@ -54,6 +54,7 @@ export function settingsOf(
     results: {
       table: results.table,
       onGone: results.on_gone,
+      ...(results.history === null ? {} : { history: results.history }),
       guard: results.guard && { minFill: results.guard.min_fill },
     },
     run: {

@@ -152,7 +152,7 @@ async function withSession(
       callbackListen: `${host}:${port}`,
     };
     const place = sandbox === null ? null : placeOf(sandbox, target.kind !== 'sandbox');
-    await createResultTable(options.database, settings.results.table, settings.mapping);
+    await createResultTable(options.database, settings.results, settings.mapping);
     if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
     const run = newRun(options, keys, { ...settings, server, sandbox: place });
     await checkUserData(run, template, cloud.objects, systemClock);

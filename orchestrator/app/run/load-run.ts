@@ -110,7 +110,7 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
   if (!(await isOver(objects, lost, epochs, systemClock.now()))) throw stillAtWork(runId, powerOffAtMs(lost), epochs);
   if ((await stores.runs.get(runId)) === null) {
     output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
-    await createResultTable(database, lost.settings.results.table, lost.settings.mapping);
+    await createResultTable(database, lost.settings.results, lost.settings.mapping);
     await stores.runs.create(lost, await readProductIds(objects, description), lock.fence, systemClock.now());
   }
   const core = { ...createOfflineCore(loading), objects };

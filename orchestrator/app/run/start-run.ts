@@ -162,7 +162,7 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     sandbox: null,
     server: { callbackUrl: '', callbackListen: '' },
   };
-  await createResultTable(options.database, settings.results.table, settings.mapping);
+  await createResultTable(options.database, settings.results, settings.mapping);
   await options.bindRun(runId);
   await stores.runs.create(newRun(options, newRunKeys(), settings), [], lock.fence, systemClock.now());
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });

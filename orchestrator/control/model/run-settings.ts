@@ -26,6 +26,8 @@ export interface RunSettings {
   results: {
     table: string;
     onGone: 'keep' | 'delete';
+    /** `changes`: publishing writes each change of a field into a table beside it; omitted: nothing is written. */
+    history?: 'changes';
     /** Share of the fill rates of earlier runs below which a crawl is held; null or omitted: nothing is held. */
     guard?: { minFill: number } | null;
   };

@@ -48,7 +48,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       async () => {
         if (await stores.runs.get(runId)) return;
         const run = rebuiltRun(description);
-        await createResultTable(db, run.settings.results.table, run.settings.mapping);
+        await createResultTable(db, run.settings.results, run.settings.mapping);
         await stores.runs.create(run, await readProductIds(stage.objects, description), fence, stage.clock.now());
       },
       () => loadEpochs(core, epochs),

@@ -72,7 +72,7 @@ export class ResultsStage {
   }
 
   async create(run: NewRun): Promise<void> {
-    await createResultTable(this.bench.db, run.settings.results.table, run.settings.mapping);
+    await createResultTable(this.bench.db, run.settings.results, run.settings.mapping);
     await this.bench.stores.runs.create(run, idsOf(run), this.bench.fence, run.startedAtMs);
   }
 

@@ -62,7 +62,7 @@ export interface RunShape {
 /** A planned run with products `p1`, `p2` … and a result table of its own. */
 export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
   const run = newRunOf(shape);
-  await createResultTable(base.db, run.settings.results.table, run.settings.mapping);
+  await createResultTable(base.db, run.settings.results, run.settings.mapping);
   await base.stores.runs.create(run, productIds(shape.products), base.fence, START_MS);
   return run;
 }

@@ -22,7 +22,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
   }
 
   it('have columns of their own in a table that we make', async () => {
-    await createResultTable(bench().db, 'typed', MAPPING);
+    await createResultTable(bench().db, { table: 'typed' }, MAPPING);
     expect(await checkResultTable(bench().db, 'typed', MAPPING, ['p1'])).toEqual({ exists: true });
     const { sample, counts } = await crawl('typed', [
       { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' },

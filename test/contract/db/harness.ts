@@ -147,7 +147,7 @@ export async function createRun(
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
   const ids = typeof products === 'number' ? Array.from({ length: products }, (_, i) => `p${i + 1}`) : products;
   const own = options.settings ?? settings(`snapshots_${number}`);
-  if (bench.memory === null) await createResultTable(bench.db, own.results.table, own.mapping);
+  if (bench.memory === null) await createResultTable(bench.db, own.results, own.mapping);
   const created: NewRun = {
     id,
     parentId: null,

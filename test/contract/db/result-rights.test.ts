@@ -31,7 +31,7 @@ beforeAll(async () => {
   url.username = user;
   url.password = 'secret';
   const admin = await openDatabase(other.url);
-  await createResultTable(admin, 'snapshots', MAPPING);
+  await createResultTable(admin, { table: 'snapshots' }, MAPPING);
   await admin.knex('snapshots').insert({ product_id: 'p1', run_id: 'r', url: 'u', crawled_at: '2026-01-01' });
   await admin.close();
   db = await openDatabase(url.href);
@@ -47,7 +47,7 @@ const check = (table: string) => checkResultRights(db, table, MAPPING);
 describe('The rights on the result table', () => {
   it('are complete on a table of the own schema, whether it exists or not', async () => {
     await check('snapshots');
-    await createResultTable(db, 'made', MAPPING);
+    await createResultTable(db, { table: 'made' }, MAPPING);
     await check('made');
   });
 

@@ -18,8 +18,8 @@ onBothEngines('The result table', (bench, engine) => {
   it('is made from the mapping when it is missing, and then fits', async () => {
     expect(await check('made')).toEqual({ exists: false });
     expect(await readTable(bench().db.knex, bench().db, 'made')).toBeNull();
-    await createResultTable(bench().db, 'made', MAPPING);
-    await createResultTable(bench().db, 'made', MAPPING);
+    await createResultTable(bench().db, { table: 'made' }, MAPPING);
+    await createResultTable(bench().db, { table: 'made' }, MAPPING);
     const info = await readTable(bench().db.knex, bench().db, 'made');
     expect(info?.columns.map((c) => c.name)).toEqual([
       'product_id',
@@ -113,7 +113,7 @@ onBothEngines('The result table', (bench, engine) => {
     const short = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
 
     it('is made with a key of two columns, and then fits that mapping only', async () => {
-      await createResultTable(bench().db, 'made_rows', ROWS_MAPPING);
+      await createResultTable(bench().db, { table: 'made_rows' }, ROWS_MAPPING);
       const info = await readTable(bench().db.knex, bench().db, 'made_rows');
       expect(info?.columns.slice(0, 3).map((c) => [c.name, c.nullable])).toEqual([
         ['product_id', false],
@@ -130,7 +130,7 @@ onBothEngines('The result table', (bench, engine) => {
     });
 
     it('cannot be the table of a mapping without rows', async () => {
-      await createResultTable(bench().db, 'plain', MAPPING);
+      await createResultTable(bench().db, { table: 'plain' }, MAPPING);
       const error = (await checkRows('plain').catch((e: unknown) => e)) as Error & { hint: string };
       expect(error).toMatchObject({ code: 'results-schema' });
       expect(error.message).toContain('column row_key is missing');
@@ -181,7 +181,7 @@ onBothEngines('The result table', (bench, engine) => {
         expect(await checkRows('unmade', ids)).toEqual({ exists: false });
         return;
       }
-      await createResultTable(bench().db, 'long_ids', ROWS_MAPPING);
+      await createResultTable(bench().db, { table: 'long_ids' }, ROWS_MAPPING);
       for (const table of ['unmade', 'long_ids'])
         await expectFault(checkRows(table, ids), 'product-id-invalid', 'more than 512 characters');
       expect(await checkRows('long_ids', ['p1', '😀'.repeat(512)])).toEqual({ exists: true });
@@ -210,7 +210,7 @@ onBothEngines('The result table', (bench, engine) => {
 
     it('may be in another schema', async () => {
       const name = `${bench().db.schema}.elsewhere`;
-      await createResultTable(bench().db, name, MAPPING);
+      await createResultTable(bench().db, { table: name }, MAPPING);
       expect(await check(name)).toEqual({ exists: true });
       expect(await check('elsewhere')).toEqual({ exists: true });
     });
