@@ -36,11 +36,13 @@ export async function createHistoryTable(db: Database, resultTable: string, mapp
       `new_value ${text}`,
       `changed_at ${typeOf(crawledAt)} not null`,
       `run_id ${mysql ? 'varchar(64)' : 'TEXT'} not null`,
-      ...(mysql ? ['key (product_id)'] : []),
+      ...(mysql ? ['key (product_id)', 'key (run_id)'] : []),
     ];
     const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
     await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [table]);
-    if (!mysql) await knex.raw('create index if not exists ?? on ?? (product_id)', [`${table}_product_id`, table]);
+    if (mysql) return;
+    for (const column of ['product_id', 'run_id'])
+      await knex.raw('create index if not exists ?? on ?? (??)', [`${table}_${column}`, table, column]);
   });
 }
 

@@ -5,6 +5,8 @@ import type { RunRecord } from '../control/model/stores.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
 import { columnsOf, type Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns } from './column-types.ts';
+import { historyTable } from './changes.ts';
+import { readTable } from './table-info.ts';
 import { readable } from './result-store.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
@@ -31,6 +33,19 @@ export interface FailedAttempt {
   reason: FailureReason;
   detail: string;
   evidence: Evidence | null;
+}
+
+/** A field of a row that a publication has changed, or with field null the product itself: `stored` or `gone`. */
+export interface ProductChange {
+  /** ISO time. */
+  at: string;
+  run: string;
+  /** Its row_key; null in a table with one row a product. */
+  row: string | null;
+  field: string | null;
+  /** As text; null is empty. */
+  from: string | null;
+  to: string | null;
 }
 
 const PRODUCT = new Columns<ProductInRun>({
@@ -89,11 +104,31 @@ export class History {
   resultRows({ mapping, results }: RunSettings, productId: string, limit: number): Promise<Record<string, unknown>[]> {
     const { table } = results;
     return inQuery(this.#db, async (knex) => {
-      const [name, schema] = table.split('.').reverse() as [string, string | undefined];
-      const known = schema === undefined ? knex.schema : knex.schema.withSchema(schema);
-      if (!(await known.hasTable(name))) return [];
+      if (!(await readTable(knex, this.#db, table))) return [];
       const rows = await rowsOf<Record<string, unknown>>(knex(table).where({ product_id: productId }).limit(limit));
       return rows.map((row) => readable(row, typesOf(mapping)));
+    });
+  }
+
+  /** What publications have changed of the product, newest first; none when no history is kept. */
+  changes({ mapping, results }: RunSettings, productId: string, limit: number): Promise<ProductChange[]> {
+    const table = historyTable(results.table);
+    return inQuery(this.#db, async (knex) => {
+      if (!(await readTable(knex, this.#db, table))) return [];
+      const rows = await rowsOf<Record<string, unknown>>(
+        knex(table).where({ product_id: productId }).orderBy('id', 'desc').limit(limit),
+      );
+      return rows.map((row) => {
+        const { changed_at, run_id, row_key, field, old_value, new_value } = readable(row, typesOf(mapping));
+        return {
+          at: changed_at,
+          run: run_id,
+          row: row_key ?? null,
+          field,
+          from: old_value,
+          to: new_value,
+        } as ProductChange;
+      });
     });
   }
 

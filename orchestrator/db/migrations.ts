@@ -343,6 +343,11 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // When the ledger of a run was removed (`retention`).
+  {
+    name: 'retention',
+    columns: { crawlfleet_runs: { pruned_at: (t) => t.bigInteger('pruned_at') } },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -3,7 +3,7 @@ import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import type { History } from '../../db/history.ts';
+import type { History, ProductChange } from '../../db/history.ts';
 
 export interface AttemptDocument {
   at: string | null;
@@ -37,11 +37,14 @@ export interface ProductDocument {
   nights: ProductNight[];
   /** By result table, as they are now. */
   rows: { table: string; rows: Record<string, unknown>[] }[];
+  /** By result table with a history, newest first. */
+  changes: { table: string; changes: ProductChange[] }[];
 }
 
 /** Runs that are looked through, newest first. */
 const NIGHTS = 10;
 const ROWS = 100;
+const CHANGES = 500;
 
 /**
  * @param given the ID of a product, or the URL of its page
@@ -59,9 +62,13 @@ export async function readProduct(
   }
   const rows: ProductDocument['rows'] = [];
   const newestByTable = new Map(runs.toReversed().map(({ settings }) => [settings.results.table, settings]));
-  for (const [table, settings] of newestByTable)
+  const changes: ProductDocument['changes'] = [];
+  for (const [table, settings] of newestByTable) {
     rows.push({ table, rows: await history.resultRows(settings, id, ROWS) });
-  return { id, nights, rows };
+    const changed = await history.changes(settings, id, CHANGES);
+    if (changed.length > 0) changes.push({ table, changes: changed });
+  }
+  return { id, nights, rows, changes };
 }
 
 /** The ID in the URL of a product page of these runs; any other text is an ID. */

@@ -1,6 +1,7 @@
 /** `orchestrator product`: what has become of one product, night after night. Reads the database only. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
+import type { ProductChange } from '../../db/history.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { type AttemptDocument, type ProductNight, readProduct } from '../../app/read/product-document.ts';
 import { storesOf, withDatabase } from '../../app/run/find-run.ts';
@@ -16,12 +17,16 @@ export async function productCommand(options: ProductOptions, output: Output): P
   return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const document = await readProduct(options.product, { stores, history: new History(database) });
-    const { id, nights, rows } = document;
+    const { id, nights, rows, changes } = document;
     output.line(plain(id, MOST));
     if (nights.length === 0) output.line('  none of the last runs has this product');
     else output.line(`  ${plain(nights[0]!.url, MOST)}`);
     for (const { table, rows: own } of rows)
       for (const row of own) output.line(`  ${table}: ${plain(JSON.stringify(row), MOST)}`);
+    for (const { table, changes: own } of changes) {
+      output.line(`\nchanges in ${table}`);
+      for (const change of own) output.line(renderChange(change));
+    }
     for (const night of nights) output.line(`\n${renderNight(night)}`);
     output.document(document);
     return EXIT.complete;
@@ -31,6 +36,12 @@ export async function productCommand(options: ProductOptions, output: Output): P
 const MOST = 10_000;
 /** Characters of a body that are shown; --json has all that is kept. */
 const SHOWN_BODY = 300;
+
+function renderChange({ at, row, field, from, to }: ProductChange): string {
+  const what = [row, field].filter((part) => part !== null).join(' ') || 'product';
+  const [old, fresh] = [from, to].map((value) => (value === null ? '-' : plain(value, SHOWN_BODY)));
+  return `  ${at.slice(0, 16)}Z  ${plain(what, SHOWN_BODY)}: ${old} → ${fresh}`;
+}
 
 function renderNight({ run, state, startedAt, outcome, reason, detail, attempts }: ProductNight): string {
   const end = [outcome ?? 'not crawled yet', reason, detail].filter((part) => part !== null).join(', ');

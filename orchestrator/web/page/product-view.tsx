@@ -26,6 +26,9 @@ export function ProductView({ id }: { id: string }) {
         </p>
       )}
       <Rows rows={value.rows} />
+      {value.changes.map((history) => (
+        <Changes key={history.table} {...history} />
+      ))}
       {nights.map((night) => (
         <Night key={night.run} night={night} />
       ))}
@@ -60,6 +63,24 @@ function Rows({ rows }: Pick<ProductDocument, 'rows'>) {
         </div>
       </Section>
     ));
+}
+
+function Changes({ table, changes }: ProductDocument['changes'][number]) {
+  const text = (value: string | null) => (value === null ? <i class="muted">null</i> : value);
+  return (
+    <Section title={`Changes in ${table}`} aside={plural(changes.length, 'change')}>
+      <ol class="story">
+        {changes.map(({ at, row, field, from, to }, i) => (
+          <li key={i}>
+            <Time at={at} withDate />{' '}
+            <div>
+              <b>{[row, field].filter((part) => part !== null).join(' ') || 'product'}</b> {text(from)} → {text(to)}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
 }
 
 function Night({ night }: { night: ProductNight }) {
