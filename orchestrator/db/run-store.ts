@@ -29,6 +29,7 @@ const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'measuredTailMs'>>(
   startedAtMs: 'number',
   deadlineAtMs: 'number',
   finishedAtMs: 'number',
+  prunedAtMs: 'number',
   dryRun: 'boolean',
   settings: 'json',
   plan: 'json',

@@ -367,6 +367,9 @@ export const configSchema = z.strictObject({
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
   schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
+  retention: orNull(positiveDuration()).describe(
+    'How long products, events, attempts and changes of a run are kept after its end; each run removes what is older. Results and reports stay. By default nothing is removed. See `orchestrator prune`.',
+  ),
   cloudwatch: z
     .literal('emf')
     .nullable()

@@ -40,6 +40,15 @@ export async function getRun(runs: RunStore, id: string): Promise<RunRecord> {
   });
 }
 
+/** Throws `run-unknown` for a run whose products and events `retention` has removed. */
+export function assertKept({ id, prunedAtMs }: RunRecord): void {
+  if (prunedAtMs === null) return;
+  const day = new Date(prunedAtMs).toISOString().slice(0, 10);
+  throw new AppError('run-unknown', `products and events of run ${id} were removed on ${day} (retention)`, {
+    hint: `Its report stays: orchestrator report ${id}`,
+  });
+}
+
 /**
  * The named run; without a name the newest one that matches. `kind` names in a word what matches. Throws `run-unknown`.
  */

@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { findRun } from './find-run.ts';
+import { assertKept, findRun } from './find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';
@@ -30,6 +30,7 @@ export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCod
         throw new AppError('run-unfinished', `run ${parent.id} is not over yet: it is ${parent.phase}`, {
           hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,
         });
+      assertKept(parent);
       assertSameWork(parent, { table: results.table, productUrl: site.product_url });
       const products = await failedOf(checked, parent.id, options.reasons);
       const why = options.reasons ? ` for ${options.reasons.join(' or ')}` : '';

@@ -24,6 +24,7 @@ import { settingsOf } from '../plan/settings-of.ts';
 import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
+import { pruneQuietly } from './prune-runs.ts';
 import { type RunLock, underLock } from './run-lock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -147,7 +148,9 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
         output.line('Nothing was launched.');
         return EXIT.interrupted;
       }
-      return await launchRun(shared);
+      const exitCode = await launchRun(shared);
+      await pruneQuietly(database, config.values.retention, output);
+      return exitCode;
     });
   } finally {
     await checked.database.close();

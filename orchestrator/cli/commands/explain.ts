@@ -11,7 +11,7 @@ import { dollars, percent, plural } from '../../plan/wording.ts';
 import { nextRunAdvice } from '../../control/explain/next-run-advice.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
-import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from './status.ts';
@@ -23,6 +23,7 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
   return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'known', () => true);
+    assertKept(run);
     const rows = stores.of(run.id);
     const [events, instances, incidents, outcomes] = await Promise.all([
       rows.run.events(MAX_EVENTS),

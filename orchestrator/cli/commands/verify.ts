@@ -4,7 +4,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';
-import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { withRunBucket } from '../../app/cloud/run-bucket.ts';
 import type { StatusOptions } from './status.ts';
@@ -13,6 +13,7 @@ export async function verifyCommand(options: StatusOptions, output: Output): Pro
   return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
+    assertKept(run);
     const [facts, instances, parts] = await Promise.all([
       readVerifyFacts(database, run.id),
       stores.of(run.id).fleet.instances(),

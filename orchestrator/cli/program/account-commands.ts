@@ -4,7 +4,7 @@ import type { SetupOptions } from '../commands/setup.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
 import { architectureFlag, configFlag, deadlineFlag, dryRunFlag, flag, maxCostFlag, yesFlag } from './flags.ts';
-import { readCount } from './readers.ts';
+import { readCount, readDuration } from './readers.ts';
 
 export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -84,5 +84,15 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
     description: 'find what dead main servers have left at AWS: a first gc marks it, a later one ends it',
     options: [configFlag, flag('--dry-run', 'show what it would do, change nothing')],
     load: async () => (await import('../commands/gc.ts')).gcCommand,
+  },
+  {
+    name: 'prune',
+    description: 'remove products, events and changes of old runs from the database; rows and reports stay',
+    options: [
+      configFlag,
+      flag('--older-than <duration>', 'instead of retention, such as 90d', readDuration),
+      yesFlag('before removing'),
+    ],
+    load: async () => (await import('../commands/prune.ts')).pruneCommand,
   },
 ];

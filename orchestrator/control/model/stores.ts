@@ -33,6 +33,8 @@ export interface RunRecord {
   startedAtMs: number;
   deadlineAtMs: number;
   finishedAtMs: number | null;
+  /** When its ledger and its events were removed (`retention`); null: they are there. */
+  prunedAtMs: number | null;
   dryRun: boolean;
   /** The configuration as it was when the run began: a changed file does not change a running run. */
   settings: RunSettings;
@@ -62,6 +64,7 @@ export type NewRun = Omit<
   | 'reason'
   | 'exitCode'
   | 'finishedAtMs'
+  | 'prunedAtMs'
   | 'balancer'
   | 'request'
   | 'report'

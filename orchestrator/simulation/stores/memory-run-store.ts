@@ -203,6 +203,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
       reason: null,
       exitCode: null,
       finishedAtMs: null,
+      prunedAtMs: null,
       balancer: null,
       request: null,
       report: null,

@@ -77,6 +77,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
     startedAtMs: START_MS,
     deadlineAtMs: START_MS + DEADLINE_MS,
     finishedAtMs: null,
+    prunedAtMs: null,
     dryRun: true,
     settings: {
       site: {

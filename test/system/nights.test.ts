@@ -1,0 +1,64 @@
+/** Two nights of the same list: what has changed is written down, and what is old is removed; on both databases. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
+import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import { productIds } from '../support/shop/product.ts';
+import { type Shop, startShop } from '../support/shop/start-shop.ts';
+import { type Fleet, makeFleet } from './fleet.ts';
+
+describe.each(['sqlite', 'mysql'] as const)('nights on %s', (engine) => {
+  let shop: Shop;
+  let fleet: Fleet;
+  let first: RunReport;
+  let second: RunReport;
+
+  beforeAll(async () => {
+    shop = await startShop({ products: 20 });
+    fleet = await makeFleet({
+      engine,
+      productUrl: shop.productUrl,
+      ids: productIds(20),
+      config: { run: { deadline: '60s' }, results: { history: 'changes' } },
+    });
+    ({ report: first } = await fleet.dryRun());
+    // As if the shop had shown something else.
+    await fleet.query(`update product_snapshots set title = 'Old lamp', price = 7 where product_id = 'P00011'`);
+    ({ report: second } = await fleet.dryRun());
+  });
+  afterAll(async () => {
+    await fleet?.remove();
+    await shop?.stop();
+  });
+
+  it('shows what the second night has changed of a product, and nothing of the others', async () => {
+    const read = async (id: string): Promise<ProductDocument> =>
+      JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;
+    const { rows, changes } = await read('P00011');
+    const { title, price } = rows[0]!.rows[0]! as { title: string; price: number };
+    expect(changes).toMatchObject([
+      {
+        table: 'product_snapshots',
+        changes: [
+          { run: second.run, row: null, field: 'price', from: '7', to: String(price) },
+          { run: second.run, row: null, field: 'title', from: 'Old lamp', to: title },
+        ],
+      },
+    ]);
+    expect((await read('P00012')).changes).toEqual([]);
+    expect((await fleet.run('product', 'P00011')).stdout).toContain(`title: Old lamp → ${title}`);
+  });
+
+  it('removes what is old, and says so where it is asked for', async () => {
+    expect((await fleet.run('prune')).stderr).toContain('there is no retention');
+    expect((await fleet.run('prune', '--older-than', '1ms')).stderr).toContain('Add --yes');
+    const { exitCode, stdout } = await fleet.run('prune', '--older-than', '1ms', '--yes', '--json');
+    expect(exitCode).toBe(0);
+    expect((JSON.parse(stdout) as { runs: string[] }).runs.toSorted()).toEqual([first.run, second.run].toSorted());
+    for (const command of ['verify', 'explain', 'retry']) {
+      const asked = await fleet.run(command, first.run, ...(command === 'retry' ? ['--dry-run'] : []));
+      expect([asked.exitCode, asked.stderr]).toEqual([2, expect.stringContaining('were removed on')]);
+    }
+    expect((await fleet.run('report', first.run)).stdout).toContain('20 planned = 20 stored');
+    expect((await fleet.run('export', second.run)).stdout.trim().split('\r\n')).toHaveLength(21);
+  });
+});
