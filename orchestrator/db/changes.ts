@@ -114,7 +114,7 @@ export async function noteChanges(trx: Knex.Transaction, db: Database, publicati
         .joinRaw('join ?? as r on', [table])
         .joinRaw(sameRow)
         .whereRaw(differences[i]!);
-      await run(into.toString(), rows);
+      await run(into.toQuery(), rows);
     }
   } finally {
     // After a fault the connection may be lost, and the table with it.

@@ -343,10 +343,19 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
-  // When the ledger of a run was removed (`retention`).
+  // What `retention` has removed, and what `products.recrawl` knows of.
   {
-    name: 'retention',
-    columns: { crawlfleet_runs: { pruned_at: (t) => t.bigInteger('pruned_at') } },
+    name: 'nights',
+    columns: {
+      crawlfleet_runs: {
+        // When the ledger was removed (`retention`).
+        pruned_at: (t) => t.bigInteger('pruned_at'),
+        // When the table of crawls learned of it.
+        noted_at: (t) => t.bigInteger('noted_at'),
+        // Of products.query, where the run crawls only what is due.
+        list_length: (t) => t.integer('list_length'),
+      },
+    },
   },
 ];
 

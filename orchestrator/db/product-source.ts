@@ -15,24 +15,62 @@ const SILENCE_MS = 5 * 60_000;
 /** Rows read ahead of the consumer. */
 const READ_AHEAD = 1_000;
 
-/** A value of the id column, as the driver returns it. */
-type RawId = Uint8Array | string | number | bigint | null;
+/** As the driver returns it. */
+type RawValue = Uint8Array | string | number | bigint | null;
 
-/** Each read() runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */
+/** Each read runs the query once. Throws `products-query`, `product-id-invalid` and the errors of openDatabase. */
 export function createProductSource(url: string, query: string): ProductSource {
   const address = parseDatabaseUrl(url);
+  const rowsOf = (more: readonly string[]): AsyncGenerator<RawValue[]> =>
+    address.engine === 'sqlite' ? readSqlite(address, query, more) : readMysql(address, query, more);
   return {
     async *read() {
       let row = 0;
-      for await (const raw of address.engine === 'sqlite' ? readSqlite(address, query) : readMysql(address, query)) {
+      for await (const [id] of rowsOf([])) yield checkedId(id!, ++row);
+    },
+    async *listed(scoreColumn) {
+      let row = 0;
+      for await (const [id, ...values] of rowsOf([scoreColumn, 'changed_at', 'priority', 'category'])) {
         row++;
-        yield checkedId(raw, row);
+        const [score = null, changed = null, priority = null, category = null] = values.map((value) =>
+          value === null || value === undefined
+            ? null
+            : value instanceof Uint8Array
+              ? decodeText(value, row)
+              : String(value),
+        );
+        yield {
+          id: checkedId(id!, row),
+          score: numberIn(scoreColumn, score, row),
+          changedAtMs: changed === null ? null : timeIn(changed, row),
+          priority: numberIn('priority', priority, row),
+          category,
+        };
       }
     },
   };
 }
 
-function checkedId(raw: RawId, row: number): string {
+/** An empty value counts as 0. */
+function numberIn(column: string, text: string | null, row: number): number {
+  const value = Number(text ?? 0);
+  if (Number.isFinite(value)) return value;
+  throw new AppError('products-query', `row ${row} of products.query: ${column} is ${JSON.stringify(text)}, no number`);
+}
+
+/** Text with or without a zone (then UTC), or Unix time in seconds or milliseconds. */
+function timeIn(text: string, row: number): number {
+  const number = Number(text);
+  if (Number.isFinite(number)) return Math.abs(number) < 1e11 ? number * 1_000 : number;
+  const iso = text.trim().replace(' ', 'T');
+  const ms = Date.parse(/(Z|[+-]\d\d:?\d\d)$/i.test(iso) || iso.length <= 10 ? iso : `${iso}Z`);
+  if (!Number.isNaN(ms)) return ms;
+  throw new AppError('products-query', `row ${row} of products.query: changed_at is ${JSON.stringify(text)}, no time`, {
+    hint: 'It must be a date and time such as 2026-11-21 02:15:30, or Unix time.',
+  });
+}
+
+function checkedId(raw: RawValue, row: number): string {
   if (raw === null) throw invalidId(row, 'is null');
   const id = raw instanceof Uint8Array ? decodeText(raw, row) : String(raw);
   const fault = findIdFault(id);
@@ -66,6 +104,12 @@ export function findIdColumn(names: readonly string[]): number {
   });
 }
 
+/** The indexes of the id column and of these; undefined for one that the query does not yield. */
+function findColumns(names: readonly string[], more: readonly string[]): (number | undefined)[] {
+  const find = (name: string): number => names.findIndex((other) => other.toLowerCase() === name.toLowerCase());
+  return [findIdColumn(names), ...more.map((name) => (find(name) < 0 ? undefined : find(name)))];
+}
+
 function queryFailed(error: unknown): AppError {
   return new AppError('products-query', `products.query fails: ${databaseMessage(error)}`, {
     hint: 'Try the query in the database’s own client.',
@@ -78,7 +122,7 @@ function noRows(): AppError {
   });
 }
 
-async function* readSqlite(address: SqliteAddress, query: string): AsyncGenerator<RawId> {
+async function* readSqlite(address: SqliteAddress, query: string, more: readonly string[]): AsyncGenerator<RawValue[]> {
   let connection: Sqlite.Database;
   try {
     connection = new Sqlite(address.file, { readonly: true, fileMustExist: true });
@@ -89,10 +133,13 @@ async function* readSqlite(address: SqliteAddress, query: string): AsyncGenerato
   }
   try {
     const statement = prepare(connection, query);
-    const at = findIdColumn(statement.columns().map((c) => c.name));
+    const places = findColumns(
+      statement.columns().map((c) => c.name),
+      more,
+    );
     // As BigInt, because a JavaScript number would round values beyond 2^53.
-    const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawId[]>;
-    for (const row of rows) yield row[at]!;
+    const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawValue[]>;
+    for (const row of rows) yield places.map((at) => (at === undefined ? null : row[at]!));
   } catch (error) {
     throw error instanceof AppError ? error : queryFailed(error);
   } finally {
@@ -106,7 +153,7 @@ function prepare(connection: Sqlite.Database, query: string): Sqlite.Statement {
   return statement;
 }
 
-async function* readMysql(address: MysqlAddress, query: string): AsyncGenerator<RawId> {
+async function* readMysql(address: MysqlAddress, query: string, more: readonly string[]): AsyncGenerator<RawValue[]> {
   const connection = createConnection(mysqlConnection(address));
   // The socket itself, because connection.destroy() is too gentle: in the middle of a result it would wait for the
   // server to finish sending, and a pending query on the closed connection would wait forever.
@@ -123,7 +170,7 @@ async function* readMysql(address: MysqlAddress, query: string): AsyncGenerator<
       throw connectError(error, address);
     }
     socket.setTimeout(SILENCE_MS, () => socket.destroy(Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })));
-    yield* streamIds(connection, query);
+    yield* streamRows(connection, query, more);
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw classifyDatabaseError(error) === 'lost' ? toAppError(error, address.label) : queryFailed(error);
@@ -138,7 +185,11 @@ interface Command {
   stream(options: { highWaterMark: number }): AsyncIterable<unknown>;
 }
 
-async function* streamIds(connection: ReturnType<typeof createConnection>, query: string): AsyncGenerator<RawId> {
+async function* streamRows(
+  connection: ReturnType<typeof createConnection>,
+  query: string,
+  more: readonly string[],
+): AsyncGenerator<RawValue[]> {
   // Raw bytes: numbers of any size and decimals keep their digits, and we decode text strictly.
   const options = {
     sql: query,
@@ -146,20 +197,24 @@ async function* streamIds(connection: ReturnType<typeof createConnection>, query
     typeCast: (field: { buffer(): Uint8Array | null }) => field.buffer(),
   };
   const command = connection.query(options as unknown as string) as unknown as Command;
-  let at: number | null = null;
+  let places: (number | undefined)[] | null = null;
   let fault: AppError | null = null;
   command.on('fields', (fields) => {
-    if (!fields || at !== null) return;
+    if (!fields || places !== null) return;
     try {
-      at = findIdColumn(fields.map((f) => f.name));
+      places = findColumns(
+        fields.map((f) => f.name),
+        more,
+      );
     } catch (error) {
       fault = error as AppError;
     }
   });
   for await (const row of command.stream({ highWaterMark: READ_AHEAD })) {
     if (fault) throw fault;
-    if (!Array.isArray(row) || at === null) throw noRows();
-    yield (row as (Uint8Array | null)[])[at]!;
+    if (!Array.isArray(row) || places === null) throw noRows();
+    const values = row as (Uint8Array | null)[];
+    yield (places as (number | undefined)[]).map((at) => (at === undefined ? null : values[at]!));
   }
   if (fault) throw fault;
 }

@@ -82,16 +82,16 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
     return inQuery(this.db, async (knex) => {
-      const rows = await rowsOf<{ planned: SqlNumber; list_accepted: SqlNumber | null }>(
+      const rows = await rowsOf<{ length: SqlNumber; list_accepted: SqlNumber | null }>(
         knex('crawlfleet_runs')
           .where({ list_key: listKey })
           .whereIn('phase', PUBLISHED)
           .where(notCancelled)
           .orderBy(NEWEST_FIRST)
           .limit(limit)
-          .select('planned', 'list_accepted'),
+          .select(knex.raw('coalesce(list_length, planned) as length'), 'list_accepted'),
       );
-      return rows.map((row) => ({ products: toNumber(row.planned), accepted: toBoolean(row.list_accepted ?? 0) }));
+      return rows.map((row) => ({ products: toNumber(row.length), accepted: toBoolean(row.list_accepted ?? 0) }));
     });
   }
 
@@ -243,6 +243,7 @@ function newRow(run: NewRun): Record<string, SqlValue> {
     results_table: run.settings.results.table,
     list_key: run.settings.list?.key ?? null,
     list_accepted: run.settings.list?.accepted === true ? 1 : 0,
+    list_length: run.settings.list?.length ?? null,
   };
 }
 

@@ -80,6 +80,18 @@ export interface RotationPlan {
   costMs: number;
 }
 
+/** What `products.recrawl` knows of the catalogue. */
+export interface RecrawlPlan {
+  listed: number;
+  /** Never crawled. */
+  unseen: number;
+  due: number;
+  /** Due, and without room tonight; `byCategory` of them because of `max_share`. */
+  carriedOver: { products: number; byCategory: number; dueSinceMs: number | null };
+  /** What a night would take with which every product is crawled when it is due; null when no fleet can. */
+  keepsFresh: { products: number; instances: number; cost: number } | null;
+}
+
 export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budget' | 'too-few-products';
 
 export interface Plan {
@@ -114,6 +126,8 @@ export interface Plan {
   verdict: PlanVerdict;
   /** Why the verdict is not `feasible`, one sentence each; empty otherwise. */
   faults: string[];
+  /** Omitted when the whole list is crawled. */
+  recrawl?: RecrawlPlan;
   /** The earliest end within the same limits, after the start; null when there is none or the plan is feasible. */
   earliestEndMs: number | null;
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */

@@ -1,6 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Plan, RotationPlan } from './plan.ts';
+import type { Plan, RecrawlPlan, RotationPlan } from './plan.ts';
 import { dollars, percent, roundUp } from './wording.ts';
 
 const WIDTH = 80;
@@ -13,10 +13,11 @@ const LABEL = 14;
 export function renderPlan(plan: Plan, maxCost?: number | null): string {
   if (plan.products === 0) {
     const says = plan.verdict === 'feasible' ? ['Nothing to crawl.'] : verdict(plan);
-    return [...row('products', '0'), '', ...says].join('\n');
+    return [...row('products', '0'), ...(plan.recrawl ? recrawl(plan.recrawl) : []), '', ...says].join('\n');
   }
   const lines = [
     ...row('products', thousands(plan.products)),
+    ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
       `one request per ${formatDuration(plan.intervalMs)} and address (planned with ${formatPace(plan.paceMs)} a product)`,
@@ -35,6 +36,22 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...plan.warnings.flatMap((w) => item('note', w)),
   ];
   return lines.join('\n');
+}
+
+function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan): string[] {
+  const { products, byCategory, dueSinceMs } = carriedOver;
+  const since = dueSinceMs === null ? '' : `, the oldest due since ${new Date(dueSinceMs).toISOString().slice(0, 10)}`;
+  const held = byCategory === 0 ? '' : `, ${thousands(byCategory)} of them by products.recrawl.max_share`;
+  return [
+    ...row('due', `${thousands(due)} of ${thousands(listed)} listed, ${thousands(unseen)} never crawled`),
+    ...(products === 0 ? [] : row('carried over', `${thousands(products)}${held}${since}`)),
+    ...row(
+      'keeping up',
+      keepsFresh === null
+        ? 'takes more than any fleet allows'
+        : `takes ${thousands(keepsFresh.products)} products a night: ${thousands(keepsFresh.instances)} instances, about ${dollars(keepsFresh.cost)}`,
+    ),
+  ];
 }
 
 function instances(plan: Plan): string {

@@ -6,6 +6,42 @@ import { productIds } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
 
+describe.each(['sqlite', 'mysql'] as const)('products.recrawl on %s', (engine) => {
+  it('crawls what is due, carries over what has no room, and launches nothing when nothing is due', async () => {
+    const shop = await startShop({ products: 20 });
+    const fleet = await makeFleet({
+      engine,
+      productUrl: shop.productUrl,
+      ids: productIds(20),
+      config: {
+        run: { deadline: '60s' },
+        products: {
+          query: `select id, case when id = 'P00011' then 1 else 0 end as popularity from products`,
+          recrawl: { base: '30d', score: 'popularity', capacity: 12 },
+          min_rows: 20,
+        },
+      },
+    });
+    try {
+      const first = await fleet.dryRun();
+      expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
+      const { stdout } = await fleet.run('plan', '--dry-run');
+      expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
+      expect(stdout).toMatch(/keeping up +takes 1 products a night/);
+      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
+      const third = await fleet.run('run', '--dry-run', '--yes');
+      expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);
+      // A product that its owner has changed since, and one whose time has come.
+      await fleet.query(`update product_snapshots_crawls set crawled_at = crawled_at - 5 * 86400000`);
+      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 1, stored: 1 });
+      expect((await shop.log()).filter(({ path }) => path.startsWith('/item/'))).toHaveLength(21);
+    } finally {
+      await fleet.remove();
+      await shop.stop();
+    }
+  });
+});
+
 describe.each(['sqlite', 'mysql'] as const)('nights on %s', (engine) => {
   let shop: Shop;
   let fleet: Fleet;

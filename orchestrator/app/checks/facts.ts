@@ -67,7 +67,10 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     products,
     robots,
     quota,
-    plan: once(async () => known?.plan ?? planFor({ config, target, products: await products() }, { robots, quota })),
+    plan: once(
+      async () =>
+        known?.plan ?? (await planFor({ config, target, products: await products() }, { robots, quota })).plan,
+    ),
     identity,
     instanceType,
     subnets,

@@ -352,6 +352,36 @@ export const configSchema = z.strictObject({
         .describe(
           'How much shorter the list may be than the mean of the last five whole runs of this query and site. A list that has shrunk by more ends with exit code 13 before anything is launched, unless `--accept-drop` confirms it; `off` for lists whose length changes by nature.',
         ),
+      recrawl: z
+        .strictObject({
+          base: positiveDuration().prefault('30d').describe('Interval of a product with score 0.'),
+          k: z.number().min(0).max(20).default(2).describe('A score shortens the interval to base x exp(-k x score).'),
+          score: text()
+            .default('score')
+            .describe(
+              'The column of products.query that says how much a product matters, from 0 to 1; without it all are 0.',
+            ),
+          every: z
+            .record(z.string(), positiveDuration())
+            .default({})
+            .describe(
+              'A base of its own for products of a category: `{ bestseller: 1d }`; `products.query` then yields `category`.',
+            ),
+          capacity: z
+            .union([z.literal('auto').transform(() => null), z.int().min(1)], {
+              error: 'must be auto or a number of products',
+            })
+            .prefault('auto')
+            .describe(
+              'Most products of a night; `auto`: as many as fit into the deadline with run.max_instances, the quota and run.max_cost.',
+            ),
+          max_share: share().prefault('100%').describe('Largest share of a night that one category may take.'),
+        })
+        .nullable()
+        .default(null)
+        .describe(
+          'Crawl a product when it is due instead of all of them each night: `{ base: 30d, k: 2 }`. `products.query` may also yield `changed_at`, `priority` and `category`. See [recrawl.md](recrawl.md).',
+        ),
     })
     .describe('What to crawl.'),
   database: z

@@ -10,7 +10,7 @@ import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
 import { balancerAddresses } from '../../control/model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import { planRun } from '../../plan/plan-run.ts';
-import type { Plan, QuotaFacts } from '../../plan/plan.ts';
+import type { Plan, PlanInput, QuotaFacts } from '../../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
@@ -34,8 +34,12 @@ export interface PlanFacts {
 /**
  * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
  * infeasible: no deadline or fleet would help.
+ * @param instead of what the configuration and the list say
  */
-export function makePlan({ config, target, products, robots, prices, quota, browser }: PlanFacts): Plan {
+export function makePlan(
+  { config, target, products, robots, prices, quota, browser }: PlanFacts,
+  instead: Partial<PlanInput> = {},
+): Plan {
   const { site, run, aws } = config.values;
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
   refuseShortRotation(config, target, browser);
@@ -66,6 +70,7 @@ export function makePlan({ config, target, products, robots, prices, quota, brow
       region: target.region,
       prices: prices.list,
       instanceTypes: aws.instance_types,
+      ...instead,
     },
     // A fixed seed: the same input gives the same plan, today and tomorrow.
     seededRandom(1),

@@ -6,16 +6,17 @@ import { quotaCodeOf } from '../../plan/quota-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { migrate } from '../../db/migrate.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
+import { noteCrawls } from '../../db/crawls.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
-import type { Plan } from '../../plan/plan.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Config } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from './products.ts';
 import { type Target, userAgentOf } from './target.ts';
-import { makePlan, type PlanFacts } from './make-plan.ts';
+import { fitNight, type Planned } from './fit-night.ts';
+import type { PlanFacts } from './make-plan.ts';
 import { deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
@@ -42,11 +43,11 @@ export function quotaOf(config: Config, target: Target): Promise<Quota> {
   return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
 }
 
-/** The plan, with what else it depends on; reads robots.txt only if there are products. */
+/** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
 export async function planFor(
   given: Pick<PlanFacts, 'config' | 'target' | 'products'>,
   ask: { robots: () => Promise<RobotsPolicy>; quota: () => Promise<Quota> },
-): Promise<Plan> {
+): Promise<Planned> {
   const { config, target, products } = given;
   const [robots, prices, quota, browser] = await Promise.all([
     products.ids.length === 0 ? IGNORED_ROBOTS : ask.robots(),
@@ -54,7 +55,7 @@ export async function planFor(
     ask.quota(),
     browserBootOf(config, target),
   ]);
-  return makePlan({ ...given, robots, prices, quota, browser });
+  return fitNight({ ...given, robots, prices, quota, browser });
 }
 
 /** robots.txt of the configured site, read with its User-Agent. */
@@ -86,18 +87,22 @@ export async function preflight(config: Config, target: Target, options: { migra
       database,
       stores: createStores(database),
       /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
-      readProducts: (acceptDrop?: boolean) => readWholeList(config, database, acceptDrop),
+      async readProducts(acceptDrop?: boolean): Promise<ProductList> {
+        if (options.migrate && config.values.products.recrawl) await noteCrawls(database, table, systemClock.now());
+        return readWholeList(config, database, acceptDrop);
+      },
       /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
       async checkResults(ids: readonly string[]): Promise<void> {
         await checkResultTable(database, table, config.mapping, ids);
         await checkResultRights(database, table, config.mapping);
       },
       /** Reads robots.txt first if it must be respected and is not given. */
-      async plan(products: ProductList, known?: RobotsPolicy): Promise<Plan> {
+      async plan(all: ProductList, known?: RobotsPolicy): Promise<Planned> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
-        const plan = await planFor({ config, target, products }, { robots, quota: () => quotaOf(config, target) });
+        const given = { config, target, products: all };
+        const { plan, products } = await planFor(given, { robots, quota: () => quotaOf(config, target) });
         const open = await noRoomForNumbers(database, table, config.mapping);
-        return { ...plan, warnings: [...plan.warnings, ...open] };
+        return { plan: { ...plan, warnings: [...plan.warnings, ...open] }, products };
       },
     };
   } catch (error) {

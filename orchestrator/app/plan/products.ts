@@ -8,10 +8,13 @@ import {
 } from '../../control/results/product-list.ts';
 import type { ListRecord } from '../../control/model/report.ts';
 import type { ProductSource } from '../../control/model/stores.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Database } from '../../db/connect.ts';
+import { readCrawls } from '../../db/crawls.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { createProductSource } from '../../db/product-source.ts';
+import { Night } from '../../recrawl/night.ts';
 import type { Config } from '../config/load-config.ts';
 
 export interface ProductList {
@@ -24,6 +27,8 @@ export interface ProductList {
    * a retry.
    */
   list?: ListRecord & ListFaults;
+  /** With `products.recrawl`: what is due of the list; `ids` are all of those, most overdue first. */
+  night?: Night;
 }
 
 /** Reads the whole product query; IDs are compared by their bytes, a repeated one counts once. */
@@ -37,20 +42,49 @@ export async function readProducts(source: ProductSource): Promise<ProductList> 
   return { ids: [...seen], duplicates: listed - seen.size };
 }
 
+/** The products of the query that are due, by what earlier runs into the table have found. */
+async function readDue(
+  source: ProductSource,
+  { base, k, every, score, max_share: maxShare }: NonNullable<Config['values']['products']['recrawl']>,
+  { database, table }: { database: Database; table: string },
+): Promise<ProductList> {
+  const night = new Night({ baseMs: base, k, everyMs: every, maxShare }, systemClock.now());
+  const crawls = await readCrawls(database, table);
+  const seen = new Set<string>();
+  let listed = 0;
+  for await (const product of source.listed(score)) {
+    listed++;
+    if (seen.has(product.id)) continue;
+    seen.add(product.id);
+    night.add(product, crawls.get(product.id) ?? null);
+  }
+  return { ids: night.choose(Infinity).ids, duplicates: listed - seen.size, night };
+}
+
 /**
  * The products of products.query, compared with their number in earlier runs.
  * @param accepted the user has confirmed that a shorter list is right (`--accept-drop`)
  */
 export async function readWholeList(
-  { values: { database: place, products, site } }: Config,
+  {
+    values: {
+      database: place,
+      products,
+      site,
+      results: { table },
+    },
+  }: Config,
   database: Database,
   accepted = false,
 ): Promise<ProductList> {
-  const read = await readProducts(createProductSource(place.url, products.query));
+  const source = createProductSource(place.url, products.query);
+  const { recrawl } = products;
+  const read = recrawl === null ? await readProducts(source) : await readDue(source, recrawl, { database, table });
+  const length = read.night?.backlog.listed ?? read.ids.length;
   const key = listKeyOf(products.query, site.product_url);
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   const earlier = (await isMigrated(database)) ? await createStores(database).runs.listedRuns(key, LIST_RUNS) : [];
-  const list: ListRecord = { key, usual: usualLength(earlier), accepted };
+  const list: ListRecord = { key, usual: usualLength(earlier), accepted, ...(read.night ? { length } : {}) };
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
-  return { ...read, list: { ...list, ...findListFaults(read.ids.length, list, limits) } };
+  return { ...read, list: { ...list, ...findListFaults(length, list, limits) } };
 }

@@ -199,5 +199,7 @@ export function newRun(
 }
 
 function listOf({ list }: ProductList): Pick<RunSettings, 'list'> {
-  return list === undefined ? {} : { list: { key: list.key, usual: list.usual, accepted: list.accepted } };
+  if (list === undefined) return {};
+  const { key, usual, accepted, length } = list;
+  return { list: { key, usual, accepted, ...(length === undefined ? {} : { length }) } };
 }

@@ -9,6 +9,7 @@ import { buildReport } from '../../control/results/finish.ts';
 import { newRunId, newRunKeys } from '../../control/new-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
+import type { Planned } from '../plan/fit-night.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
 import { announceEnd, announceRefusal } from './announce.ts';
 import { publishReport } from './carry-out.ts';
@@ -24,7 +25,7 @@ import { settingsOf } from '../plan/settings-of.ts';
 import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
-import { pruneQuietly } from './prune-runs.ts';
+import { prepareNextNight } from './next-night.ts';
 import { type RunLock, underLock } from './run-lock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -114,21 +115,21 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
       for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
       const chosen = await allAtOnce(source.choose(checked), { database });
       if (chosen === null) return EXIT.complete;
-      const { products, parentId } = chosen;
-      await allAtOnce(checked.checkResults(products.ids), { database, products });
-      const planned = async (robots: RobotsPolicy): Promise<Plan> => {
-        const plan = await allAtOnce(checked.plan(products, robots), { database, products });
+      const { products: all, parentId } = chosen;
+      await allAtOnce(checked.checkResults(all.ids), { database, products: all });
+      const planned = async (robots: RobotsPolicy): Promise<Planned> => {
+        const { plan, products } = await allAtOnce(checked.plan(all, robots), { database, products: all });
         output.line(renderPlan(plan, config.values.run.max_cost));
         output.line();
         for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
-        return plan;
+        return { plan, products };
       };
-      const seen = products.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
-      let plan = await planned(seen);
+      const seen = all.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+      let { plan, products } = await planned(seen);
       // Report all other problems before waiting for the site; its robots.txt may then change the plan.
       const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
       const robots = await awaitSite(seen, config, dryRun, waiting);
-      if (robots !== seen) plan = await planned(robots);
+      if (robots !== seen) ({ plan, products } = await planned(robots));
       const shared = {
         ...caller,
         ...checked,
@@ -149,7 +150,7 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
         return EXIT.interrupted;
       }
       const exitCode = await launchRun(shared);
-      await pruneQuietly(database, config.values.retention, output);
+      await prepareNextNight(database, config, output);
       return exitCode;
     });
   } finally {
@@ -176,7 +177,8 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     report.notes.push(fault);
   }
   await rows.run.setReport(report);
-  output.line('The query yields no products: nothing to crawl, nothing was launched.');
+  const why = options.products.night ? 'No product is due' : 'The query yields no products';
+  output.line(`${why}: nothing to crawl, nothing was launched.`);
   publishReport(report, (await stores.runs.get(runId))!, config, output);
   return EXIT.complete;
 }

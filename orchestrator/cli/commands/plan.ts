@@ -15,7 +15,7 @@ export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Outp
   try {
     const products = await checked.readProducts(options.acceptDrop);
     await checked.checkResults(products.ids);
-    const plan = await checked.plan(products);
+    const { plan } = await checked.plan(products);
     output.line(renderPlan(plan, config.values.run.max_cost));
     output.document(plan);
     return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;

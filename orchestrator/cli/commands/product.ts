@@ -1,11 +1,10 @@
 /** `orchestrator product`: what has become of one product, night after night. Reads the database only. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ProductChange } from '../../db/history.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { type AttemptDocument, type ProductNight, readProduct } from '../../app/read/product-document.ts';
 import { storesOf, withDatabase } from '../../app/run/find-run.ts';
-import { History } from '../../db/history.ts';
+import { History, type ProductChange } from '../../db/history.ts';
 import type { Output } from '../output.ts';
 
 export interface ProductOptions extends ConfigPlace {

@@ -4,7 +4,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { storesOf, withDatabase } from '../../app/run/find-run.ts';
-import { describePruned, pruneRuns } from '../../app/run/prune-runs.ts';
+import { describePruned, pruneRuns } from '../../app/run/next-night.ts';
 import { confirmLoss } from '../confirm.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';

@@ -105,6 +105,8 @@ export interface ListRecord {
   key: string;
   /** Mean number of products in earlier runs; null without any. */
   usual: number | null;
+  /** Length of the list, where the run crawls only what is due of it. */
+  length?: number;
   /** The user has accepted this length: runs before this one no longer count. */
   accepted: boolean;
 }

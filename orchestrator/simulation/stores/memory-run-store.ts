@@ -81,7 +81,10 @@ export class MemoryRunStore implements RunStore {
             settings.list?.key === listKey && PUBLISHED.includes(phase) && request !== 'cancel',
         )
         .slice(0, limit)
-        .map(({ planned, settings }) => ({ products: planned, accepted: settings.list?.accepted === true })),
+        .map(({ planned, settings }) => ({
+          products: settings.list?.length ?? planned,
+          accepted: settings.list?.accepted === true,
+        })),
     );
   }
 

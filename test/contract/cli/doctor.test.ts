@@ -398,7 +398,7 @@ describe('orchestrator run', () => {
     const checked = await preflight(config, target, { migrate: true });
     try {
       const products = await checked.readProducts();
-      const plan = await checked.plan(products);
+      const { plan } = await checked.plan(products);
       await stage.fault(denied('GetBucketEncryption'));
       const place = { config, target, environment: { ...KEYS }, database: checked.database, plan, products };
       const lines = (await checkBeforeLaunch(place)).join('\n');

@@ -1,10 +1,12 @@
-/** `retention` with its clock: after a run, and for `orchestrator prune`. */
+/** What a run leaves for the nights after it: what was crawled when, and nothing that is older than `retention`. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Database } from '../../db/connect.ts';
+import { noteCrawls } from '../../db/crawls.ts';
 import { prune, type Pruned } from '../../db/prune.ts';
 import type { Output } from '../caller.ts';
+import type { Config } from '../config/load-config.ts';
 
 /** After a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
@@ -14,14 +16,17 @@ export function pruneRuns(db: Database, retentionMs: number, signal: AbortSignal
   return prune(db, { beforeMs: nowMs - retentionMs, nowMs, signal });
 }
 
-/** Takes bounded time and never fails. */
-export async function pruneQuietly(db: Database, retentionMs: number | null, output: Output): Promise<void> {
-  if (retentionMs === null) return;
+/** After a run: takes bounded time and never fails. */
+export async function prepareNextNight(db: Database, { values }: Config, output: Output): Promise<void> {
+  const { retention: retentionMs, products, results } = values;
   try {
+    // Otherwise the next run does it, but `plan` would know nothing of this one.
+    if (products.recrawl) await noteCrawls(db, results.table, systemClock.now());
+    if (retentionMs === null) return;
     const { runs } = await pruneRuns(db, retentionMs, AbortSignal.timeout(QUIET_MS));
     if (runs.length > 0) output.line(`  retention   removed what ${describePruned(runs.length, retentionMs)}`);
   } catch (error) {
-    output.line(`! retention: old runs could not be removed: ${describeError(error)}`);
+    output.line(`! what the next night goes by could not be brought up to date: ${describeError(error)}`);
   }
 }
 
