@@ -4,11 +4,18 @@ import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { MAX_ID_CHARS, findIdFault } from '../../shared/domain/product.ts';
-import type { ProductSource } from '../control/model/stores.ts';
+import type { ListedProduct } from '../recrawl/due.ts';
 import { connectError, type Database, mysqlConnection } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { inQuery } from './retry.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
+
+/** The user's product query, read once, as text, in order. Throws `products-query` and `product-id-invalid`. */
+export interface ProductSource {
+  read(): AsyncIterable<string>;
+  /** With what `products.recrawl` goes by; columns that the query does not yield are empty. */
+  listed(scoreColumn: string): AsyncIterable<ListedProduct>;
+}
 
 /** A heavy query may take long before its first row; a server that sends nothing for this long counts as dead. */
 const SILENCE_MS = 5 * 60_000;

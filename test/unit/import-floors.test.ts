@@ -94,6 +94,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
     ],
   ],
   ['orchestrator/notify/', ['shared/', 'node:crypto', 'node:child_process']],
+  ['orchestrator/recrawl/', ['shared/']],
   ['orchestrator/schedule/', ['shared/', 'orchestrator/notify/']],
   [
     'orchestrator/app/',
@@ -103,6 +104,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/db/',
       'orchestrator/notify/',
       'orchestrator/plan/',
+      'orchestrator/recrawl/',
       'orchestrator/schedule/timetable.ts',
       'orchestrator/server/',
       'orchestrator/web/bundle-page.ts',

@@ -7,13 +7,12 @@ import {
   usualLength,
 } from '../../control/results/product-list.ts';
 import type { ListRecord } from '../../control/model/report.ts';
-import type { ProductSource } from '../../control/model/stores.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Database } from '../../db/connect.ts';
 import { readCrawls } from '../../db/crawls.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
-import { createProductSource } from '../../db/product-source.ts';
+import { createProductSource, type ProductSource } from '../../db/product-source.ts';
 import { Night } from '../../recrawl/night.ts';
 import type { Config } from '../config/load-config.ts';
 

@@ -3,7 +3,6 @@
  * SQLite. Every method is one transaction. The stores of a run are bound to a fence, the number under which the caller
  * holds the lock. A write under an old fence changes nothing and throws `lock-held`.
  */
-import type { ListedProduct } from '../../recrawl/due.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
@@ -450,11 +449,4 @@ export interface ResultStore extends ResultReader {
   setFill(fill: FillRates): Promise<void>;
   /** Drops the staging table once the run is published. */
   dropStaging(): Promise<void>;
-}
-
-/** The user's product query, read once, as text, in order. Throws `products-query` and `product-id-invalid`. */
-export interface ProductSource {
-  read(): AsyncIterable<string>;
-  /** With what `products.recrawl` goes by; columns that the query does not yield are empty. */
-  listed(scoreColumn: string): AsyncIterable<ListedProduct>;
 }
