@@ -37,7 +37,7 @@ export function createProductSource(url: string, query: string): ProductSource {
     },
     async *listed(scoreColumn) {
       let row = 0;
-      for await (const [id, ...values] of rowsOf([scoreColumn, 'changed_at', 'priority', 'category'])) {
+      for await (const [id, ...values] of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
         row++;
         const [score = null, changed = null, priority = null, category = null] = values.map((value) =>
           value === null || value === undefined
@@ -111,9 +111,21 @@ export function findIdColumn(names: readonly string[]): number {
   });
 }
 
+const OPTIONAL = ['score', 'changed_at', 'priority', 'category'];
+
 /** The indexes of the id column and of these; undefined for one that the query does not yield. */
 function findColumns(names: readonly string[], more: readonly string[]): (number | undefined)[] {
   const find = (name: string): number => names.findIndex((other) => other.toLowerCase() === name.toLowerCase());
+  // A score that is named must be there: without it nothing would matter more than anything else, and nobody would see it.
+  const named = more.find((name) => !OPTIONAL.includes(name) && find(name) < 0);
+  if (named !== undefined)
+    throw new AppError(
+      'products-query',
+      `products.query yields no column ${named}, which products.recrawl.score names`,
+      {
+        hint: `Its columns are: ${names.join(', ')}`,
+      },
+    );
   return [findIdColumn(names), ...more.map((name) => (find(name) < 0 ? undefined : find(name)))];
 }
 

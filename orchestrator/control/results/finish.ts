@@ -7,7 +7,7 @@ import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
-import { GUARD_RUNS, findSuspicion, storedShare } from './guard.ts';
+import { GUARD_RUNS, findSuspicion, isSmallNight, storedShare } from './guard.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
@@ -78,7 +78,8 @@ async function judge(
   await core.results.setFill(fill);
   const { guard } = run.settings.results;
   if (!guard) return null;
-  return findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, run.parentId !== null);
+  const onlyFields = run.parentId !== null || isSmallNight(run, outcomes);
+  return findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, onlyFields);
 }
 
 /** The document of `run --json`, from the database. */

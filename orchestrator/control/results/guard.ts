@@ -1,6 +1,7 @@
 /** The fill-rate guard: a crawl whose rows are much emptier than those of earlier runs is held, not published. Pure. */
 import { type FailureReason, NOT_CRAWLED, type OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { FillRates } from '../model/report.ts';
+import type { RunRecord } from '../model/stores.ts';
 
 /** Maximum completed runs of the same result table that a run is compared with. */
 export const GUARD_RUNS = 5;
@@ -14,16 +15,26 @@ export function storedShare(
   return crawled > 0 ? outcomes.stored / crawled : null;
 }
 
+/** Of the few products that are due of a list many may be those that failed or vanished before. */
+export function isSmallNight(
+  { settings }: Pick<RunRecord, 'settings'>,
+  { stored, gone, failed }: OutcomeCounts,
+): boolean {
+  return settings.list?.length !== undefined && stored + gone + failed < SMALL_NIGHT;
+}
+
+const SMALL_NIGHT = 100;
+
 /**
  * Why the run is suspicious, in words with figures; null when it is not, or when there is no earlier run to compare
- * with. A field that no earlier run had is not compared. For a retry only the fields are: its products have failed
- * before, and may again.
+ * with. A field that no earlier run had is not compared. `onlyFields` for products that have failed before, and may
+ * again: a retry, a small night.
  */
 export function findSuspicion(
   now: FillRates,
   earlier: readonly FillRates[],
   minFill: number,
-  isRetry = false,
+  onlyFields = false,
 ): string | null {
   if (earlier.length === 0) return null;
   const faults: string[] = [];
@@ -31,7 +42,7 @@ export function findSuspicion(
     const mean = shares.reduce((sum, s) => sum + s, 0) / shares.length;
     if (share < minFill * mean) faults.push(`${what} ${percent(share)} (before: ${percent(mean)})`);
   };
-  if (!isRetry) judge('products stored', now.stored, shareOf(earlier.map((run) => run.stored)));
+  if (!onlyFields) judge('products stored', now.stored, shareOf(earlier.map((run) => run.stored)));
   for (const [field, share] of Object.entries(now.fields)) {
     const known = shareOf(earlier.map((run) => run.fields[field]));
     if (known.length > 0) judge(`field ${field} filled`, share, known);

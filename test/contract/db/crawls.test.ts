@@ -92,14 +92,15 @@ onBothEngines('products.query with what recrawl goes by', (bench) => {
       { id: 'b', score: 0, changedAtMs: changed, priority: 0, category: null },
       { id: 'c', score: 0.1, changedAtMs: changed, priority: -1, category: '' },
     ]);
-    expect(await listed(`select 7 as id`)).toEqual([
+    expect(await listed(`select 7 as id, null as popularity`)).toEqual([
       { id: '7', score: 0, changedAtMs: null, priority: 0, category: null },
     ]);
   });
 
   it.each([
+    [`select 'a' as id`, 'yields no column popularity, which products.recrawl.score names'],
     [`select 'a' as id, 'much' as popularity`, 'popularity is "much", no number'],
-    [`select 'a' as id, 'soon' as changed_at`, 'changed_at is "soon", no time'],
+    [`select 'a' as id, 0 as popularity, 'soon' as changed_at`, 'changed_at is "soon", no time'],
   ])('refuses %s', async (query, message) => {
     await expect(listed(query)).rejects.toMatchObject({
       code: 'products-query',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FillRates } from '../../../orchestrator/control/model/report.ts';
-import { findSuspicion, storedShare } from '../../../orchestrator/control/results/guard.ts';
+import { aRun } from './builders.ts';
+import { findSuspicion, isSmallNight, storedShare } from '../../../orchestrator/control/results/guard.ts';
 
 const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ stored, fields });
 
@@ -60,5 +61,20 @@ describe('findSuspicion', () => {
     expect(text).toContain('the last 2 completed runs');
     expect(text).toMatch(/products stored 10 %.*field a filled 0 %/);
     expect(text).not.toContain('field b');
+  });
+});
+
+describe('a small night', () => {
+  const listed = { key: 'k', usual: null, accepted: false };
+  const counts = { stored: 1, gone: 60, failed: 38 };
+  it.each([
+    ['of what is due of a list', { ...listed, length: 5_000 }, counts, true],
+    ['of a hundred', { ...listed, length: 5_000 }, { ...counts, stored: 2 }, false],
+    ['of a whole list', listed, counts, false],
+    ['of other products', undefined, counts, false],
+  ])('%s', (_what, list, outcomes, expected) => {
+    const run = aRun();
+    const settings = { ...run.settings, ...(list === undefined ? {} : { list }) };
+    expect(isSmallNight({ settings }, outcomes)).toBe(expected);
   });
 });
