@@ -41,16 +41,25 @@ export function rowOf(n: number): Row {
   };
 }
 
+/** What the pages of a run are like. */
+export interface Pages {
+  /** Of every so many products the first attempt has failed. */
+  retriedEvery?: number;
+  /** 3 % of the prices are others each night. */
+  night?: number;
+}
+
+const CHANGED_EVERY = 33;
 const FAILED = { at: new Date(STARTED_MS).toISOString(), reason: 'timeout', detail: 'no reply within 30 s' } as const;
 
-const resultOf = (n: number, retriedEvery: number): ItemResult => ({
+const resultOf = (n: number, { retriedEvery = Infinity, night = 0 }: Pages): ItemResult => ({
   n,
   id: idOf(n),
   url: urlOf(n),
   at: new Date(STARTED_MS + n).toISOString(),
   ...(n % retriedEvery === 0 ? { attempts: 2, first: FAILED } : { attempts: 1 }),
   outcome: 'stored',
-  rows: [{ key: null, row: rowOf(n) }],
+  rows: [{ key: null, row: { ...rowOf(n), ...(n % CHANGED_EVERY === 0 ? { price: n + night } : {}) } }],
 });
 
 /** A run of this size that has just begun; `of` tells two apart. */
@@ -81,9 +90,9 @@ export function benchRun(products: number, slots: number, of: string): NewRun {
  */
 export async function crawlAll(
   { run, stores, objects, fence }: { run: NewRun; stores: Stores; objects: S3ObjectStore; fence: number },
-  retriedEvery: number,
+  pages: Pages,
 ): Promise<void> {
-  const crawled = { run, objects, retriedEvery };
+  const crawled = { run, objects, pages };
   const rows = stores.bind({ runId: run.id, fence, clock: { now: () => STARTED_MS } });
   const slots = run.plan.instances;
   await rows.run.move('planned', 'launching');
@@ -93,7 +102,7 @@ export async function crawlAll(
 
 /** Chunks go round robin, so every slot's products are spread over the whole list. */
 async function crawlShard(
-  { run, objects, retriedEvery }: { run: NewRun; objects: S3ObjectStore; retriedEvery: number },
+  { run, objects, pages }: { run: NewRun; objects: S3ObjectStore; pages: Pages },
   slot: number,
   { fleet, work }: RunStores,
 ): Promise<void> {
@@ -119,7 +128,7 @@ async function crawlShard(
   const parts: PartRef[] = [];
   for (let at = 0; at < own.length; at += PART_PRODUCTS) {
     const numbers = own.slice(at, at + PART_PRODUCTS);
-    const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n, retriedEvery))}\n`).join(''));
+    const bytes = gzipSync(numbers.map((n) => `${JSON.stringify(resultOf(n, pages))}\n`).join(''));
     const sha256 = sha256Hex(bytes);
     const key = partKey(run.id, { slot, epoch: 1, seq: parts.length, sha256 });
     await objects.putIfAbsent(key, bytes, 'application/gzip');

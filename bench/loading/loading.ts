@@ -111,7 +111,7 @@ async function measure(
       lock.fence,
       run.startedAtMs,
     );
-    await crawlAll({ run, stores, objects, fence: lock.fence }, retriedEvery);
+    await crawlAll({ run, stores, objects, fence: lock.fence }, { retriedEvery });
     const shape = stagingName(run.id);
     const loadDataMs = await loadData(url, shape, products);
     const insertMs = await insertParts(db, shape, products);
