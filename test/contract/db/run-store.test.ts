@@ -15,6 +15,7 @@ onEveryEngine('RunStore', (bench, engine) => {
       reason: null,
       exitCode: null,
       finishedAtMs: null,
+      prunedAtMs: null,
       balancer: null,
       request: null,
       report: null,
