@@ -2,10 +2,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetReadObjects } from 'hyparquet';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
 import type { RunDocument } from '../../orchestrator/app/read/run-documents.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
@@ -13,7 +14,7 @@ import { type Fleet, makeFleet } from './fleet.ts';
 
 const IDS = [...productIds(20), 'once-500-a', '500-b', '404-c', 'untitled-d'];
 
-describe.each(['sqlite', 'mysql'] as const)('a run on %s', (engine) => {
+eachEngineByDay('a run', (engine) => {
   let shop: Shop;
   let fleet: Fleet;
   let report: RunReport;

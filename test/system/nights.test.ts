@@ -1,12 +1,13 @@
 /** Two nights of the same list: what has changed is written down, and what is old is removed; on both databases. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { productIds } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
 
-describe.each(['sqlite', 'mysql'] as const)('products.recrawl on %s', (engine) => {
+eachEngineByDay('products.recrawl', (engine) => {
   it('crawls what is due, carries over what has no room, and launches nothing when nothing is due', async () => {
     const shop = await startShop({ products: 20 });
     const fleet = await makeFleet({
@@ -42,7 +43,7 @@ describe.each(['sqlite', 'mysql'] as const)('products.recrawl on %s', (engine) =
   });
 });
 
-describe.each(['sqlite', 'mysql'] as const)('nights on %s', (engine) => {
+eachEngineByDay('nights', (engine) => {
   let shop: Shop;
   let fleet: Fleet;
   let first: RunReport;

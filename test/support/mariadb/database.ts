@@ -64,3 +64,9 @@ export function eachEngine(title: string, suite: (database: () => TestDatabase, 
     suite(() => database!, engine);
   });
 }
+
+/** For suites of whole runs, which take long: on MariaDB in `npm test`, on SQLite only in `npm run test:all`. */
+export function eachEngineByDay(title: string, suite: (engine: TestEngine) => void): void {
+  describe(`${title} on mysql`, () => suite('mysql'));
+  describe(`${title} on sqlite`, { tags: ['nightly'] }, () => suite('sqlite'));
+}
