@@ -13,6 +13,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   callbacks: { slow: true, load: () => import('./callbacks/callbacks.ts') },
   restart: { slow: true, load: () => import('./restart/restart.ts') },
   simulation: { slow: true, load: () => import('./simulation/simulation.ts') },
+  retention: { slow: true, load: () => import('./retention/retention.ts') },
   recrawl: { slow: true, load: () => import('./recrawl/recrawl.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },

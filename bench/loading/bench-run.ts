@@ -52,7 +52,7 @@ export interface Pages {
 const CHANGED_EVERY = 33;
 const FAILED = { at: new Date(STARTED_MS).toISOString(), reason: 'timeout', detail: 'no reply within 30 s' } as const;
 
-const resultOf = (n: number, { retriedEvery = Infinity, night = 0 }: Pages): ItemResult => ({
+export const resultOf = (n: number, { retriedEvery = Infinity, night = 0 }: Pages): ItemResult => ({
   n,
   id: idOf(n),
   url: urlOf(n),
