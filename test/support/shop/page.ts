@@ -5,15 +5,26 @@ import type { ShopProduct } from './languages.ts';
 /** A part of the page that a misbehaving shop leaves out. */
 export type PageField = 'title' | 'price' | 'json-ld';
 
+/** What surrounds the product; all but `catalogue` is HTML. */
+export interface PageFrame {
+  /** The rest of the head, and its end. */
+  head: string;
+  bodyStart: string;
+  /** Where the breadcrumb leads. */
+  catalogue: string;
+  below: string;
+  footer: string;
+}
+
 /** The whole page, without the fields in `without`. */
-export function renderPage(product: ShopProduct, without: readonly PageField[] = []): string {
+export function renderPage(product: ShopProduct, without: readonly PageField[] = [], frame = PLAIN_FRAME): string {
   const title = escapeHtml(product.title);
   return [
     `<!doctype html>\n<html lang="ja">\n<head>\n<meta charset="utf-8">\n<title>${title} - Demo Shop</title>\n`,
-    HEAD,
+    frame.head,
     without.includes('json-ld') ? '' : `<script type="application/ld+json">${jsonLd(product)}</script>\n`,
-    BODY_START,
-    `<nav class="breadcrumbs"><ol><li><a href="/">Home</a></li><li><a href="/c">Catalogue</a></li><li>${escapeHtml(product.category)}</li></ol></nav>\n`,
+    frame.bodyStart,
+    `<nav class="breadcrumbs"><ol><li><a href="/">Home</a></li><li><a href="${frame.catalogue}">Catalogue</a></li><li>${escapeHtml(product.category)}</li></ol></nav>\n`,
     `<main>\n<article class="product" data-id="${escapeHtml(product.id)}">\n`,
     without.includes('title') ? '' : `<h1 class="title">\n  ${title}\n</h1>\n`,
     without.includes('price')
@@ -22,8 +33,8 @@ export function renderPage(product: ShopProduct, without: readonly PageField[] =
     `<p class="stock">${product.inStock ? 'In stock' : 'Sold out'}</p><p class="sku">${product.sku}</p>\n`,
     `<p class="brand">by <a href="/b">${escapeHtml(product.brand)}</a></p>\n`,
     `<div class="description"><p>${escapeHtml(product.description)}</p></div>\n</article>\n`,
-    COMMON,
-    `</main>\n<footer><p>&copy; Demo Shop. All prices in yen.</p></footer>\n</body>\n</html>\n`,
+    frame.below,
+    `</main>\n<footer>${frame.footer}</footer>\n</body>\n</html>\n`,
   ].join('');
 }
 
@@ -98,3 +109,11 @@ const COMMON = (() => {
   return `<section class="reviews"><h2>Reviews</h2><ul>\n${reviews.join('\n')}\n</ul></section>
 <section class="related"><h2>Related</h2>\n${related.join('\n')}\n</section>\n`;
 })();
+
+const PLAIN_FRAME: PageFrame = {
+  head: HEAD,
+  bodyStart: BODY_START,
+  catalogue: '/c',
+  below: COMMON,
+  footer: '<p>&copy; Demo Shop. All prices in yen.</p>',
+};
