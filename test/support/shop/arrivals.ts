@@ -1,12 +1,12 @@
 /**
  * The shop's request log: when each address requested what. A gap is the time between the arrivals of two page requests
  * from one address, whichever pages they are: that is what a site would measure. robots.txt, and the parts that a browser
- * fetches for a page, are counted separately.
+ * fetches for a page, are counted separately; so are sitemaps.
  */
 import type { BanStats } from './bans.ts';
 
 /** data: requests by a page's script; asset: pictures, fonts, films and the like. */
-export type ArrivalKind = 'page' | 'robots' | 'data' | 'asset';
+export type ArrivalKind = 'page' | 'robots' | 'sitemap' | 'data' | 'asset';
 
 export interface Arrival {
   seq: number;
@@ -43,6 +43,7 @@ export interface ShopStats {
   /** Page requests by path, as sent. */
   paths: Record<string, number>;
   robotsRequests: number;
+  sitemapRequests: number;
   dataRequests: number;
   /** Asset requests by path, as sent. */
   assets: Record<string, number>;
@@ -83,7 +84,7 @@ export class Arrivals {
     const lastMs = new Map<string, number>();
     const paths = new Map<string, number>();
     const assets = new Map<string, number>();
-    const counts = { page: 0, robots: 0, data: 0, asset: 0 };
+    const counts = { page: 0, robots: 0, sitemap: 0, data: 0, asset: 0 };
     let minGapMs: number | null = null;
     for (const { kind, address, atMs, path, concurrency } of this.#entries) {
       counts[kind]++;
@@ -109,6 +110,7 @@ export class Arrivals {
       addresses: Object.fromEntries(addresses),
       paths: Object.fromEntries(paths),
       robotsRequests: counts.robots,
+      sitemapRequests: counts.sitemap,
       dataRequests: counts.data,
       assets: Object.fromEntries(assets),
     };

@@ -12,6 +12,8 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     products: { type: 'string', default: '400' },
     seed: { type: 'string', default: '1' },
+    linked: { type: 'string', default: 'false' },
+    wiki: { type: 'string', default: '0' },
     'until-stdin-closes': { type: 'boolean', default: false },
   },
 });
@@ -21,7 +23,12 @@ if (!/^127\.\d+\.\d+\.\d+$/.test(values.address)) {
   process.exit(1);
 }
 
-const server = createShopServer({ seed: Number(values.seed), products: Number(values.products) });
+const server = createShopServer({
+  seed: Number(values.seed),
+  products: Number(values.products),
+  linked: values.linked === 'true',
+  wiki: Number(values.wiki),
+});
 const end = (): void => {
   server.close();
   server.closeAllConnections();

@@ -27,7 +27,17 @@ export const STRANGE_IDS: readonly string[] = [
 
 /** The numbered products: P00001, P00002 … */
 export function productIds(count: number): string[] {
-  return Array.from({ length: count }, (_, i) => `P${String(i + 1).padStart(5, '0')}`);
+  return Array.from({ length: count }, (_, i) => productId(i + 1));
+}
+
+export function productId(number: number): string {
+  return `P${String(number).padStart(5, '0')}`;
+}
+
+/** null when the ID is not one of the first `count` numbered products. */
+export function numberOfProduct(id: string, count: number): number | null {
+  const number = Number(id.slice(1));
+  return number >= 1 && number <= count && id === productId(number) ? number : null;
 }
 
 /** The mapping for the shop's pages, in the short form of fleet.yaml. */

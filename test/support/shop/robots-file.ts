@@ -18,15 +18,17 @@ const NONE = robotsSchema.parse({ status: 404, text: 'no such page' });
 const COMMENT = '# nothing to see here, move on to the next line please\n';
 
 export class RobotsFile {
-  #robots = NONE;
+  #robots: z.output<typeof robotsSchema> | null = null;
 
-  /** null: no robots.txt. Throws ZodError on an invalid setting. */
+  /** null: forgets the setting. Throws ZodError on an invalid setting. */
   set(value: unknown): void {
-    this.#robots = value === null ? NONE : robotsSchema.parse(value);
+    this.#robots = value === null ? null : robotsSchema.parse(value);
   }
 
-  answer(response: ServerResponse): void {
-    const { text, status, hang, paddingBytes } = this.#robots;
+  /** @param otherwise the text while none is set; omitted: there is no robots.txt then */
+  answer(response: ServerResponse, otherwise?: string): void {
+    const unset = otherwise === undefined ? NONE : robotsSchema.parse({ text: otherwise });
+    const { text, status, hang, paddingBytes } = this.#robots ?? unset;
     if (hang) return;
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
     response.end(COMMENT.repeat(Math.ceil(paddingBytes / COMMENT.length)) + text);

@@ -1,4 +1,4 @@
-/** What the shop's visitors see: product pages, review pages and their parts. */
+/** What the shop's visitors see: product pages, review pages and their parts; on request, pages that link to each other. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArrivalKind } from './arrivals.ts';
 import type { Bans } from './bans.ts';
@@ -7,9 +7,12 @@ import { type Exchange, sendHtml } from './behaviours/behaviour.ts';
 import { dataOf } from './behaviours/content.ts';
 import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
 import { partsOf } from './behaviours/scripted.ts';
+import { LinkedShop } from './linked/linked-shop.ts';
+import { robotsWithSitemaps, sendSitemap, sitemapChunks } from './linked/sitemaps.ts';
+import { Wiki } from './linked/wiki.ts';
 import { renderPage } from './page.ts';
 import { behaviourOfPrefix } from './prefixes.ts';
-import { STRANGE_IDS, expectedProduct, productIds } from './product.ts';
+import { STRANGE_IDS, expectedProduct, numberOfProduct } from './product.ts';
 import { renderReviews } from './reviews.ts';
 import type { RobotsFile } from './robots-file.ts';
 import type { Rules } from './rules.ts';
@@ -18,6 +21,10 @@ export interface ShopSettings {
   seed: number;
   /** Number of numbered products, in addition to STRANGE_IDS and IDs with a misbehaving prefix. */
   products: number;
+  /** Front page, categories, search, sitemaps and traps (linked/linked-shop.ts); default: none. */
+  linked?: boolean;
+  /** Pages of the wiki (linked/wiki.ts); default: none. */
+  wiki?: number;
 }
 
 /** The parsed target of a request. */
@@ -33,12 +40,14 @@ export interface Place {
 /** Paths of page assets. */
 const ASSETS = /^\/(?:img|font|media)\/|^\/favicon\.ico$/;
 const DATA = /^\/api\//;
+const SITEMAP = /^\/sitemap[\w-]*\.xml(?:\.gz)?$/;
 
 export function placeOf(url: string): Place {
   const cut = url.indexOf('?');
   const path = cut < 0 ? url : url.slice(0, cut);
   const query = new URLSearchParams(cut < 0 ? '' : url.slice(cut));
   if (path === '/robots.txt') return { kind: 'robots', path, query, id: null };
+  if (SITEMAP.test(path)) return { kind: 'sitemap', path, query, id: null };
   if (ASSETS.test(path)) return { kind: 'asset', path, query, id: null };
   if (DATA.test(path)) return { kind: 'data', path, query, id: decodedId(path, '/api/item/') };
   return { kind: 'page', path, query, id: decodedId(path, '/item/') ?? decodedId(path, '/reviews/') };
@@ -67,13 +76,17 @@ export class Site {
   readonly #rules: Rules;
   readonly #bans: Bans;
   readonly #robots: RobotsFile;
+  readonly #linked: LinkedShop | null;
+  readonly #wiki: Wiki | null;
 
   constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans; robots: RobotsFile }) {
     this.#settings = settings;
-    this.#sold = new Set([...productIds(settings.products), ...STRANGE_IDS]);
+    this.#sold = new Set(STRANGE_IDS);
     this.#rules = parts.rules;
     this.#bans = parts.bans;
     this.#robots = parts.robots;
+    this.#linked = settings.linked ? new LinkedShop(settings) : null;
+    this.#wiki = settings.wiki ? new Wiki(settings.wiki, settings.seed) : null;
   }
 
   sell(ids: readonly string[]): void {
@@ -87,7 +100,9 @@ export class Site {
     place: Place,
     { address, nowMs }: { address: string; nowMs: number },
   ): void {
-    if (place.kind === 'robots') return this.#robots.answer(response);
+    const origin = `http://${request.headers.host}`;
+    if (place.kind === 'robots')
+      return this.#robots.answer(response, this.#linked ? robotsWithSitemaps(origin) : undefined);
     const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
     const plain = PLAIN_PAGES.get(place.path);
     if (plain !== undefined) return sendHtml({ response }, plain);
@@ -98,12 +113,22 @@ export class Site {
         return void response.writeHead(200, { 'content-type': 'application/octet-stream' }).end('an asset');
       case 'data':
         return this.#sendData(response, place);
+      case 'sitemap':
+        return this.#sendSitemap(response, place.path, origin);
       case 'page':
-        return this.#sendProductPage(response, place);
+        return this.#sendPage(response, place);
     }
   }
 
-  #sendProductPage(response: ServerResponse, place: Place): void {
+  #sendSitemap(response: ServerResponse, path: string, origin: string): void {
+    const chunks = this.#linked && sitemapChunks(this.#linked.catalogue, path, origin);
+    if (chunks === null) return sendNote(response, 404, 'no such page');
+    void sendSitemap(response, chunks, path.endsWith('.gz'));
+  }
+
+  #sendPage(response: ServerResponse, place: Place): void {
+    const linked = this.#linked?.render(place.path, place.query) ?? this.#wiki?.render(place.path);
+    if (linked !== undefined && linked !== null) return sendHtml({ response }, linked);
     if (place.id === null || !this.#sells(place.id)) return sendNote(response, 404, 'no such page');
     const behaviour: Behaviour | null = this.#rules.take(place.id);
     const exchange = this.#exchange(response, place);
@@ -112,7 +137,8 @@ export class Site {
   }
 
   #sells(id: string): boolean {
-    return this.#sold.has(id) || behaviourOfPrefix(id) !== null;
+    const isNumbered = numberOfProduct(id, this.#settings.products) !== null;
+    return isNumbered || this.#sold.has(id) || behaviourOfPrefix(id) !== null;
   }
 
   #exchange(response: ServerResponse, place: Place): Exchange {
@@ -124,7 +150,8 @@ export class Site {
       query: place.query,
       response,
       sendPage: (without = []) => {
-        if (!place.path.startsWith('/reviews/')) return sendHtml({ response }, renderPage(product, without));
+        if (!place.path.startsWith('/reviews/'))
+          return sendHtml({ response }, renderPage(product, without, this.#linked?.frameOf(product.id)));
         const page = renderReviews(seed, product.id, place.path, Number(place.query.get('page') ?? 1));
         if (page === null) sendNote(response, 404, 'no such page');
         else sendHtml({ response }, page);

@@ -17,6 +17,10 @@ export interface ShopOptions {
   products?: number;
   /** Default 1. */
   seed?: number;
+  /** Pages that link to each other (linked/linked-shop.ts), sitemaps, and a robots.txt that names them; default false. */
+  linked?: boolean;
+  /** Pages of the wiki below /wiki/ (linked/wiki.ts); default 0: none. */
+  wiki?: number;
 }
 
 export interface Shop {
@@ -33,7 +37,7 @@ export interface Shop {
   setRules(rules: Rule[]): Promise<void>;
   /** Adds product IDs. */
   addProducts(ids: string[]): Promise<void>;
-  /** Replaces /robots.txt; null: none. */
+  /** Replaces /robots.txt; null: none, in a linked shop its own. */
   setRobots(robots: Robots | null): Promise<void>;
   /** Replaces the ban policies; see bans.ts. */
   setBanPolicies(policies: BanPolicy[]): Promise<void>;
