@@ -5,7 +5,7 @@
 import { seededRandom } from '../../../../shared/adapters/random.ts';
 import { hashText, productId } from '../product.ts';
 
-export const PRODUCTS_PER_PAGE = 48;
+const PRODUCTS_PER_PAGE = 48;
 const MOST_SEARCH_PAGES = 200;
 const PRODUCTS_PER_CATEGORY = 2_000;
 const LEAST_CATEGORIES = 4;

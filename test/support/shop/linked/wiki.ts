@@ -7,7 +7,7 @@ import { escapeHtml } from '../page.ts';
 import { hashText } from '../product.ts';
 import { linkedPage } from './page-frame.ts';
 
-export const WIKI_PAGES = 50_000;
+const WIKI_PAGES = 50_000;
 
 /** The mapping for wiki pages. */
 export const WIKI_MAPPING = { fields: { title: { css: 'h1', required: true } } } as const;
