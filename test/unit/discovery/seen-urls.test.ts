@@ -88,13 +88,14 @@ describe('BloomSeen', () => {
 
 describe('a stored filter', () => {
   it('comes back from its pages as it was', () => {
-    const seen = filled(100_000, 60_000);
+    const seen = filled(60_000, 20_000);
     const pages = [...seen.pages()].map((page) => Uint8Array.from(page));
-    expect(pages.map((page) => page.length)).toEqual([PAGE_BYTES, 125_000 - PAGE_BYTES]);
-    const again = BloomSeen.from(100_000, seen.count, pages);
-    expect([again.count, again.capacity]).toEqual([seen.count, 100_000]);
+    expect(pages.map((page) => page.length)).toEqual([PAGE_BYTES, 75_000 - PAGE_BYTES]);
+    const again = BloomSeen.from(60_000, seen.count, pages);
+    expect([again.count, again.capacity]).toEqual([seen.count, 60_000]);
     expect(again.falsePositiveRate()).toBe(seen.falsePositiveRate());
-    for (let i = 0; i < 60_000; i += 7) expect(again.has(hashOf(`/item/${i}`))).toBe(true);
+    const hashes = Array.from({ length: 20_000 }, (_, i) => hashOf(`/item/${i}`));
+    expect(hashes.every((hash) => again.has(hash))).toBe(true);
     expect(measuredRate(again)).toBe(measuredRate(seen));
   });
 

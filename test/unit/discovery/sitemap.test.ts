@@ -178,7 +178,8 @@ describe('a compressed sitemap', () => {
 
   it('that is a bomb stops at the limit', async () => {
     const start = urlset(pages(1, 2)).replace('</urlset>', '');
-    const bomb = gzipSync(start + ' '.repeat(50_000_000));
+    const spaces = gzipSync(' '.repeat(1_000_000));
+    const bomb = Buffer.concat([gzipSync(start), ...Array.from({ length: 100 }, () => spaces)]);
     let taken = 0;
     async function* counted(): AsyncGenerator<Uint8Array> {
       for await (const chunk of chunksOf(bomb, 1_000)) {
