@@ -21,19 +21,21 @@ const PATH_LIMITS = { steps: 16, parameters: 10, repeats: 3 };
  * Parameters, in lower case, that say where a visitor comes from and never which page it is; also all that begin with
  * `utm_`.
  */
-const TRACKING = new Set([
-  // Google: Ads, Display & Video, Analytics across domains, iOS
-  ...['gclid', 'gclsrc', 'gbraid', 'wbraid', 'dclid', '_ga', '_gl', '_gac', 'srsltid'],
-  // Meta, Instagram, X, TikTok, LinkedIn, Pinterest, Snapchat, Reddit
-  ...['fbclid', 'igshid', 'igsh', 'ref_src', 'ref_url', 'twclid', 'ttclid', 'li_fat_id', 'epik', 'sccid', 'rdt_cid'],
-  // Microsoft, Yandex, Yahoo! Japan
-  ...['msclkid', 'yclid', 'ysclid', '_openstat', 'yjr_yjad'],
-  // mails: Mailchimp, HubSpot, Klaviyo, Marketo, Vero, Drip, Adobe
-  ...['mc_cid', 'mc_eid', '_hsenc', '_hsmi', '__hssc', '__hstc', '__hsfp', 'hsctatracking', '_kx', 'mkt_tok'],
-  ...['vero_id', 'vero_conv', '__s', 's_cid'],
-  // Matomo's campaigns, Branch, Impact, Wicked Reports
-  ...['mtm_campaign', 'mtm_keyword', 'mtm_source', 'mtm_medium', '_branch_match_id', 'irclickid', 'wickedid'],
-]);
+const TRACKING_BY_ORIGIN = {
+  google: ['gclid', 'gclsrc', 'gbraid', 'wbraid', 'dclid', '_ga', '_gl', '_gac', 'srsltid'],
+  meta: ['fbclid', 'igshid', 'igsh'],
+  x: ['ref_src', 'ref_url', 'twclid'],
+  otherNetworks: ['ttclid', 'li_fat_id', 'epik', 'sccid', 'rdt_cid'],
+  microsoft: ['msclkid'],
+  yandex: ['yclid', 'ysclid', '_openstat'],
+  yahooJapan: ['yjr_yjad'],
+  mailchimp: ['mc_cid', 'mc_eid'],
+  hubspot: ['_hsenc', '_hsmi', '__hssc', '__hstc', '__hsfp', 'hsctatracking'],
+  otherMails: ['_kx', 'mkt_tok', 'vero_id', 'vero_conv', '__s', 's_cid'],
+  matomo: ['mtm_campaign', 'mtm_keyword', 'mtm_source', 'mtm_medium'],
+  affiliates: ['_branch_match_id', 'irclickid', 'wickedid'],
+};
+const TRACKING = new Set(Object.values(TRACKING_BY_ORIGIN).flat());
 
 /** Session ids by their name alone, in lower case. */
 const SESSION = new Set(['jsessionid', 'phpsessid', 'aspsessionid', 'asp.net_sessionid', 'cfid', 'cftoken', 'oscsid']);

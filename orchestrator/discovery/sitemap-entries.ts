@@ -35,7 +35,7 @@ export function entryReaderFor(start: string): EntryReader {
 }
 
 /** A W3C date and time, or its beginning from the year on; without a zone it is UTC. Null for anything else. */
-export function parseLastMod(text: string): number | null {
+function parseLastMod(text: string): number | null {
   const match =
     /^(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?) ?(?:(Z)|([+-]\d\d):?(\d\d))?)?)?)?$/i.exec(
       text.trim(),
