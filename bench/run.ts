@@ -15,6 +15,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   simulation: { slow: true, load: () => import('./simulation/simulation.ts') },
   retention: { slow: true, load: () => import('./retention/retention.ts') },
   recrawl: { slow: true, load: () => import('./recrawl/recrawl.ts') },
+  seen: { slow: true, load: () => import('./seen/seen.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };

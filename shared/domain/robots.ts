@@ -82,6 +82,21 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
 }
 
 /**
+ * The sitemaps that a robots.txt names, for every agent and wherever the lines stand (sitemaps.org): absolute http and
+ * https URLs, each once, in order.
+ */
+export function sitemapsOf(text: string): string[] {
+  const found = new Set<string>();
+  for (const line of linesOf(text)) {
+    const field = readField(line);
+    if (field?.name !== 'sitemap' || !/^https?:\/\//i.test(field.value)) continue;
+    const url = URL.parse(field.value);
+    if (url) found.add(url.href);
+  }
+  return [...found];
+}
+
+/**
  * Our name in a robots.txt, in lower case: `examplebot` for `examplebot/1.0 (+https://example.jp/bot)`, and for
  * `Mozilla/5.0 (compatible; examplebot/1.0; +https://example.jp/bot)`.
  */
@@ -148,4 +163,5 @@ const ALIASES = new Map([
   ['disalow', 'disallow'],
   ['crawldelay', 'crawl-delay'],
   ['crawl delay', 'crawl-delay'],
+  ['site-map', 'sitemap'],
 ]);

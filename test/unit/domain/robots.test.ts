@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type RobotsPolicy, type RobotsRule } from '../../../shared/domain/robots-matcher.ts';
-import { MAX_ROBOTS_BYTES, isAllowed, parseRobots, policyFrom, productToken } from '../../../shared/domain/robots.ts';
+import {
+  MAX_ROBOTS_BYTES,
+  isAllowed,
+  parseRobots,
+  policyFrom,
+  productToken,
+  sitemapsOf,
+} from '../../../shared/domain/robots.ts';
 import { cpuMs } from '../../support/cpu-ms.ts';
 
 const AGENT = 'examplebot/1.0 (+https://example.jp/bot)';
@@ -247,5 +254,29 @@ describe('the policy', () => {
       access: 'none',
       source: `${URL_TEXT} is unavailable: x`,
     });
+  });
+});
+
+describe('the sitemaps of a robots.txt', () => {
+  it.each<[string, string, string[]]>([
+    [
+      'wherever they stand',
+      'Sitemap: https://a.example/1.xml\nUser-agent: *\nDisallow: /\nSitemap: http://b.example/2',
+      ['https://a.example/1.xml', 'http://b.example/2'],
+    ],
+    [
+      'with any spelling of the key',
+      '\uFEFFSITEMAP :https://a.example/1\r\nsite-map: HTTPS://A.example/2',
+      ['https://a.example/1', 'https://a.example/2'],
+    ],
+    ['each once', 'Sitemap: https://a.example/1\nsitemap: https://A.EXAMPLE/1 # again', ['https://a.example/1']],
+    [
+      'not relative ones, or of other schemes',
+      'Sitemap: /1.xml\nSitemap: ftp://a.example/1\nSitemap:\nSitemap: https://',
+      [],
+    ],
+    ['none', 'User-agent: *\nDisallow:', []],
+  ])('%s', (_, text, sitemaps) => {
+    expect(sitemapsOf(text)).toEqual(sitemaps);
   });
 });
