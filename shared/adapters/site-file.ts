@@ -1,0 +1,90 @@
+/** Reads one file of a site for the whole fleet, such as robots.txt or a sitemap, within the limits of the crawl. */
+import type { Readable } from 'node:stream';
+import { describeError } from '../domain/errors.ts';
+import { MAX_REDIRECTS } from '../domain/same-site.ts';
+import type { Clock } from '../ports/clock.ts';
+import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
+import type { Lookup } from './http/guarded-lookup.ts';
+import { createTargetDispatcher } from './http/target-dispatcher.ts';
+
+export interface SiteRequest {
+  /** The whole header; its product token selects the rules of robots.txt. */
+  userAgent: string;
+  /** In total, including redirects. */
+  timeoutMs: number;
+  clock: Clock;
+  /** As for the crawl: the private addresses that may be connected to. */
+  allowPrivate: boolean;
+  productUrl: string;
+  /** Never connected to: the caller's own listeners. */
+  forbidden?: GuardOptions['forbidden'];
+  /** Source address; chosen by the system when not given. */
+  localAddress?: string;
+  lookup?: Lookup;
+}
+
+export type SiteReply<T> =
+  /** `value`: of the body of a 2xx; null for any other status. */
+  | { kind: 'reply'; status: number; value: T | null }
+  | { kind: 'lost' | 'unreachable'; detail: string };
+
+/** Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it needs */
+export async function readSiteFile<T>(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  request: SiteRequest,
+  read: (body: Readable, encoding: string) => Promise<T>,
+): Promise<SiteReply<T>> {
+  const { allowPrivate, productUrl, timeoutMs, clock, lookup } = request;
+  const dispatcher = createTargetDispatcher({
+    localAddress: request.localAddress ?? null,
+    guard: createAddressGuard({ productUrl, allowPrivate, forbidden: request.forbidden ?? [] }),
+    connectTimeoutMs: timeoutMs,
+    ...(lookup ? { lookup } : {}),
+  });
+  const timeUp = new AbortController();
+  const done = new AbortController();
+  void clock.sleep(timeoutMs, done.signal).then(() => timeUp.abort());
+  const hop: Hop<T> = async (at) => {
+    const { origin, pathname, search } = new URL(at);
+    const reply = await dispatcher.request({
+      origin,
+      path: pathname + search,
+      method: 'GET',
+      headers: { 'user-agent': request.userAgent, ...headers },
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: timeUp.signal,
+    });
+    const header = (name: string): string => String(reply.headers[name] ?? '');
+    const status = reply.statusCode;
+    if (status >= 200 && status < 300) return { status, value: await read(reply.body, header('content-encoding')) };
+    // A short body is read to keep the connection for the next hop.
+    await reply.body.dump({ limit: 65_536 }).catch(() => undefined);
+    return { status, value: null, location: header('location') };
+  };
+  try {
+    return await followHops(url, hop);
+  } catch (error) {
+    const detail = timeUp.signal.aborted ? `no answer within ${timeoutMs} ms` : describeError(error);
+    return { kind: 'unreachable', detail };
+  } finally {
+    done.abort();
+    await dispatcher.destroy();
+  }
+}
+
+type Hop<T> = (url: string) => Promise<{ status: number; value: T | null; location?: string }>;
+
+async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
+  let at = url;
+  for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+    const { status, value, location = '' } = await hop(at);
+    if (status < 300 || status >= 400) return { kind: 'reply', status, value };
+    const next = location === '' ? null : URL.parse(location, at);
+    if (!next || !/^https?:$/.test(next.protocol))
+      return { kind: 'lost', detail: `${at} answers ${status} without a target` };
+    at = next.href;
+  }
+  return { kind: 'lost', detail: `more than ${MAX_REDIRECTS} redirects` };
+}
