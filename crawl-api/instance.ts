@@ -174,6 +174,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     ...sources,
     robots: site.robots,
     productUrl: site.productUrl,
+    reportsLinks: site.links === 'report',
     rules,
     render: new RenderChoice(site.render),
     watch,
@@ -181,7 +182,11 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     incidents: incidents,
     changed,
     onResult: () => uploader.noteResult(),
-    onEmpty: () => heartbeat.poke(),
+    onEmpty: () => {
+      // What it has found may be all that there is to crawl next.
+      if (site.links === 'report') uploader.hurry();
+      heartbeat.poke();
+    },
     idleMs: settings.heartbeatMs,
   });
 

@@ -1,9 +1,8 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import type { FieldValue, KeyedRow, Row, ShownMarks } from '../../shared/domain/mapping.ts';
+import { type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
 import { type CompiledChain, runChain, type StepObserver } from './chain.ts';
 import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
-import { MAX_LINKS } from './page-limits.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
@@ -14,7 +13,7 @@ import { fitValues } from './values.ts';
 export type { PageKind } from './page-plan.ts';
 
 /**
- * rows: one `{key: null, row}` for a plain mapping, any number with `rows`. missing: the first required field without a
+ * rows: one `{key: null, row}` for a plain mapping, any number with `rows`, none for a mapping without fields. missing: the first required field without a
  * value (or 'rows': neither records nor the sign that there are none; or 'mapping': none matches this URL). links:
  * absolute URLs from url_parsers, each once. partial: the values of a page without a required field; further pages of
  * the product may have the rest. Omitted with `rows`, and where the page has no value at all. onlyDefaults: all values
@@ -103,6 +102,7 @@ class PageRun {
 
   rows(): Rows {
     if (this.#page.rows) return this.#manyRows(this.#page.rows);
+    if (this.#page.fields.length === 0) return { rows: [], missing: null };
     const { missing, hasValue, ...read } = this.#rowOf(this.#contents.page, this.#trace);
     this.#contents.budget.keep(rowBytes(read.row));
     const [first] = missing;

@@ -24,8 +24,6 @@ export const MAX_ROWS_BYTES = 8_000_000;
 const MAX_SEARCH_MS = 3_000;
 /** Maximum nesting of records. */
 export const MAX_NESTED_RECORDS = 16;
-/** Maximum links of one page. */
-export const MAX_LINKS = 100;
 
 /** Counts down the budget of a page; throws PageLimitError when it is used up. */
 export class PageBudget {

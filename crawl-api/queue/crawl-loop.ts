@@ -21,6 +21,7 @@ import { RecordTooLargeError } from './journal-file.ts';
 
 export interface CrawlLoopParts extends PagesParts {
   productUrl: string;
+  reportsLinks: boolean;
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -57,9 +58,9 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, productUrl } = parts;
+    const { clock, productUrl, reportsLinks } = parts;
     this.#parts = parts;
-    this.#product = { pages: new Pages(parts), clock, productUrl, baseline: this.#baseline };
+    this.#product = { pages: new Pages(parts), clock, productUrl, reportsLinks, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */

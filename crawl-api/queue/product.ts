@@ -2,7 +2,7 @@
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
+import { type ItemResult, MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/row-size.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../politeness/judgement.ts';
@@ -17,6 +17,8 @@ export interface ProductParts {
   baseline: PageBaseline;
   clock: Clock;
   productUrl: string;
+  /** Links are reported with the result and not followed. */
+  reportsLinks: boolean;
 }
 
 export type VisitEnd =
@@ -38,7 +40,7 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
   return toEnd(parts, item, url, look);
 }
 
-function toEnd({ clock, baseline }: ProductParts, item: Item, url: string, look: Look): VisitEnd {
+function toEnd({ clock, baseline, reportsLinks }: ProductParts, item: Item, url: string, look: Look): VisitEnd {
   if (look.kind === 'not-now') return look;
   if (look.kind === 'disallowed') {
     const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${look.url}`);
@@ -47,6 +49,8 @@ function toEnd({ clock, baseline }: ProductParts, item: Item, url: string, look:
   const { page, judgement } = look;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
   const result = toItemResult({ item, url, nowMs: clock.now() }, page, judgement);
+  if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
+    result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
     return { kind: 'wait', forMs: page.retryAfterMs, result };
   // A product cut short by a missing page is credible only once a later page is right.
@@ -81,7 +85,7 @@ export async function lookAtProduct(parts: ProductParts, target: ProductTarget, 
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
   const links = new LinkList(url, (link) => parts.pages.mayFollow(url, link));
-  links.note(first);
+  if (!parts.reportsLinks) links.note(first);
   let isShorter = false;
   // Usual fields were learned from whole products: a further page may fill them.
   const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);

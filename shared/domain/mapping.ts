@@ -84,7 +84,10 @@ export interface Rows {
   empty: SelectStep | null;
 }
 
-/** Yields URLs of further pages of the same product, such as the next page of its reviews. */
+/** Maximum links of one page. */
+export const MAX_LINKS = 1_000;
+
+/** Yields URLs of further pages of the same product, such as the next page of its reviews; in a discovery, what to crawl. */
 interface UrlParser {
   description: string;
   steps: Step[];

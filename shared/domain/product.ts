@@ -34,8 +34,12 @@ function utf8Length(text: string): number {
   return bytes;
 }
 
-/** Puts the ID, percent-encoded, in place of `{id}`. */
+/** Stands at the end of the template of a discovery, whose products are paths of the site. */
+export const PATH_MARK = '/{path}';
+
+/** Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is. */
 export function productUrl(template: string, id: string): string {
+  if (template.endsWith(PATH_MARK)) return template.slice(0, -PATH_MARK.length) + (id.startsWith('/') ? id : `/${id}`);
   const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);
   return template.replaceAll('{id}', encoded);
 }

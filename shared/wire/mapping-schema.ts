@@ -39,7 +39,7 @@ export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
         urlPatterns: z.array(text),
         urlParsers: z.array(z.strictObject({ description: z.string(), steps: z.array(step).min(1) })),
         rows: z.strictObject({ each: select, key: text, empty: select.nullable() }).nullable(),
-        fields: z.array(z.strictObject({ name: text, steps: z.array(step).min(1), required: z.boolean() })).min(1),
+        fields: z.array(z.strictObject({ name: text, steps: z.array(step).min(1), required: z.boolean() })),
       }),
     )
     .min(1),

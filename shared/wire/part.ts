@@ -4,10 +4,13 @@
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
-import type { Row, ShownMarks } from '../domain/mapping.ts';
+import { MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
+
+/** A longer link is not reported. */
+export const MAX_LINK_CHARS = 2_000;
 
 /** Maximum products per part, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
@@ -78,6 +81,8 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
     rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
+    /** In a discovery: what the page links to, as absolute URLs. */
+    links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({

@@ -39,6 +39,8 @@ const settingsSchema = z.strictObject({
     allowPrivate: z.boolean(),
     render: z.enum(['http', 'browser', 'auto']),
     robots: z.enum(['respect', 'ignore']),
+    /** In a discovery, links are reported and not followed. */
+    links: z.literal('report').exactOptional(),
     ban: z.strictObject({
       statuses: z.array(z.int()),
       redirects: z.array(z.string().min(1)),

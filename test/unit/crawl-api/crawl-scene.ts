@@ -131,6 +131,7 @@ export async function createScene(
     browser: createSource('browser'),
     changed,
     productUrl,
+    reportsLinks: false,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice(render),
     watch,

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { PageMapping, Step } from '../../../shared/domain/mapping.ts';
+import { MAX_LINKS, type PageMapping, type Step } from '../../../shared/domain/mapping.ts';
 import { findChainFault, findMappingFaults, findStepFault, needsDom } from '../../../shared/adapters/step-check.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
-import { MAX_LINKS, MAX_SOURCE_CHARS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
+import { MAX_SOURCE_CHARS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import {
   cssField,
   extract,
