@@ -111,10 +111,10 @@ export class LinkedShop {
     const { sort = SORTS[0], view = VIEWS[0], filter = '1' } = Object.fromEntries(query);
     const number = /^\d{1,15}$/.test(filter) ? Number(filter) : 1;
     const links = [
-      ...SORTS.map((other) => link(listPath({ sort: other, filter, view }), `By ${other}`)),
-      ...VIEWS.map((other) => link(listPath({ view: other, sort, filter }), `As a ${other}`)),
+      ...SORTS.map((other) => link(`/list?${String(new URLSearchParams({ sort: other, filter, view }))}`, `By ${other}`)),
+      ...VIEWS.map((other) => link(`/list?${String(new URLSearchParams({ view: other, sort, filter }))}`, `As a ${other}`)),
       ...[number * 2, number * 2 + 1].map((other) =>
-        link(listPath({ sort, filter: String(other), view }), `Filter ${other}`),
+        link(`/list?${String(new URLSearchParams({ sort, filter: String(other), view }))}`, `Filter ${other}`),
       ),
     ];
     const few = Array.from({ length: Math.min(5, this.catalogue.count) }, (_, i) => i + 1);
@@ -149,11 +149,6 @@ function shopPage(title: string, main: string): string {
 
 function searchPath(term: string, page: number): string {
   return `/search?q=${encodeURIComponent(term)}${page === 1 ? '' : `&page=${page}`}`;
-}
-
-/** With its parameters in the order in which they are given. */
-function listPath(query: Record<string, string>): string {
-  return `/list?${new URLSearchParams(query).toString()}`;
 }
 
 function link(href: string, text: string): string {
