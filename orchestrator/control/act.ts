@@ -58,6 +58,9 @@ export async function act(
         targets: world.targets.size,
         signal,
       });
+    case 'take':
+      await core.frontier!.take(action.limit);
+      return;
     case 'confirm':
       return confirmManifest(core, run, action);
     case 'close':

@@ -1,6 +1,9 @@
 /** Rows of crawlfleet_chunks and the products behind them. */
 import type { Knex } from 'knex';
 import type { ChunkState } from '../../shared/domain/phases.ts';
+import type { ChunkRange } from '../../shared/domain/sharing.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import type { Database } from './connect.ts';
 import { inPieces, rowsOf } from './rows.ts';
 
 export const CHUNKS = 'crawlfleet_chunks';
@@ -35,6 +38,24 @@ const RANGES = 50;
 export interface OpenItem {
   n: number;
   product_id: string;
+  /** In a discovery: what stands for its ID on instances. */
+  path: string | null;
+}
+
+/** What instances know the product by. */
+export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'path'>): string => path ?? product_id;
+
+const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'];
+
+/** Adds chunks that wait. */
+export async function insertChunks(
+  trx: Knex.Transaction,
+  db: Database,
+  runId: string,
+  chunks: readonly ChunkRange[],
+): Promise<void> {
+  const rows = chunks.map(({ index, first, last }) => [runId, index, first, last, last - first + 1, 1, 'waiting']);
+  await bulkInsert(trx, db, { table: CHUNKS, columns: CHUNK_COLUMNS, existing: 'error' }, rows);
 }
 
 /** The products of these chunks without an outcome, by chunk index; the list may be empty. */
@@ -55,7 +76,7 @@ export async function openItems(
           for (const c of piece) any.orWhereBetween('n', [c.first_n, c.last_n]);
         })
         .orderBy('n')
-        .select('n', 'product_id'),
+        .select('n', 'product_id', 'path'),
     );
     let at = 0;
     for (const row of rows) {

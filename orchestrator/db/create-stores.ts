@@ -3,6 +3,7 @@ import type { RunBinding, RunStores, Stores } from '../control/model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { KnexFleetStore } from './fleet-store.ts';
+import { KnexFrontier } from './frontier.ts';
 import { KnexResultStore } from './result-store.ts';
 import { KnexRunRow, KnexRunStore } from './run-store.ts';
 import { KnexWorkStore } from './work-store.ts';
@@ -19,6 +20,7 @@ export function createStores(db: Database): Stores {
       fleet: new KnexFleetStore(run),
       work: new KnexWorkStore(run),
       results: new KnexResultStore(run),
+      frontier: new KnexFrontier(run),
     };
   };
   return { runs: new KnexRunStore(db), of: (runId) => bind({ runId, fence: NO_FENCE, clock: db.clock }), bind };

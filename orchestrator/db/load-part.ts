@@ -6,8 +6,9 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
-import { type ChunkRow, CHUNKS, closeSettled, ITEMS } from './chunk-rows.ts';
+import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import type { LinkIntake } from './link-intake.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
 import { countMarks, type ShownCounts } from './settled-values.ts';
@@ -43,11 +44,13 @@ interface Load {
   place: PartId;
   results: readonly ItemResult[];
   nowMs: number;
+  /** In a discovery: what becomes of the links of these results. */
+  links?: LinkIntake | null;
 }
 
 /** Counts only outcomes of this load: products that already had one are left unchanged. */
 export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
-  const { runId, shape, results } = load;
+  const { runId, shape, results, nowMs } = load;
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
@@ -58,6 +61,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   await writeOutcomes(trx, load, settlements);
   await writeAttempts(trx, load, open);
   await closeReturned(trx, runId, settlements);
+  await load.links?.enter(trx, stored, nowMs);
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0, marks: countMarks(stored) };
   for (const s of settlements) {
     counts[s.outcome]++;
@@ -73,12 +77,12 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
   const open: ItemResult[] = [];
   const numbers = [...byN.keys()].sort((a, b) => a - b);
   for (const narrow of onNumbers(numbers)) {
-    const rows = await rowsOf<{ n: number; product_id: string; outcome: Outcome | null }>(
-      trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'outcome'),
+    const rows = await rowsOf<OpenItem & { outcome: Outcome | null }>(
+      trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'path', 'outcome'),
     );
     for (const row of rows) {
       const result = byN.get(row.n)!;
-      if (row.outcome === null && row.product_id === result.id) open.push(result);
+      if (row.outcome === null && idOnWire(row) === result.id) open.push({ ...result, id: row.product_id });
     }
   }
   // Inserting in primary-key order is a quarter faster.
@@ -124,7 +128,7 @@ async function writeOutcomes(
   const stored = settlements.filter((s) => s.outcome === 'stored');
   // One update for all products with the same number of rows: pages hold a few dozen records.
   for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
-    const counted = shape.rowKey === null ? {} : { result_rows: rows };
+    const counted = shape.countsRows ? { result_rows: rows } : {};
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
     for (const narrow of onNumbers(numbers)) {
       await trx(ITEMS)

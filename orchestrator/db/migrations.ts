@@ -357,6 +357,17 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // `discover`: products that are paths of the site, and what the run has found.
+  {
+    name: 'discovery',
+    columns: {
+      crawlfleet_items: { path: (t) => t.string('path', MAX_ID_CHARS) },
+      crawlfleet_runs: {
+        // JSON: DiscoveryCounts.
+        discovery: (t) => t.text('discovery'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -9,6 +9,7 @@ import type { FillRates, RunReport } from '../control/model/report.ts';
 import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
+import { LinkIntake } from './link-intake.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
@@ -43,6 +44,8 @@ type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'>;
 export class KnexResultStore implements ResultStore {
   readonly #run: BoundRun;
   #shape: RunShape | null = null;
+  /** Null for a run that is no discovery. */
+  #links: LinkIntake | null | undefined;
 
   constructor(run: BoundRun) {
     this.#run = run;
@@ -75,7 +78,9 @@ export class KnexResultStore implements ResultStore {
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const nowMs = this.#run.now();
     const shape = (this.#shape ??= await this.#run.query((knex) => readRunShape(knex, db, id)));
-    return this.#run.write(async (trx) => {
+    if (this.#links === undefined) this.#links = await this.#run.query((knex) => LinkIntake.open(knex, db, id));
+    const links = this.#links;
+    const counts = await this.#run.write(async (trx) => {
       const known = trx(PARTS).where({ run_id: id, ...place });
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
       if (!row)
@@ -84,7 +89,7 @@ export class KnexResultStore implements ResultStore {
           `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
         );
       if (row.state === 'loaded') return countsOf(row);
-      const { rows, marks, ...counts } = await loadResults(trx, db, { runId: id, shape, place, results, nowMs });
+      const { rows, marks, ...counts } = await loadResults(trx, db, { runId: id, shape, place, results, nowMs, links });
       await known.update({
         ...counts,
         result_rows: rows,
@@ -95,6 +100,8 @@ export class KnexResultStore implements ResultStore {
       });
       return counts;
     });
+    links?.committed();
+    return counts;
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {

@@ -20,6 +20,8 @@ export interface RunShape {
   unread: StagedNumber[];
   /** How row_key compares keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
+  /** A stored product may have another number of rows than one. */
+  countsRows: boolean;
   crawledAt: ColumnInfo;
 }
 
@@ -42,6 +44,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
       .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
+    countsRows: rowKey !== undefined || settings.mapping.pages.some(({ fields }) => fields.length === 0),
     crawledAt,
   };
 }

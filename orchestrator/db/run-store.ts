@@ -5,7 +5,7 @@ import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
+import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
 import type { RunSample } from '../control/model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../control/model/stores.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
@@ -15,12 +15,13 @@ import { insertEvent, isLastEvent, selectEvents } from './events.ts';
 import { KnexLocks, assertFence, throwIfFenced } from './locks.ts';
 import { inQuery, inTransaction } from './retry.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
+import { insertChunks, ITEMS } from './chunk-rows.ts';
 import { createStaging } from './staging.ts';
 import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'measuredTailMs'>>({
+const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'measuredTailMs'>>({
   id: 'text',
   parentId: 'text',
   phase: 'text',
@@ -42,7 +43,7 @@ const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'measuredTailMs'>>(
   report: 'json',
 });
 
-type RunColumns = Record<string, unknown> & { fill: string | null; numbers: string | null };
+type RunColumns = Record<string, unknown> & { fill: string | null; numbers: string | null; discovery: string | null };
 
 export class KnexRunStore extends KnexLocks implements RunStore {
   async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
@@ -58,8 +59,9 @@ export class KnexRunStore extends KnexLocks implements RunStore {
       if (known && attempt.maybeDone && known.public_key === run.publicKey) return;
       if (known) throw new AppError('internal', `the run ${run.id} is in the database already`);
       await trx(RUNS).insert(newRow(run));
-      await bulkInsert(trx, db, target('chunks', CHUNK_COLUMNS), chunkRows(run, productIds.length));
-      const refused = await bulkInsert(trx, db, target('items', ITEM_COLUMNS), itemRows(run.id, productIds));
+      await insertChunks(trx, db, run.id, cutChunks(productIds.length, run.plan.chunkSize));
+      const target = { table: ITEMS, columns: ['run_id', 'n', 'product_id'], existing: 'error' } as const;
+      const refused = await bulkInsert(trx, db, target, itemRows(run.id, productIds));
       if (refused[0])
         throw new AppError(
           'database-failed',
@@ -219,18 +221,6 @@ export function moveEvent(atMs: number, from: RunPhase | null, to: RunPhase, det
   return { atMs, kind: 'run', slot: null, epoch: null, from, to, detail };
 }
 
-const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'];
-const ITEM_COLUMNS = ['run_id', 'n', 'product_id'];
-
-function target(family: string, columns: readonly string[]) {
-  return { table: `crawlfleet_${family}`, columns, existing: 'error' } as const;
-}
-
-function* chunkRows(run: NewRun, products: number): Generator<SqlValue[]> {
-  for (const { index, first, last } of cutChunks(products, run.plan.chunkSize))
-    yield [run.id, index, first, last, last - first + 1, 1, 'waiting'];
-}
-
 function* itemRows(runId: string, productIds: readonly string[]): Generator<SqlValue[]> {
   let n = 0;
   for (const id of productIds) yield [runId, ++n, id];
@@ -244,6 +234,7 @@ function newRow(run: NewRun): Record<string, SqlValue> {
     list_key: run.settings.list?.key ?? null,
     list_accepted: run.settings.list?.accepted === true ? 1 : 0,
     list_length: run.settings.list?.length ?? null,
+    discovery: run.discovery === undefined ? null : JSON.stringify(run.discovery),
   };
 }
 
@@ -252,5 +243,6 @@ function toRecord(row: RunColumns): RunRecord {
     ...RUN.read(row),
     ...(row.fill === null ? {} : { fill: JSON.parse(row.fill) as FillRates }),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
+    ...(row.discovery === null ? {} : { discovery: JSON.parse(row.discovery) as DiscoveryCounts }),
   };
 }

@@ -78,6 +78,7 @@ const hasUnread = ({ rows }: StoredResult): boolean =>
 function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {
   const { id } = result;
   const page = [result.url, toCrawledAt(result.at, shape.crawledAt)];
+  if (result.rows.length === 0 && shape.countsRows) return [];
   if (shape.rowKey === null) {
     const [only] = result.rows;
     if (only === undefined || result.rows.length > 1 || only.key !== null)

@@ -5,7 +5,17 @@ import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/
 import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
-import { chunkId, type ChunkRow, CHUNKS, closeChunk, ITEMS, openItems, parseChunkId } from './chunk-rows.ts';
+import {
+  chunkId,
+  type ChunkRow,
+  CHUNKS,
+  closeChunk,
+  idOnWire,
+  ITEMS,
+  openItems,
+  type OpenItem,
+  parseChunkId,
+} from './chunk-rows.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
@@ -58,7 +68,7 @@ export class KnexWorkStore implements WorkStore {
       const open = await openItems(knex, runId, wanted);
       const chunks: OpenChunk[] = [];
       for (const row of wanted) {
-        const products = open.get(row.idx)!.map((p) => ({ n: p.n, id: p.product_id }));
+        const products = open.get(row.idx)!.map((p) => ({ n: p.n, id: idOnWire(p) }));
         if (products.length > 0) chunks.push({ id: chunkId(row), products });
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, row);
@@ -150,10 +160,10 @@ export class KnexWorkStore implements WorkStore {
 
   anyStored(): Promise<string | null> {
     return this.#run.query(async (knex) => {
-      const row = await rowOf<{ product_id: string }>(
-        knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id').first(),
+      const row = await rowOf<OpenItem>(
+        knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id', 'path').first(),
       );
-      return row?.product_id ?? null;
+      return row === undefined ? null : idOnWire(row);
     });
   }
 

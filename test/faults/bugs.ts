@@ -29,7 +29,7 @@ function overlay<T extends object>(inner: T, own: Partial<T>): T {
 }
 
 /** One of the stores, with some methods replaced. */
-function inStores<K extends keyof RunStores>(
+function inStores<K extends 'run' | 'fleet' | 'work' | 'results'>(
   name: K,
   own: (store: RunStores[K], world: FaultWorld) => Partial<RunStores[K]>,
 ): Wrongs {

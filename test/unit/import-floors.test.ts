@@ -85,6 +85,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
     'orchestrator/control/',
     [
       'shared/',
+      'orchestrator/discovery/',
       'orchestrator/plan/',
       'userdata/',
       'orchestrator/cloud/compute.ts',
@@ -95,7 +96,10 @@ const FLOORS: [folder: string, allowed: string[]][] = [
   ],
   ['orchestrator/notify/', ['shared/', 'node:crypto', 'node:child_process']],
   ['orchestrator/recrawl/', ['shared/']],
-  ['orchestrator/discovery/', ['shared/domain/', 'node:crypto', 'node:stream', 'node:zlib']],
+  [
+    'orchestrator/discovery/',
+    ['shared/domain/', 'shared/adapters/steps/regex.ts', 'node:crypto', 'node:stream', 'node:zlib'],
+  ],
   ['orchestrator/schedule/', ['shared/', 'orchestrator/notify/']],
   [
     'orchestrator/app/',
@@ -105,6 +109,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/db/',
       'orchestrator/notify/',
       'orchestrator/plan/',
+      'orchestrator/discovery/',
       'orchestrator/recrawl/',
       'orchestrator/schedule/timetable.ts',
       'orchestrator/server/',

@@ -41,12 +41,15 @@ const shortPage = z
     url_parsers: z
       .array(z.union([z.string().min(1), parserOptions.extend({ then })]))
       .exactOptional()
-      .describe('Links to further pages of the same product.'),
+      .describe('Links to further pages of the same product; for `orchestrator discover`, to what is crawled next.'),
     rows: z
       .strictObject({ each: selector, key: z.string().min(1), empty: selector.exactOptional() })
       .exactOptional()
       .describe('A page holds many records.'),
-    fields: z.record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/), field),
+    fields: z
+      .record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/), field)
+      .exactOptional()
+      .describe('Left out for pages of links, which `orchestrator discover` goes through.'),
   })
   .meta({ id: 'ShortMapping' });
 

@@ -12,17 +12,21 @@ import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { configSchema, type ConfigValues } from './schema.ts';
 import { plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
+import type { DiscoverSettings } from '../../discovery/link-rules.ts';
 import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
 import { fillVariables, readDotEnv } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
+import { sharesRobots } from '../../../shared/domain/same-site.ts';
 
 export interface Config {
   values: ConfigValues;
   mapping: Mapping;
   /** Absolute path of the file; relative paths in it are relative to its folder. */
   file: string;
+  /** Set for `orchestrator discover`. */
+  discovery?: DiscoverSettings;
 }
 
 /** The environment variables that settings are read from. */
@@ -80,6 +84,7 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   const mapping = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
   faults.push(...findContradictions(parsed.data, source));
+  faults.push(...findDiscoverFaults(parsed.data).map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults);
@@ -220,6 +225,19 @@ function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSo
 function findContradictions({ run }: ConfigValues, source: YamlSource): string[] {
   if (run.min_instances <= run.max_instances) return [];
   return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
+}
+
+/** robots.txt, pace and bans are those of one site. */
+function findDiscoverFaults({ discover, site }: ConfigValues): SiteFault[] {
+  if (discover === null) return [];
+  const urls: SiteFault['path'][] = [];
+  const isOther = (url: string): boolean => !sharesRobots(site.product_url.replaceAll('{id}', 'x'), url);
+  discover.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));
+  if (Array.isArray(discover.sitemaps))
+    discover.sitemaps.forEach((url, i) => isOther(url) && urls.push(['discover', 'sitemaps', i]));
+  if (discover.search && isOther(discover.search.url.replaceAll('{term}', 'x')))
+    urls.push(['discover', 'search', 'url']);
+  return urls.map((path) => ({ path, message: 'must be on the host of site.product_url: its robots.txt counts' }));
 }
 
 /** More would scroll the first ones off the screen. */

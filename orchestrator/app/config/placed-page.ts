@@ -49,7 +49,7 @@ const pageShape = (urlPatterns: PageForm['urlPatterns']) =>
     url_patterns: urlPatterns.exactOptional(),
     url_parsers: z.array(z.unknown(), { error: 'must be a list' }).exactOptional(),
     rows: z.unknown().exactOptional(),
-    fields: z.unknown(),
+    fields: z.unknown().exactOptional(),
   });
 const rowsShape = z.strictObject({
   each: z.unknown().refine((value) => value !== undefined, 'missing'),
@@ -68,6 +68,11 @@ export function readPage(
   const fields = form.readFields(value.fields, [...path, 'fields'], faults);
   if (!page) return null;
   const { name = fallbackName, url_patterns: patterns = [], url_parsers: parsers = [], rows } = page;
+  if (value.fields === undefined && patterns.length === 0)
+    faults.report(
+      [...path, 'fields'],
+      'must have at least one field: `title: "h1"`; only pages of links, with url_patterns, need none',
+    );
   return {
     name,
     path,

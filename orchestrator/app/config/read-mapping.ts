@@ -81,7 +81,7 @@ function checkKinds(pages: readonly PlacedPage[], faults: FaultList): void {
   const withRows = pages.find((page) => page.rows !== null);
   if (!withRows) return;
   for (const page of pages) {
-    if (page.rows === null)
+    if (page.rows === null && page.fields.length > 0)
       faults.report(
         page.path,
         `must have rows, as ${withRows.name} has: one result table holds rows or products, not both`,

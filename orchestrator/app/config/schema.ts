@@ -7,6 +7,7 @@ import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared
 import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import { NOTICE_KINDS } from '../../notify/notice.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
+import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 
 /** A text form parsed by `parse`; null means the text has another form. */
 function quantity(parse: (text: string) => number | null, expected: string) {
@@ -131,13 +132,16 @@ const site = z.strictObject({
     .describe('Fields to take from a page: the path of a YAML file (relative to this one), or in place.'),
 });
 
-const results = z.strictObject({
-  table: z
+const resultTable = () =>
+  z
     .string()
     .regex(
       /^[A-Za-z_][A-Za-z0-9_$]{0,63}(\.[A-Za-z_][A-Za-z0-9_$]{0,63})?$/,
       'must be a table name of letters, digits and underscores',
-    )
+    );
+
+const results = z.strictObject({
+  table: resultTable()
     .default('product_snapshots')
     .describe('Where stored products go; made when it is missing, checked when it exists.'),
   on_gone: z.enum(['keep', 'delete']).default('keep').describe("What happens to a gone product's row."),
@@ -156,6 +160,62 @@ const results = z.strictObject({
       'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs; `null` publishes every crawl.',
     ),
 });
+
+const pattern = () => checked(text(), (value) => findPatternFault(value));
+
+const discover = z
+  .strictObject({
+    seeds: z.array(z.url('must be a URL')).max(10_000).default([]).describe('Pages to begin with.'),
+    sitemaps: z
+      .union([z.literal('auto'), z.array(z.url()).max(1_000)], { error: 'must be auto or a list of URLs' })
+      .nullable()
+      .default(null)
+      .describe('`auto`: those that robots.txt names, else /sitemap.xml; or their URLs.'),
+    search: z
+      .strictObject({
+        url: checked(text(), (value) => (value.includes('{term}') ? null : 'must contain {term}')).describe(
+          'URL of a search; `{term}` stands for the percent-encoded term.',
+        ),
+        terms: text().describe('File of search terms, one a line (relative to this file).'),
+      })
+      .nullable()
+      .default(null)
+      .describe('Begin with a search for each term: `{ url: "https://shop.example/s?q={term}", terms: terms.txt }`.'),
+    depth: z.int().min(0).max(1_000).default(2).describe('Maximum links from where it begins to a page.'),
+    order: z
+      .enum(['breadth', 'score'])
+      .default('breadth')
+      .describe('What is crawled first: what is nearest to the seeds, or what has the highest score.'),
+    scores: orNull(text()).describe(
+      'With `order: score`: SQL that yields `id` (a URL or a path) and `score`. A URL without one has 0.',
+    ),
+    allow: z.array(pattern()).max(1_000).default([]).describe('RE2 patterns of paths to crawl; any path without it.'),
+    deny: orNull(text()).describe(
+      'File of what is not crawled, one a line: a domain, a URL or the beginning of a path.',
+    ),
+    keep: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs that wait; the worst fall out.'),
+    pages: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs of a run; the plan is made for them.'),
+    seen: z
+      .enum(['exact', 'bloom', 'auto'])
+      .default('auto')
+      .describe(
+        'How the URLs of earlier nights are known: `exact`, a row each; `bloom`, 10 bits each and 1 % of new ones taken for known; `auto`: exact up to 10,000,000.',
+      ),
+    into: z
+      .strictObject({
+        table: resultTable().describe('Where products go; its frontier is beside it, in `<table>_frontier`.'),
+        id: orNull(pattern()).describe(
+          "RE2 pattern whose first group is the product ID in a product's path: `/item/(\\w+)`. Without it the path is the ID.",
+        ),
+      })
+      .describe('What becomes of a page that a mapping with fields is for.'),
+  })
+  .superRefine(({ seeds, sitemaps, search, order, scores }, context) => {
+    const fault = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message });
+    if (seeds.length === 0 && sitemaps === null && search === null)
+      fault('seeds', 'must name a page, unless there are sitemaps or search');
+    if (order === 'score' && scores === null) fault('order', 'needs discover.scores');
+  });
 
 const run = z.strictObject({
   deadline: orNull(
@@ -393,6 +453,10 @@ export const configSchema = z.strictObject({
     })
     .describe('Products, results and our own crawlfleet_ tables.'),
   results: results.prefault({}).describe('Where rows go.'),
+  discover: discover
+    .nullable()
+    .default(null)
+    .describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),

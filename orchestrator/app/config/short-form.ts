@@ -19,6 +19,7 @@ export const SHORT_FORM: PageForm = {
 };
 
 function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[] {
+  if (value === undefined) return [];
   if (!isRecord(value) || Object.keys(value).length === 0) {
     faults.report(path, 'must have at least one field: `title: "h1"`');
     return [];

@@ -45,7 +45,7 @@ export function makePlan(
   refuseShortRotation(config, target, browser);
   const plan = planRun(
     {
-      products: products.ids.length,
+      products: products.expected ?? products.ids.length,
       deadlineMs: deadlineOf(config),
       intervalMs: intervalUnder(robots, site.interval),
       pagesEach: site.pages_per_product,
@@ -120,13 +120,15 @@ function warningsOf(config: Config, products: ProductList): string[] {
     ...(products.duplicates > 0
       ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]
       : []),
-    ...(config.mapping.pages.some((page) => page.urlParsers.length > 0) && site.pages_per_product === 1
+    ...(config.discovery === undefined &&
+    config.mapping.pages.some((page) => page.urlParsers.length > 0) &&
+    site.pages_per_product === 1
       ? [
           'the mapping finds further pages of a product (url_parsers), and site.pages_per_product is 1: say how many requests one takes on average, or the end is planned too early',
         ]
       : []),
     ...config.mapping.pages
-      .filter((page) => page.rows === null && !page.fields.some((field) => field.required))
+      .filter(({ rows, fields }) => rows === null && fields.length > 0 && !fields.some((field) => field.required))
       .map(
         ({ name }) =>
           `the ${name.startsWith('mapping') ? name : `mapping ${name}`} has no required field: it cannot distinguish a ban page from a product; mark one field required`,

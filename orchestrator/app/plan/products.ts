@@ -26,6 +26,10 @@ export interface ProductList {
    * a retry.
    */
   list?: ListRecord & ListFaults;
+  /** For a discovery: how many pages the run is planned for; `ids` are some of the paths that wait. */
+  expected?: number;
+  /** New URLs of seeds, sitemaps and search terms. */
+  entered?: number;
   /** With `products.recrawl`: what is due of the list; `ids` are all of those, most overdue first. */
   night?: Night;
 }

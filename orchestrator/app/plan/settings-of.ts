@@ -51,6 +51,7 @@ export function settingsOf(
       canaries: site.canaries,
     },
     mapping: config.mapping,
+    ...(config.discovery === undefined ? {} : { discover: config.discovery }),
     results: {
       table: results.table,
       onGone: results.on_gone,

@@ -12,6 +12,7 @@ import type { RunSettings } from '../../control/model/run-settings.ts';
 import { newRunKeys } from '../../control/new-run.ts';
 import type { NewRun, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
+import { noDiscovery } from '../../db/frontier.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { carryOut } from './carry-out.ts';
@@ -158,8 +159,10 @@ async function withSession(
     await checkUserData(run, template, cloud.objects, systemClock);
     await options.bindRun(runId);
     // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
-    await writeRunDescription(cloud.objects, run, options.products.ids, systemClock);
-    await stores.runs.create(run, options.products.ids, lock.fence, systemClock.now());
+    // The products of a discovery are taken from its frontier, by the loop.
+    const ids = settings.discover ? [] : options.products.ids;
+    await writeRunDescription(cloud.objects, run, ids, systemClock);
+    await stores.runs.create(run, ids, lock.fence, systemClock.now());
     lock.setRun(runId);
     // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
@@ -192,8 +195,9 @@ export function newRun(
     dryRun: options.target.dryRun,
     settings: { ...settings, ...listOf(options.products), ...(dueAtMs === null ? {} : { dueAtMs }) },
     plan: options.plan,
-    planned: options.products.ids.length,
+    planned: settings.discover ? 0 : options.products.ids.length,
     duplicates: options.products.duplicates,
+    ...(settings.discover ? { discovery: noDiscovery(options.products.entered) } : {}),
     ...keys,
   };
 }

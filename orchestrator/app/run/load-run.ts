@@ -103,6 +103,10 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
     });
   }
   const lost = rebuiltRun(description);
+  if (lost.settings.discover)
+    throw new AppError('run-unknown', `run ${runId} was a discovery: what it took was in the database alone`, {
+      hint: 'orchestrator discover finds it again.',
+    });
   // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
   if (folder !== null)
     lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };

@@ -4,6 +4,7 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Database } from '../../db/connect.ts';
 import { noteCrawls } from '../../db/crawls.ts';
+import { settleFrontier } from '../../db/settle-frontier.ts';
 import { prune, type Pruned } from '../../db/prune.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
@@ -17,11 +18,15 @@ export function pruneRuns(db: Database, retentionMs: number, signal: AbortSignal
 }
 
 /** After a run: takes bounded time and never fails. */
-export async function prepareNextNight(db: Database, { values }: Config, output: Output): Promise<void> {
-  const { retention: retentionMs, products, results } = values;
+export async function prepareNextNight(db: Database, config: Config, output: Output): Promise<void> {
+  const { retention: retentionMs, products, results } = config.values;
   try {
     // Otherwise the next run does it, but `plan` would know nothing of this one.
     if (products.recrawl) await noteCrawls(db, results.table, systemClock.now());
+    if (config.discovery) {
+      const waiting = await settleFrontier(db, results.table, config.discovery.seen);
+      if (waiting > 0) output.line(`  frontier    ${waiting} URLs wait for the next discovery`);
+    }
     if (retentionMs === null) return;
     const { runs } = await pruneRuns(db, retentionMs, AbortSignal.timeout(QUIET_MS));
     if (runs.length > 0) output.line(`  retention   removed what ${describePruned(runs.length, retentionMs)}`);

@@ -15,6 +15,7 @@ export function renderReport(report: RunReport): string {
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
     ...(products.duplicates > 0 ? [`  duplicates  ${products.duplicates} listed again, crawled once`] : []),
+    ...(report.discovery ? renderDiscovery(report.discovery) : []),
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,
     `  politeness  interval ${formatDuration(politeness.intervalMs)}, smallest gap ${politeness.minGapMs === null ? '-' : `${Math.floor(politeness.minGapMs)}ms`}; ${politeness.requests} requests${politeness.canaries > 0 ? `, ${politeness.canaries} of them for canary pages` : ''}`,
     ...(politeness.robots
@@ -43,6 +44,19 @@ export function renderReport(report: RunReport): string {
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${oneLine(n)}`));
   return lines.join('\n');
+}
+
+function renderDiscovery(found: NonNullable<RunReport['discovery']>): string[] {
+  const denied = Object.entries(found.denied);
+  const sum = denied.reduce((all, [, links]) => all + links, 0);
+  const why = denied.length === 0 ? '' : ` (${denied.map(([reason, links]) => `${reason} ${links}`).join(', ')})`;
+  const hidden = Math.round(found.hidden);
+  return [
+    `  links       ${found.found} found = ${found.fresh} new + ${found.known} known + ${sum} denied${why} + ${found.dropped} dropped`,
+    `  frontier    ${found.entered} new from seeds, sitemaps and search; ${found.waiting} wait for the next discovery`,
+    ...(found.fell > 0 ? [`  fallen out  ${found.fell} that earlier runs had found`] : []),
+    ...(hidden > 0 ? [`  hidden      about ${hidden} new links, by the Bloom filter`] : []),
+  ];
 }
 
 /** A stopped run has published its results: `cancelled` alone would say the opposite. */

@@ -36,6 +36,8 @@ import { isUnfinished } from './find-run.ts';
 
 export interface StartOptions extends ConfigPlace {
   flags: FlagValue[];
+  /** What the run goes by instead of the configuration as it stands. */
+  configure?: (config: Config) => Config;
   dryRun: boolean;
   /** Asked once the plan is shown; false launches nothing. */
   confirm: () => Promise<boolean>;
@@ -44,6 +46,8 @@ export interface StartOptions extends ConfigPlace {
   /** No person sees what it says, and no daemon answers for it: an error before there is a run is announced. */
   unattended?: boolean;
 }
+
+const unchanged = (config: Config): Config => config;
 
 /** A due time of `orchestrator schedule`. */
 interface DueTimeOfRun {
@@ -71,7 +75,7 @@ export const wholeQuery = (acceptDrop: boolean): RunSource => ({
 
 /** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment, options.flags);
+  const config = (options.configure ?? unchanged)(loadConfig(options.configPath, options.environment, options.flags));
   let isStored = false;
   const bindRun = async (runId: string): Promise<void> => {
     await options.due?.bindRun(runId);
@@ -116,7 +120,9 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
       const chosen = await allAtOnce(source.choose(checked), { database });
       if (chosen === null) return EXIT.complete;
       const { products: all, parentId } = chosen;
-      await allAtOnce(checked.checkResults(all.ids), { database, products: all });
+      // Of a discovery, only some paths are known.
+      const ids = all.expected === undefined ? all.ids : [];
+      await allAtOnce(checked.checkResults(ids), { database, products: all });
       const planned = async (robots: RobotsPolicy): Promise<Planned> => {
         const { plan, products } = await allAtOnce(checked.plan(all, robots), { database, products: all });
         output.line(renderPlan(plan, config.values.run.max_cost));
@@ -177,7 +183,11 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
     report.notes.push(fault);
   }
   await rows.run.setReport(report);
-  const why = options.products.night ? 'No product is due' : 'The query yields no products';
+  const why = options.products.night
+    ? 'No product is due'
+    : config.discovery
+      ? 'No URL waits'
+      : 'The query yields no products';
   output.line(`${why}: nothing to crawl, nothing was launched.`);
   publishReport(report, (await stores.runs.get(runId))!, config, output);
   return EXIT.complete;

@@ -1,6 +1,8 @@
 /** `orchestrator run`, `retry`, `resume` and `load`: the use cases that work on a run, with this terminal as their caller. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Caller, Progress } from '../../app/caller.ts';
+import { discoverSource } from '../../app/discover/discover-source.ts';
+import { discoveryConfig } from '../../app/discover/discovery-config.ts';
 import { firstOfQuery, idsFrom } from '../../app/plan/chosen-products.ts';
 import type { CarriedOut } from '../../app/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../app/run/load-run.ts';
@@ -38,6 +40,20 @@ export function runCommand(options: RunOptions, output: Output): Promise<ExitCod
 function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {
   if (ids !== undefined) return idsFrom(ids);
   return limit === undefined ? wholeQuery(acceptDrop === true) : firstOfQuery(limit);
+}
+
+/** A run that finds what it crawls. */
+export function discoverCommand(options: RunOptions, output: Output): Promise<ExitCode> {
+  const { configPath, environment, metrics } = options;
+  return withMetrics({ configPath, environment, metrics }, output, () =>
+    inTerminal(output, (caller) =>
+      startRun(
+        { ...confirmed(options, output, caller), configure: discoveryConfig },
+        caller,
+        discoverSource(caller.output, caller.interrupts.leave),
+      ),
+    ),
+  );
 }
 
 /** A child run of the products that failed in another one. */

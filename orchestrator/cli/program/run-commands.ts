@@ -44,6 +44,21 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     load: async () => (await import('../commands/run.ts')).runCommand,
   },
   {
+    name: 'discover',
+    description: 'find the pages of a site by its links, sitemaps or search, and crawl them',
+    options: [
+      configFlag,
+      deadlineFlag,
+      maxCostFlag,
+      dryRunFlag,
+      flag('--metrics <address>', 'serve metrics for Prometheus on this address and port while the run works'),
+      yesFlag('before launching'),
+      quietFlag,
+      verboseFlag,
+    ],
+    load: async () => (await import('../commands/run.ts')).discoverCommand,
+  },
+  {
     name: 'resume',
     description: 'take up a run whose main server died or left',
     argument: ['[run]', 'default: the newest unfinished run'],

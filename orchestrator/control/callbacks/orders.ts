@@ -17,7 +17,7 @@ export interface OrderInput {
   granted: string[];
   /** Chunks of the run without an owner, after the grants. */
   waiting: number;
-  /** True while an address with an open incident, or a slow one, still holds products that may come back. */
+  /** True while products may still come back from an address with an open incident or a slow one, or be found. */
   returning: boolean;
   partsAck: number;
   /** True when a newer epoch has the slot. */
@@ -85,6 +85,9 @@ interface HeardHeartbeat
   awaited: boolean;
 }
 
+/** As last observed: what this heartbeat's parts lead to is known once they are loaded. */
+const mayFindMore = ({ discovery }: World): boolean => discovery != null && (discovery.takable > 0 || discovery.isOpen);
+
 /** @param world as last observed, with the current run, work, time and the sender's current row */
 export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
   const { serving, awaited, record, ...rest } = heard;
@@ -95,7 +98,7 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     run: world.run,
     slowdown: world.site?.slowdown ?? 1,
     waiting: serving ? world.work.waiting : 0,
-    returning: (isIdle(rest) && isReturnExpected(world)) || (serving && awaited),
+    returning: (isIdle(rest) && (isReturnExpected(world) || mayFindMore(world))) || (serving && awaited),
     returnProducts: serving && mustReturnProducts(world, record),
     rotate: serving && isRotatingAddress(world, record),
     verdict: serving ? judgeSuspicion(world, record) : null,

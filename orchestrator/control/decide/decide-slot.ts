@@ -12,7 +12,7 @@ import {
 } from './ban-policy.ts';
 import { VISIBLE_AFTER_MS, decideLeaving, goneReason, lose, move } from './decide-leaving.ts';
 import { canAfford } from '../launching/budget.ts';
-import type { LaunchGate, World } from '../model/world.ts';
+import { hasMoreWork, type LaunchGate, type World } from '../model/world.ts';
 import { launchGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
@@ -50,7 +50,7 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 
 /** The next claim of an empty slot. `admitLaunches` checks the budget for all claims of a round together. */
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
-  if (world.work.waiting === 0 || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
+  if (!hasMoreWork(world) || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
   // Until EC2 shows the old machine as ended, its cost adds to its successor's: that is no lack of budget.
   if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
   const next = nextPool(world, slot);
@@ -87,7 +87,7 @@ function decideFirstCall(world: World, record: InstanceRecord): Action[] {
   if (isHopeless(world)) return [lose(record, LOSS.refused)];
   const gate = launchGate(world);
   // Other instances may have taken all the work while this claim was delayed.
-  if (gate !== 'open' && (world.work.waiting === 0 || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
+  if (gate !== 'open' && (!hasMoreWork(world) || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
   if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
   if (isSignedByOldKeys(world, record)) return [lose(record, LOSS.notNeeded, OLD_KEYS)];
   if (gate === 'held') return [];
@@ -125,7 +125,7 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
       ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)]
       : [];
   const throttled = answer?.kind === 'refused';
-  if (isDraining(world) || (throttled && (world.work.waiting === 0 || isHopeless(world))))
+  if (isDraining(world) || (throttled && (!hasMoreWork(world) || isHopeless(world))))
     return [lose(record, LOSS.notNeeded)];
   if (throttled ? isTooLateToBoot(world) : attempts >= MAX_ATTEMPTS) return [lose(record, LOSS.unanswered)];
   return world.nowMs >= calledMs + retryMs(world, record) ? [launchOf(record)] : [];

@@ -13,10 +13,11 @@ import { isShortOfMoney } from '../launching/budget.ts';
 import { lostRights } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from '../sharing/chunk-limits.ts';
+import { takeUrls } from '../sharing/discovery.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import { isDown, type World } from '../model/world.ts';
+import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
@@ -53,6 +54,7 @@ function decideFleet(world: World): Action[] {
   const latest = world.fleet.latest;
   const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
+  if (halt === null) actions.push(...takeUrls(world));
   if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
   actions.push(...stallNotes(world), ...unansweredNotes(world));
   actions.push(...decideOldEpochs(world, latest));
@@ -111,7 +113,7 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
   for (let slot = 0; slot < slots; slot++) {
     const record = latest.get(slot);
     if (record && !isClosed(record)) return false;
-    if (world.work.waiting > 0 && canFill(world, slot, record)) return false;
+    if (hasMoreWork(world) && canFill(world, slot, record)) return false;
   }
   return world.fleet.all.every((r) => isClosed(r));
 }

@@ -108,6 +108,7 @@ function instanceSettings(
       allowPrivate: site.allowPrivate,
       render: site.render,
       robots: site.robots,
+      ...(run.settings.discover ? { links: 'report' as const } : {}),
       ban: site.ban,
       canaries: site.canaries,
     },

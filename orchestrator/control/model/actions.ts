@@ -32,6 +32,8 @@ export type Action =
   | (EpochId & { kind: 'register'; instanceId: string })
   /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
   | { kind: 'offer'; limitChunks: number }
+  /** Make URLs that a discovery has found products of the run. */
+  | { kind: 'take'; limit: number }
   /** Fetch and check the manifest of an instance that reports that it has finished. */
   | (EpochId & { kind: 'confirm' })
   /** Close the epoch of a lost instance: list its parts, write the manifest, take its open products back. */

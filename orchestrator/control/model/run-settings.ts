@@ -2,6 +2,7 @@
 import type { BillingTerms } from '../../plan/prices.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../../shared/domain/verdict.ts';
+import type { DiscoverSettings } from '../../discovery/link-rules.ts';
 import type { ListRecord } from './report.ts';
 
 export interface RunSettings {
@@ -21,6 +22,8 @@ export interface RunSettings {
     canaries: Canary[];
   };
   mapping: Mapping;
+  /** Omitted in runs that discover nothing. */
+  discover?: DiscoverSettings;
   /** Omitted in runs over anything but the whole of products.query, and in runs of earlier versions. */
   list?: ListRecord;
   results: {

@@ -15,7 +15,7 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
+import type { DiscoveryCounts, FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
@@ -56,6 +56,8 @@ export interface RunRecord {
   fill?: FillRates;
   /** How ambiguous numbers were read; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
+  /** What a discovery has found so far; omitted for any other run. */
+  discovery?: DiscoveryCounts;
 }
 
 export type NewRun = Omit<
@@ -132,6 +134,8 @@ export interface RunReader {
   fleet: FleetReader;
   work: WorkReader;
   results: ResultReader;
+  /** Omitted where no discovery can run (in memory). */
+  frontier?: Pick<FrontierStore, 'waiting'>;
 }
 
 export interface RunStores extends RunReader {
@@ -139,6 +143,20 @@ export interface RunStores extends RunReader {
   fleet: FleetStore;
   work: WorkStore;
   results: ResultStore;
+  frontier?: FrontierStore;
+}
+
+/** The URLs that a discovery has found and not crawled. */
+export interface FrontierStore {
+  /**
+   * How many wait (exact below 10,000), how many the run has taken, and how many of those have no outcome yet: those may
+   * still lead to more. One consistent view.
+   */
+  state(): Promise<{ waiting: number; planned: number; open: number }>;
+  /** Exactly how many wait. */
+  waiting(): Promise<number>;
+  /** Makes the best of what waits products of the run, in chunks; returns how many. At most `limit`. */
+  take(limit: number): Promise<number>;
 }
 
 /** Concerns several runs, or needs no fence. */

@@ -38,6 +38,8 @@ export interface World {
   /** Target health by instance id; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
+  /** How many URLs a discovery may take now, and whether it may find more; null or omitted for other runs. */
+  discovery?: DiscoveryState | null;
   /** When an instance last returned chunks in a transfer; null before that, also after a restart of the main server. */
   lastTransferAtMs: number | null;
   /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
@@ -60,6 +62,17 @@ export interface World {
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */
   uploads?: ReadonlyMap<string, number>;
 }
+
+export interface DiscoveryState {
+  /** URLs that wait and that the fleet can crawl in time. */
+  takable: number;
+  /** Products under way may lead to more. */
+  isOpen: boolean;
+}
+
+/** True while products wait, or a discovery may still add some: instances stay, and empty slots are filled. */
+export const hasMoreWork = ({ work, discovery }: Pick<World, 'work' | 'discovery'>): boolean =>
+  work.waiting > 0 || (discovery != null && (discovery.takable > 0 || discovery.isOpen));
 
 /** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
 export interface Stall {

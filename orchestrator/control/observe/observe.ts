@@ -10,6 +10,7 @@ import { alarmOnce, notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';
+import { discoveryState } from '../sharing/discovery.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
@@ -63,6 +64,8 @@ export class Observer {
   async observe(): Promise<World> {
     const core = this.#core;
     const [run, instances] = await Promise.all([core.run.get(), core.fleet.instances()]);
+    // Before the counts: what is taken in between is seen twice, not missed.
+    const frontier = run?.settings.discover ? await core.frontier!.state() : null;
     // After the instances: products of an epoch that is closed by then count as waiting.
     const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
@@ -98,6 +101,7 @@ export class Observer {
       uploads: this.#bucket.uploads,
       unansweredOffers: core.processState.unansweredOffers,
     };
+    world.discovery = frontier && discoveryState(world, frontier);
     await this.#watchProgress(world);
     if (this.#forecast === null || world.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
       world.forecast = this.#forecast = forecastRun(world, core.processState.nothingToGive);

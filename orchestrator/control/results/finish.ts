@@ -154,6 +154,9 @@ export async function buildReport(
     },
     bans,
     rendered: sum('rendered'),
+    ...(run.discovery && core.frontier
+      ? { discovery: { ...run.discovery, waiting: await core.frontier.waiting() } }
+      : {}),
     cost: {
       estimated: run.plan.cost.total,
       actual: costOfRun(run, instances, outcomes.stored, finishedAtMs).actual.total,

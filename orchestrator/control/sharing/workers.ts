@@ -8,11 +8,11 @@ import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, WorkCounts } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import { hasMoreWork, type World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
 export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'fleet' | 'limits' | 'work' | 'robots'> &
-  Partial<Pick<World, 'pools'>>;
+  Partial<Pick<World, 'pools' | 'discovery'>>;
 
 export interface Worker {
   slot: number;
@@ -89,7 +89,7 @@ function workerOf(
     bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
   if (isExtra) return booting(nowMs, null);
   if (record === undefined || isGivenUp(record))
-    return world.work.waiting > 0 && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
+    return hasMoreWork(world) && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
   const { progress } = record;
   if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
     return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;

@@ -27,7 +27,7 @@ export async function verifyRun(input: VerifyInput): Promise<Verdict> {
   const { run, facts } = input;
   const manifests = await checkManifests(input);
   const parts = await checkParts(input);
-  const differences = [...checkLedger(facts), ...checkFleet(input), ...manifests.differences, ...parts];
+  const differences = [...checkLedger(facts, run), ...checkFleet(input), ...manifests.differences, ...parts];
   return {
     run: run.id,
     holds: differences.length === 0,
@@ -40,7 +40,7 @@ export async function verifyRun(input: VerifyInput): Promise<Verdict> {
   };
 }
 
-function checkLedger(facts: VerifyFacts): Difference[] {
+function checkLedger(facts: VerifyFacts, run: RunRecord): Difference[] {
   const { stored, gone, failed, open } = facts.outcomes;
   const { planned, items, ledgerRows, replacedRows, resultRows } = facts;
   const rows = ledgerRows - replacedRows;
@@ -53,6 +53,13 @@ function checkLedger(facts: VerifyFacts): Difference[] {
   expect(open === 0, 'every product has an outcome', 'none open', `${open} open`);
   const sum = `${stored} + ${gone} + ${failed}`;
   expect(stored + gone + failed === planned, 'planned = stored + gone + failed', `${planned}`, sum);
+  const { discovery } = run;
+  if (discovery) {
+    const { found, fresh, known, dropped } = discovery;
+    const denied = Object.values(discovery.denied).reduce((all, one) => all + one, 0);
+    const parts = `${fresh} + ${known} + ${denied} + ${dropped}`;
+    expect(found === fresh + known + denied + dropped, 'links = new + known + denied + dropped', `${found}`, parts);
+  }
   for (const [name, check] of Object.entries(EMPTY) as [keyof typeof EMPTY, string][]) {
     const { count, examples } = facts[name];
     expect(count === 0, check, 'no exception', `${count}`, examples);

@@ -1,8 +1,6 @@
 /** The wiki's links and scores, and what a crawl in the order of the scores gains on it: without any server. */
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
-import { Wiki, WIKI_MAPPING, wikiScores, wikiTitle } from '../../support/shop/linked/wiki.ts';
-import { extractBy } from '../crawl-api/extract-page.ts';
+import { Wiki, wikiScores } from '../../support/shop/linked/wiki.ts';
 
 const wiki = new Wiki();
 const scores = Float64Array.from(wikiScores(), ({ score }) => score);
@@ -88,11 +86,6 @@ describe('the wiki', () => {
       Array(4).fill(null),
     );
   });
-});
-
-it('has a page with the title that a crawl must store', async () => {
-  const { rows } = await extractBy(readMapping(WIKI_MAPPING).mapping, wiki.render('/wiki/7')!);
-  expect(rows?.[0]?.row).toEqual({ title: wikiTitle(7) });
 });
 
 describe('the scores', () => {

@@ -1,0 +1,123 @@
+/** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Database } from '../../db/connect.ts';
+import { countWaiting, createFrontier, type Found } from '../../db/frontier.ts';
+import { judgeLinks, openFrontier } from '../../db/link-intake.ts';
+import { createProductSource } from '../../db/product-source.ts';
+import { inQuery, inTransaction } from '../../db/retry.ts';
+import {
+  beginRound,
+  bestWaiting,
+  lastTaken,
+  settleFrontier,
+  storeDenyList,
+  storeScores,
+} from '../../db/settle-frontier.ts';
+import type { LinkRules } from '../../discovery/link-rules.ts';
+import type { Output } from '../caller.ts';
+import type { Config } from '../config/load-config.ts';
+import type { ProductList } from '../plan/products.ts';
+import type { RunSource } from '../run/start-run.ts';
+import { readSitemaps } from './read-sitemaps.ts';
+
+/** URLs in one transaction. */
+const BATCH = 5_000;
+/** Paths that are compared with robots.txt before the run. */
+const SAMPLE = 1_000;
+
+export const discoverSource = (output: Output, signal: AbortSignal): RunSource => ({
+  choose: async ({ config, database }) => ({
+    products: await prepareFrontier(config, database, { output, signal }),
+    parentId: null,
+  }),
+});
+
+async function prepareFrontier(
+  config: Config,
+  db: Database,
+  { output, signal }: { output: Output; signal: AbortSignal },
+): Promise<ProductList> {
+  const { results, discover } = config.values;
+  const settings = config.discovery!;
+  const { table } = results;
+  await createFrontier(db, table);
+  await storeDenyList(db, table, discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny));
+  const left = await settleFrontier(db, table, settings.seen);
+  if (left === 0) await beginRound(db, table);
+  const opened = { discover: settings, mapping: config.mapping, table };
+  const { frontier, rules } = await inQuery(db, (knex) => openFrontier(knex, db, opened));
+  await storeScores(db, table, settings.order === 'score' ? await readScores(config, rules) : null);
+  let entered = 0;
+  const refused = new Map<string, number>();
+  const enter = async (batch: readonly Begin[]): Promise<void> => {
+    const found: Found[] = [];
+    for (const { url, modifiedMs } of batch) {
+      const { candidates, denied } = judgeLinks(rules, [url], 0);
+      for (const one of candidates) found.push({ ...one, parent: null, modifiedMs });
+      for (const why of denied) refused.set(why, (refused.get(why) ?? 0) + 1);
+    }
+    const now = { runId: null, nowMs: systemClock.now() };
+    entered += (await inTransaction(db, (trx) => frontier.enter(trx, found, now))).fresh;
+  };
+  let batch: Begin[] = [];
+  for await (const one of beginnings(config, output, signal)) {
+    if (batch.push(one) < BATCH) continue;
+    await enter(batch);
+    batch = [];
+  }
+  await enter(batch);
+  const waiting = await inQuery(db, (knex) => countWaiting(knex, table));
+  const denied = [...refused].map(([why, urls]) => `${why} ${urls}`).join(', ');
+  output.line(
+    `Frontier of ${table}: ${waiting} URLs wait, ${entered} of them new${denied === '' ? '' : `; not taken: ${denied}`}.`,
+  );
+  const expected = Math.min(settings.pages, Math.max(waiting, (await lastTaken(db, table)) ?? settings.pages));
+  return { ids: await bestWaiting(db, table, SAMPLE), duplicates: 0, expected, entered };
+}
+
+/** A URL to begin with; when its sitemap says that it has changed. */
+interface Begin {
+  url: string;
+  modifiedMs: number | null;
+}
+
+async function* beginnings(config: Config, output: Output, signal: AbortSignal): AsyncGenerator<Begin> {
+  const { seeds, search, sitemaps } = config.values.discover!;
+  for (const url of seeds) yield { url, modifiedMs: null };
+  for (const term of search === null ? [] : readLines(config, 'search.terms', search.terms))
+    yield { url: search!.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
+  if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
+}
+
+/** By the key of each URL. */
+async function readScores(config: Config, rules: LinkRules): Promise<Map<string, number>> {
+  const { database, discover } = config.values;
+  const scores = new Map<string, number>();
+  const source = createProductSource(database.url, discover!.scores!);
+  try {
+    for await (const { id, score } of source.listed('score')) {
+      const { candidates } = judgeLinks(rules, [new URL(id, config.discovery!.origin).href], 0);
+      for (const { key } of candidates) scores.set(key, score);
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, error.message.replaceAll('products.query', 'discover.scores'), {
+      hint: 'It yields id, a URL or a path, and score, a number.',
+    });
+  }
+  return scores;
+}
+
+function readLines(config: Config, key: string, file: string): string[] {
+  try {
+    const lines = readFileSync(resolve(dirname(config.file), file), 'utf8').split(/\r?\n/);
+    return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+  } catch (error) {
+    throw new AppError('config-invalid', `cannot read discover.${key}, ${file}: ${describeError(error)}`, {
+      hint: 'The file is relative to the configuration.',
+    });
+  }
+}

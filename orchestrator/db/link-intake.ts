@@ -1,0 +1,124 @@
+/** What becomes of the links in a discovery's results, in the transaction that loads them. */
+import type { Knex } from 'knex';
+import { DENIALS, type Denial, type DiscoverSettings, LinkRules } from '../discovery/link-rules.ts';
+import type { DiscoveryCounts } from '../control/model/report.ts';
+import type { Database } from './connect.ts';
+import { insertEvent } from './events.ts';
+import { type Entered, type Found, Frontier, noDiscovery, readNotes, readSeen } from './frontier.ts';
+import { rowOf } from './rows.ts';
+import { readSettings } from './run-shape.ts';
+import type { StoredResult } from './stage-rows.ts';
+
+const RUNS = 'crawlfleet_runs';
+
+export class LinkIntake {
+  readonly #runId: string;
+  readonly #frontier: Frontier;
+  readonly #rules: LinkRules;
+
+  private constructor(runId: string, frontier: Frontier, rules: LinkRules) {
+    this.#runId = runId;
+    this.#frontier = frontier;
+    this.#rules = rules;
+  }
+
+  /** Null for a run that is no discovery. */
+  static async open(knex: Knex, db: Database, runId: string): Promise<LinkIntake | null> {
+    const { discover, mapping, results } = await readSettings(knex, runId);
+    if (discover === undefined) return null;
+    const { frontier, rules } = await openFrontier(knex, db, { discover, mapping, table: results.table });
+    return new LinkIntake(runId, frontier, rules);
+  }
+
+  /** @param results stored now, and not before */
+  async enter(trx: Knex.Transaction, results: readonly StoredResult[], nowMs: number): Promise<void> {
+    const counts = noDiscovery();
+    const found: Found[] = [];
+    const parents = await this.#frontier.parents(
+      trx,
+      this.#runId,
+      results.map(({ n }) => n),
+    );
+    for (const { n, links = [] } of results) {
+      const parent = parents.get(n);
+      if (parent === undefined) continue;
+      const { candidates, denied } = judgeLinks(this.#rules, links, parent.depth + 1);
+      counts.found += links.length;
+      for (const why of denied) counts.denied[why] = (counts.denied[why] ?? 0) + 1;
+      if (parent.id === null) this.#rules.traps.note(parent.path, candidates);
+      for (const one of candidates) found.push({ ...one, parent: parent.hash });
+    }
+    const { traps } = this.#rules;
+    const takable = found.filter(({ id, path }) => id !== null || !traps.isCut(path));
+    if (takable.length < found.length) counts.denied.trap = (counts.denied.trap ?? 0) + found.length - takable.length;
+    add(counts, await this.#frontier.enter(trx, takable, { runId: this.#runId, nowMs }));
+    for (const pattern of traps.fresh) {
+      const isCut = (path: string): boolean => traps.isCut(path);
+      const { dropped, fell } = await this.#frontier.cut(trx, pattern, { runId: this.#runId, isCut });
+      add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });
+      await insertEvent(trx, this.#runId, { ...NOBODY, atMs: nowMs, detail: trapNote(pattern) });
+    }
+    await this.#store(trx, counts);
+  }
+
+  /** The transaction of the last `enter` has been committed. */
+  committed(): void {
+    this.#rules.traps.fresh.clear();
+  }
+
+  async #store(trx: Knex.Transaction, counts: DiscoveryCounts): Promise<void> {
+    const run = trx(RUNS).where({ id: this.#runId });
+    const row = await rowOf<{ discovery: string | null }>(run.clone().forUpdate().first('discovery'));
+    const total: DiscoveryCounts = row?.discovery ? (JSON.parse(row.discovery) as DiscoveryCounts) : noDiscovery();
+    total.found += counts.found;
+    add(total, counts);
+    for (const why of DENIALS)
+      if (counts.denied[why]) total.denied[why] = (total.denied[why] ?? 0) + counts.denied[why];
+    await run.update({ discovery: JSON.stringify(total) });
+  }
+}
+
+/** The frontier of a result table, and what may enter it. */
+export async function openFrontier(
+  knex: Knex,
+  db: Database,
+  {
+    discover,
+    mapping,
+    table,
+  }: { discover: DiscoverSettings; mapping: ConstructorParameters<typeof LinkRules>[1]; table: string },
+): Promise<{ frontier: Frontier; rules: LinkRules }> {
+  const deny = (await readNotes(knex, table, 'deny')).get('list') ?? '';
+  const cut = [...(await readNotes(knex, table, 'trap')).keys()];
+  const rules = new LinkRules(discover, mapping, { deny: deny.split('\n'), cut });
+  return { frontier: new Frontier(db, table, discover, await readSeen(knex, table)), rules };
+}
+
+/** Those that may be taken, and why the others may not. */
+export function judgeLinks(
+  rules: LinkRules,
+  links: readonly string[],
+  depth: number,
+): { candidates: Exclude<ReturnType<LinkRules['judge']>, { denied: Denial }>[]; denied: Denial[] } {
+  const candidates = [];
+  const denied: Denial[] = [];
+  for (const link of links) {
+    const judged = rules.judge(link, depth);
+    if ('denied' in judged) denied.push(judged.denied);
+    else candidates.push(judged);
+  }
+  return { candidates, denied };
+}
+
+const NOBODY = { kind: 'alarm', slot: null, epoch: null, from: null, to: null } as const;
+
+const trapNote = (pattern: string): string =>
+  `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in discover.allow`;
+
+function add(counts: DiscoveryCounts, { fresh, known, dropped, fell, hidden }: Entered): void {
+  counts.fresh += fresh;
+  counts.known += known;
+  counts.dropped += dropped;
+  counts.fell += fell;
+  counts.hidden += hidden;
+}

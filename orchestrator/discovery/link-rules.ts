@@ -1,0 +1,173 @@
+/** Which of the URLs that a discovery finds it may take, and as what. Pure. */
+import { compilePattern, type Pattern } from '../../shared/adapters/steps/regex.ts';
+import type { Mapping } from '../../shared/domain/mapping.ts';
+import { canonicalPath, findPathFault, patternOf } from './canonical-url.ts';
+
+/** What a run keeps of `discover`. */
+export interface DiscoverSettings {
+  /** Of the site, such as `https://shop.example`: paths are relative to it. */
+  origin: string;
+  /** RE2 pattern whose first group is the product ID in a product's path; null: the path is the ID. */
+  id: string | null;
+  /** Maximum links from a seed to a page. */
+  depth: number;
+  order: 'breadth' | 'score';
+  /** RE2 patterns; a path that matches none of them is not taken. None: any path of the site. */
+  allow: string[];
+  /** Maximum URLs that wait. */
+  keep: number;
+  /** Maximum URLs of a run. */
+  pages: number;
+  /** How known URLs are remembered. */
+  seen: 'exact' | 'bloom' | 'auto';
+}
+
+/**
+ * site     another host, or no page
+ * list     in the deny file
+ * allow    matches no pattern of `discover.allow`
+ * mapping  no page of the mapping is for it
+ * depth    too many links from the seeds
+ * trap     endless: steps that repeat, too many parameters, or a pattern that was cut
+ */
+export const DENIALS = ['site', 'list', 'allow', 'mapping', 'depth', 'trap'] as const;
+export type Denial = (typeof DENIALS)[number];
+
+/** A URL that may be taken. */
+export interface Candidate {
+  /** Canonical, relative to the origin. */
+  path: string;
+  /** What it is known by: two URLs with one key are one. */
+  key: string;
+  /** The ID of the product that it shows; null for a page that only has links. */
+  id: string | null;
+  depth: number;
+}
+
+export type LinkJudgement = Candidate | { denied: Denial };
+
+export class LinkRules {
+  readonly traps: TrapWatch;
+  readonly #settings: DiscoverSettings;
+  readonly #base: URL;
+  readonly #allow: Pattern[];
+  readonly #id: Pattern | null;
+  readonly #pages: { patterns: Pattern[]; hasFields: boolean }[];
+  readonly #deny: DenyList;
+
+  /** @param deny lines of the deny file @param cut patterns that were found to be traps */
+  constructor(
+    settings: DiscoverSettings,
+    mapping: Mapping,
+    lists: { deny: readonly string[]; cut: readonly string[] },
+  ) {
+    this.#settings = settings;
+    this.#base = new URL(settings.origin);
+    this.#allow = settings.allow.map(compilePattern);
+    this.#id = settings.id === null ? null : compilePattern(settings.id);
+    this.#pages = mapping.pages.map(({ urlPatterns, fields }) => ({
+      patterns: urlPatterns.map(compilePattern),
+      hasFields: fields.length > 0,
+    }));
+    this.#deny = new DenyList(lists.deny, this.#base);
+    this.traps = new TrapWatch(lists.cut);
+  }
+
+  /** @param link an absolute URL @param depth links from a seed to it */
+  judge(link: string, depth: number): LinkJudgement {
+    const path = canonicalPath(link, this.#base);
+    if (path === null) return { denied: 'site' };
+    if (this.#deny.has(path)) return { denied: 'list' };
+    const isAllowed = this.#allow.some((pattern) => pattern.isIn(path));
+    if (this.#allow.length > 0 && !isAllowed) return { denied: 'allow' };
+    const url = this.#settings.origin + path;
+    const page = this.#pages.find(({ patterns }) => patterns.length === 0 || patterns.some((p) => p.isIn(url)));
+    if (page === undefined) return { denied: 'mapping' };
+    const id = page.hasFields ? this.#idOf(path) : null;
+    if (page.hasFields && id === null) return { denied: 'mapping' };
+    if (depth > this.#settings.depth) return { denied: 'depth' };
+    // A user who allows a path by name knows it.
+    if (!isAllowed && (findPathFault(path) !== null || this.traps.isCut(path))) return { denied: 'trap' };
+    return { path, key: id === null ? `page ${path}` : `item ${id}`, id, depth };
+  }
+
+  #idOf(path: string): string | null {
+    if (this.#id === null) return path;
+    return this.#id.matches(path, Math.min(1, this.#id.groupCount), 1, () => undefined)[0] ?? null;
+  }
+}
+
+/** Lines of a deny file: a domain, a URL or the beginning of a path. Those of other sites have nothing to deny. */
+class DenyList {
+  /** Sorted, and none begins with another one: the last one before a path is the only one that it may begin with. */
+  readonly #prefixes: string[] = [];
+
+  constructor(lines: readonly string[], base: URL) {
+    const prefixes = lines.flatMap((line) => {
+      const text = line.replace(/#.*$/, '').trim();
+      if (text === '') return [];
+      if (text.startsWith('/')) return [text];
+      const url = URL.parse(/^https?:\/\//i.test(text) ? text : `https://${text}`);
+      if (url === null || !isSameOrParent(base.hostname, url.hostname)) return [];
+      return [url.pathname + url.search];
+    });
+    for (const prefix of prefixes.sort()) {
+      const last = this.#prefixes.at(-1);
+      if (last === undefined || !prefix.startsWith(last)) this.#prefixes.push(prefix);
+    }
+  }
+
+  has(path: string): boolean {
+    let [low, high] = [0, this.#prefixes.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#prefixes[middle]! <= path) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && path.startsWith(this.#prefixes[low - 1]!);
+  }
+}
+
+const isSameOrParent = (host: string, denied: string): boolean => host === denied || host.endsWith(`.${denied}`);
+
+/** Pages of one pattern that may lead to no new product, one after the other, before the pattern is cut. */
+const FRUITLESS = 50;
+
+/**
+ * Notices patterns of pages that lead to nothing but more of themselves, such as a calendar or the same list in another
+ * order. Counts in this process only; what it cuts is stored.
+ */
+export class TrapWatch {
+  readonly #cut: Set<string>;
+  /** Cut by this process and not stored yet. */
+  readonly fresh = new Set<string>();
+  readonly #patterns = new Map<string, { fruitless: number; shown: Set<string> }>();
+
+  constructor(cut: readonly string[]) {
+    this.#cut = new Set(cut);
+  }
+
+  isCut(path: string): boolean {
+    return this.#cut.has(patternOf(path));
+  }
+
+  /**
+   * Call for each page without a product.
+   * @param targets what the page links to
+   */
+  note(path: string, targets: readonly Pick<Candidate, 'path' | 'key' | 'id'>[]): void {
+    const pattern = patternOf(path);
+    if (this.#cut.has(pattern)) return;
+    let seen = this.#patterns.get(pattern);
+    if (seen === undefined) this.#patterns.set(pattern, (seen = { fruitless: 0, shown: new Set() }));
+    const before = seen.shown.size;
+    // A product, or a page of another kind: new for pages of this pattern, whether or not it is known already.
+    for (const { path: target, key, id } of targets)
+      if (id !== null || patternOf(target) !== pattern) seen.shown.add(id === null ? patternOf(target) : key);
+    seen.fruitless = seen.shown.size > before ? 0 : seen.fruitless + 1;
+    if (seen.fruitless < FRUITLESS) return;
+    this.#cut.add(pattern);
+    this.fresh.add(pattern);
+    this.#patterns.delete(pattern);
+  }
+}

@@ -1,0 +1,134 @@
+import { describe, expect, it } from 'vitest';
+import { type DiscoverSettings, LinkRules, TrapWatch } from '../../../orchestrator/discovery/link-rules.ts';
+import type { Mapping, PageMapping } from '../../../shared/domain/mapping.ts';
+
+const pageOf = (name: string, urlPatterns: string[], hasFields: boolean): PageMapping => ({
+  name,
+  urlPatterns,
+  urlParsers: [],
+  rows: null,
+  fields: hasFields ? [{ name: 'title', steps: [{ type: 'css', selector: 'h1' }], required: true }] : [],
+});
+
+const MAPPING: Mapping = { pages: [pageOf('item', ['/item/'], true), pageOf('lists', ['/list', '/$'], false)] };
+
+const settingsOf = (more: Partial<DiscoverSettings>): DiscoverSettings => ({
+  origin: 'https://shop.example',
+  id: '/item/(\\d+)',
+  depth: 2,
+  order: 'breadth',
+  allow: [],
+  keep: 10,
+  pages: 10,
+  seen: 'auto',
+  ...more,
+});
+
+const rulesOf = (more: Partial<DiscoverSettings> = {}, deny: string[] = [], cut: string[] = []): LinkRules =>
+  new LinkRules(settingsOf(more), MAPPING, { deny, cut });
+
+const judge = (rules: LinkRules, path: string, depth = 1): unknown => {
+  const judged = rules.judge(new URL(path, 'https://shop.example').href, depth);
+  return 'denied' in judged ? judged.denied : judged.key;
+};
+
+describe('what a discovery may take', () => {
+  it('knows a product by its ID and a page of links by its path', () => {
+    const rules = rulesOf();
+    expect(rules.judge('https://shop.example/item/7/teapot?utm_source=x', 2)).toEqual({
+      path: '/item/7/teapot',
+      key: 'item 7',
+      id: '7',
+      depth: 2,
+    });
+    expect(judge(rules, '/item/7?colour=red')).toBe('item 7');
+    expect(judge(rules, '/list?page=2')).toBe('page /list?page=2');
+    expect(judge(rulesOf({ id: null }), '/item/seven')).toBe('item /item/seven');
+  });
+
+  it.each([
+    ['https://other.example/item/7', 'site'],
+    ['mailto:help@shop.example', 'site'],
+    ['/about', 'mapping'],
+    ['/item/seven', 'mapping'],
+    ['/list/a/a/a/a', 'trap'],
+  ])('denies %s: %s', (link, why) => {
+    expect(judge(rulesOf(), link)).toBe(why);
+  });
+
+  it('denies what is too deep, what no allowed pattern names, and what the list begins with', () => {
+    expect(judge(rulesOf(), '/item/7', 3)).toBe('depth');
+    expect(judge(rulesOf({ allow: ['^/item/'] }), '/list')).toBe('allow');
+    const deny = [
+      '# comment',
+      '/item/9',
+      '/item/91',
+      'https://shop.example/list?page=',
+      'other.example',
+      'example.com',
+    ];
+    const rules = rulesOf({}, deny);
+    expect(['/item/9', '/item/91', '/item/912', '/list?page=3'].map((path) => judge(rules, path))).toEqual(
+      Array(4).fill('list'),
+    );
+    expect(['/item/8', '/list'].map((path) => judge(rules, path))).toEqual(['item 8', 'page /list']);
+    expect(judge(rulesOf({}, ['example']), '/item/7')).toBe('list');
+    expect(judge(rulesOf({}, ['SHOP.example']), '/item/7')).toBe('list');
+  });
+
+  it('compares a path with 20,000 lines of a deny list, wherever its own line is', () => {
+    const lines = Array.from({ length: 20_000 }, (_, i) => `/item/${i * 7}/`);
+    const rules = rulesOf({}, lines);
+    const some = [0, 7_777, 19_999].flatMap((i) => Array.from({ length: 7 }, (_, k) => i * 7 + k));
+    expect(some.filter((i) => judge(rules, `/item/${i}/x`) === 'list')).toEqual([0, 7_777 * 7, 19_999 * 7]);
+  });
+
+  it('takes a path of a trap that the user allows by name', () => {
+    expect(judge(rulesOf({}, [], ['/list']), '/list')).toBe('trap');
+    expect(judge(rulesOf({ allow: ['^/list'] }, [], ['/list']), '/list')).toBe('page /list');
+    expect(judge(rulesOf({ allow: ['^/list'] }), '/list/a/a/a/a')).toBe('page /list/a/a/a/a');
+  });
+});
+
+describe('traps', () => {
+  const target = (path: string, id: string | null = null) => ({
+    path,
+    id,
+    key: id === null ? `page ${path}` : `item ${id}`,
+  });
+
+  /** How many pages it takes until the pattern is cut; null: it is not. */
+  function cutAfter(pages: number, linksOf: (i: number) => ReturnType<typeof target>[], pathOf: (i: number) => string) {
+    const watch = new TrapWatch([]);
+    for (let i = 1; i <= pages; i++) {
+      watch.note(pathOf(i), linksOf(i));
+      if (watch.fresh.size > 0) return i;
+    }
+    return null;
+  }
+
+  it('cuts a calendar that leads to months alone', () => {
+    const month = (i: number): string => `/calendar/${2026 + Math.floor(i / 12)}/${1 + (i % 12)}`;
+    const footer = [target('/'), target('/about'), target('/item/1', '1')];
+    expect(cutAfter(100, (i) => [...footer, target(month(i + 1)), target(month(i - 1))], month)).toBe(51);
+  });
+
+  it('cuts a list in every order of the same products', () => {
+    const list = (i: number): string => `/list?filter=${i}&sort=name`;
+    const same = Array.from({ length: 48 }, (_, i) => target(`/item/${i}`, String(i)));
+    expect(cutAfter(100, (i) => [...same, target(list(i + 1))], list)).toBe(51);
+  });
+
+  it('leaves a search of 200 pages alone, also where every product is known', () => {
+    const search = (i: number): string => `/search?page=${i}&q=tea`;
+    const shown = (i: number) =>
+      Array.from({ length: 48 }, (_, k) => target(`/item/${i * 48 + k}`, String(i * 48 + k)));
+    expect(cutAfter(200, (i) => [...shown(i), target(search(i + 1))], search)).toBe(null);
+  });
+
+  it('leaves a tree of categories alone whose leaves have products', () => {
+    const category = (i: number): string => `/c/${i}`;
+    const links = (i: number) => (i % 10 === 0 ? [target(`/item/${i}`, String(i))] : [target(category(i * 10))]);
+    expect(cutAfter(500, links, category)).toBe(null);
+  });
+});
