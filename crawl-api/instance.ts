@@ -174,6 +174,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     ...sources,
     robots: site.robots,
     productUrl: site.productUrl,
+    conditional: site.conditional,
     rules,
     render: new RenderChoice(site.render),
     watch,

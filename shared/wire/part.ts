@@ -8,6 +8,7 @@ import type { Row, ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
+import { pageStampSchema, validatorsSchema } from './validators.ts';
 
 /** Maximum products per part, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
@@ -78,6 +79,10 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
     rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
+    /** With `site.conditional`, where one page alone gave the rows and the site names its state. */
+    page: pageStampSchema.exactOptional(),
+    /** The site answered 304 to these: `rows` is empty, and the rows that stand are still right. */
+    unchanged: validatorsSchema.exactOptional(),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({
