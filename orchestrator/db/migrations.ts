@@ -357,6 +357,16 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  {
+    name: 'conditional',
+    columns: {
+      // Of the stored products: those whose page was unchanged, and the bytes of those pages.
+      crawlfleet_parts: {
+        unchanged: (t) => t.integer('unchanged'),
+        saved_bytes: (t) => t.bigInteger('saved_bytes'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

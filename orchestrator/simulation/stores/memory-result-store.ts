@@ -20,7 +20,7 @@ import {
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
 import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
-import { countMarks } from '../../db/settled-values.ts';
+import { countMarks, marksOf } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
 export class MemoryResultStore implements ResultStore {
@@ -195,7 +195,7 @@ function loadResults(
     open.push(result);
   }
   closeReturned(run, settled);
-  return { ...counts, marks: countMarks(open) };
+  return { ...counts, marks: countMarks(open.map(marksOf)) };
 }
 
 function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): number {
