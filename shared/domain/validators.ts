@@ -12,5 +12,5 @@ export interface PageStamp extends Validators {
 }
 
 /** At most 256 bytes, and nothing that could end a header. */
-export const ETAG = /^(W\/)?"[\x21\x23-\x7e]{0,250}"$/;
+export const ETAG = /^(W\/)?"[\x21\x23-\x7e]{0,252}"$/;
 export const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;

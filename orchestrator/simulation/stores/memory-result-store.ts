@@ -7,7 +7,14 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
+import type {
+  LoadTotals,
+  PartId,
+  PartRecord,
+  PublishEnd,
+  PublishedPhase,
+  ResultStore,
+} from '../../control/model/stores.ts';
 import {
   type BoundMemory,
   type MemoryItem,
@@ -92,7 +99,7 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+  totals(): Promise<LoadTotals> {
     return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
   }
 

@@ -2,6 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { conditionsOf, stampOf } from '../../../crawl-api/fetch/validators.ts';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
+import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
+import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import { createScene, fine, notFound, outcomes, reply, results, type Site, toElsewhere, urls } from './crawl-scene.ts';
 import { createQueue, orders } from './fakes.ts';
@@ -86,6 +88,14 @@ describe('a product', () => {
 });
 
 describe('a 304', () => {
+  it.each([
+    [[], 'unchanged', null],
+    [[304], 'banned', 'site-status'],
+  ])('is judged by the rules of the site: %j', async (statuses, kind, rule) => {
+    const rules = await compileSiteRules({ statuses, redirects: [], patterns: [] }, true);
+    expect(judge({ kind: 'unchanged', reply: reply('/', 304) }, '/', rules)).toMatchObject({ kind, rule });
+  });
+
   it('stands once a page asked for without conditions is right: at the end, and after fifty', async () => {
     const w = await world(60);
     const scene = await createScene(w, honest);
