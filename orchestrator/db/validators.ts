@@ -148,18 +148,19 @@ export async function noteValidators(
   { runId, shape, exceptSettled }: { runId: string; shape: RunShape; exceptSettled: ExceptSettled },
 ): Promise<void> {
   const columns = ['run_id', 'fingerprint', 'records', 'page'];
-  const { sql, bindings } = trx(shape.staging)
+  const many = shape.rowKey !== null;
+  const pages = trx(shape.staging)
     .select(
       'product_id',
       trx.raw('?', [runId]),
       trx.raw('?', [shape.results.conditional!]),
-      trx.raw('count(*)'),
-      trx.raw('max(??)', [STAMP_COLUMN]),
+      trx.raw(many ? 'count(*)' : '1'),
+      trx.raw(many ? 'max(??)' : '??', [STAMP_COLUMN]),
     )
-    .modify(exceptSettled)
-    .groupBy('product_id')
-    .havingRaw('max(??) is not null', [STAMP_COLUMN])
-    .toSQL();
+    .modify(exceptSettled);
+  if (many) void pages.groupBy('product_id').havingRaw('max(??) is not null', [STAMP_COLUMN]);
+  else void pages.whereNotNull(STAMP_COLUMN);
+  const { sql, bindings } = pages.toSQL();
   const update =
     db.engine === 'mysql'
       ? `on duplicate key update ${columns.map((name) => `${name} = values(${name})`).join(', ')}`

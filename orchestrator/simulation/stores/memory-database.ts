@@ -3,7 +3,7 @@
  * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type {
   InstanceRecord,
   LockHolder,
