@@ -107,6 +107,20 @@ describe('a 304', () => {
     expect(scene.end()).toBe('finished');
   });
 
+  it('waits for its proof through the death of the process, without being asked for again', async () => {
+    const w = await world(9);
+    const scene = await createScene(w, honest);
+    await scene.run(5_500);
+    expect(scene.starts).toHaveLength(6);
+    scene.stop.abort();
+    await scene.run(0);
+    const { queue } = createQueue({ clock: w.clock, journal: w.journal });
+    const next = await createScene({ queue, clock: w.clock }, honest);
+    await next.run(20_000);
+    expect(urls(next)).toEqual(['p7', 'p8', 'p9', 'p1']);
+    expect(outcomes(w.journal)).toHaveLength(9);
+  });
+
   it('proves nothing: a shop that answers it to everything makes the address suspect', async () => {
     const w = await world(5);
     const refuses: PageResult = {
