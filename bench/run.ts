@@ -10,6 +10,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   'whole-run': { slow: true, load: () => import('./whole-run/whole-run.ts') },
   loading: { slow: true, load: () => import('./loading/loading.ts') },
   changes: { slow: true, load: () => import('./loading/changes.ts') },
+  unchanged: { slow: true, load: () => import('./loading/unchanged.ts') },
   callbacks: { slow: true, load: () => import('./callbacks/callbacks.ts') },
   restart: { slow: true, load: () => import('./restart/restart.ts') },
   simulation: { slow: true, load: () => import('./simulation/simulation.ts') },

@@ -175,6 +175,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     robots: site.robots,
     productUrl: site.productUrl,
     reportsLinks: site.links === 'report',
+    conditional: site.conditional,
     rules,
     render: new RenderChoice(site.render),
     watch,

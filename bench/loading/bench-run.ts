@@ -47,20 +47,30 @@ export interface Pages {
   retriedEvery?: number;
   /** 3 % of the prices are others each night. */
   night?: number;
+  /** The site names each page. */
+  named?: boolean;
+  /** It answers 304 for all others than those. */
+  unchanged?: boolean;
 }
 
 const CHANGED_EVERY = 33;
 const FAILED = { at: new Date(STARTED_MS).toISOString(), reason: 'timeout', detail: 'no reply within 30 s' } as const;
 
-export const resultOf = (n: number, { retriedEvery = Infinity, night = 0 }: Pages): ItemResult => ({
-  n,
-  id: idOf(n),
-  url: urlOf(n),
-  at: new Date(STARTED_MS + n).toISOString(),
-  ...(n % retriedEvery === 0 ? { attempts: 2, first: FAILED } : { attempts: 1 }),
-  outcome: 'stored',
-  rows: [{ key: null, row: { ...rowOf(n), ...(n % CHANGED_EVERY === 0 ? { price: n + night } : {}) } }],
-});
+export function resultOf(n: number, { retriedEvery = Infinity, night = 0, named, unchanged }: Pages): ItemResult {
+  const isChanged = n % CHANGED_EVERY === 0;
+  const etag = `"${sha256Hex(Buffer.from(`${n} ${isChanged ? night : 0}`)).slice(0, 32)}"`;
+  const common = {
+    n,
+    id: idOf(n),
+    url: urlOf(n),
+    at: new Date(STARTED_MS + n).toISOString(),
+    ...(n % retriedEvery === 0 ? { attempts: 2, first: FAILED } : { attempts: 1 }),
+    outcome: 'stored' as const,
+  };
+  if (unchanged === true && !isChanged) return { ...common, rows: [], unchanged: { etag } };
+  const row = { ...rowOf(n), ...(isChanged ? { price: n + night } : {}) };
+  return { ...common, rows: [{ key: null, row }], ...(named === true ? { page: { etag, bytes: 12_000 } } : {}) };
+}
 
 /** A run of this size that has just begun; `of` tells two apart. */
 export function benchRun(products: number, slots: number, of: string): NewRun {

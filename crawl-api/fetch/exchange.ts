@@ -1,5 +1,6 @@
 /** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events follow. */
 import type { Dispatcher } from 'undici';
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageBody } from './page-body.ts';
@@ -11,6 +12,8 @@ import { describeError } from '../../shared/domain/errors.ts';
 export interface ExchangeOptions {
   url: string;
   maxPageBytes: number;
+  /** What the request was conditional on; null: it was not. */
+  validators: Validators | null;
   hooks: FetchHooks;
   clock: Clock;
   openExtractor: (kind: PageKind) => PageExtractor;
@@ -31,10 +34,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Known from the head of the reply; returned when its body is read or dropped. */
   #verdict: Finding | null = null;
   #controller: Dispatcher.DispatchController | null = null;
-  #reply: Omit<Reply, 'body' | 'complete' | 'shape'> | null = null;
+  #reply: Omit<Reply, 'body' | 'bytes' | 'complete' | 'shape'> | null = null;
   #body: PageBody | null = null;
   #startedMs = 0;
   #waitMs = 0;
+  #bytes = 0;
   /** True once the head of the request was written. */
   sent = false;
 
@@ -62,6 +66,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const body = this.#body;
     const reply = this.#reply && {
       ...this.#reply,
+      bytes: this.#bytes,
       body: body?.kept ?? '',
       complete: body?.complete ?? false,
       shape: () => body?.shape() ?? null,
@@ -99,12 +104,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#settled || status < 200) return;
-    const { url, clock, maxPageBytes, openExtractor } = this.#options;
+    const { url, clock, maxPageBytes, openExtractor, validators } = this.#options;
     const plain = plainHeaders(headers);
     const header = (name: string): string => plain[name] ?? '';
     this.#reply = { url, status, headers: plain, waitMs: this.#waitMs };
-    this.#verdict = judgeHead(status, header, url, clock.now());
-    const isEmpty = status === 204 || status === 205;
+    this.#verdict =
+      status === 304 && validators !== null
+        ? { kind: 'unchanged', validators }
+        : judgeHead(status, header, url, clock.now());
+    const isEmpty = status === 204 || status === 205 || status === 304;
     const contentType = isEmpty ? '' : header('content-type');
     const content = classifyContent(contentType, header('content-disposition'));
     if (content === 'other') {
@@ -125,7 +133,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    if (!this.#settled && this.#body && !this.#body.push(chunk)) controller.pause();
+    if (this.#settled || !this.#body) return;
+    this.#bytes += chunk.length;
+    if (!this.#body.push(chunk)) controller.pause();
   }
 
   onResponseEnd(): void {

@@ -3,6 +3,7 @@
  * extractor.
  */
 import type { Agent } from 'undici';
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
@@ -10,6 +11,7 @@ import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
 import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from './page-result.ts';
 import { resultOf } from './reply-head.ts';
+import { conditionsOf } from './validators.ts';
 
 /** A new extractor for one page of this kind and address. */
 export type OpenExtractor = (kind: PageKind, url: string) => PageExtractor;
@@ -31,7 +33,7 @@ export class PageFetcher implements PageSource {
     this.#openExtractor = openExtractor;
   }
 
-  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
+  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal, validators?: Validators): Promise<PageAnswer> {
     const parts = splitUrl(url);
     if (!parts) {
       const detail = `${url.slice(0, 300)} is not an http or https URL`;
@@ -42,6 +44,7 @@ export class PageFetcher implements PageSource {
     const exchange = new Exchange({
       url,
       maxPageBytes,
+      validators: validators ?? null,
       hooks,
       clock: this.#clock,
       openExtractor: (kind) => this.#openExtractor(kind, url),
@@ -60,6 +63,7 @@ export class PageFetcher implements PageSource {
             'user-agent': userAgent,
             accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.1',
             'accept-encoding': ACCEPT_ENCODING,
+            ...(validators && conditionsOf(validators)),
           },
           // The timer above is the only timeout: it covers connecting, waiting and reading.
           headersTimeout: 0,

@@ -1,4 +1,5 @@
 /** The result of one page request, and the interface of the fetchers (HTTP and browser). */
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { PageShape } from '../politeness/page-shape.ts';
@@ -21,6 +22,8 @@ export interface Reply {
   shape(): PageShape | null;
   /** From the request to the first byte. */
   waitMs: number;
+  /** Of the body as transferred, as far as it was read; omitted by a browser. */
+  bytes?: number;
 }
 
 export type PageResult =
@@ -28,6 +31,8 @@ export type PageResult =
   | { kind: 'page'; reply: Reply; extraction: Extraction }
   /** The site reports that the product does not exist: 404 or 410. */
   | { kind: 'gone'; reply: Reply }
+  /** 304 to a conditional request: the page is as it was. */
+  | { kind: 'unchanged'; reply: Reply; validators: Validators }
   /** The absolute target. It was not followed: every hop is a request of its own, at the pace. */
   | { kind: 'redirect'; reply: Reply; to: string }
   /** `retryAfterMs` is the reply's Retry-After, if it has a readable one. */
@@ -57,8 +62,11 @@ export interface FetchHooks {
 
 /** Fetches one page by one request of ours (a browser may send more on its behalf). */
 export interface PageSource {
-  /** Never rejects, except with what `onStart` throws. */
-  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer>;
+  /**
+   * Never rejects, except with what `onStart` throws.
+   * @param validators makes the request conditional; a browser ignores them
+   */
+  fetch(url: string, hooks: FetchHooks, signal: AbortSignal, validators?: Validators): Promise<PageAnswer>;
   /** Releases all resources; nothing is left running. */
   close(): Promise<void>;
 }

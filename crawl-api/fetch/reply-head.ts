@@ -1,4 +1,5 @@
 /** Judges status and headers, before a byte of the body is read. */
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { PageAnswer, Reply } from './page-result.ts';
@@ -7,6 +8,7 @@ import type { PageAnswer, Reply } from './page-result.ts';
 export type Finding =
   | { kind: 'page'; extraction: Extraction }
   | { kind: 'gone' }
+  | { kind: 'unchanged'; validators: Validators }
   | { kind: 'redirect'; to: string }
   | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
   | { kind: 'not-now' };
@@ -22,6 +24,7 @@ export function resultOf(finding: Finding, reply: Reply | null): PageAnswer {
     }
     case 'page':
     case 'gone':
+    case 'unchanged':
     case 'redirect':
       if (!reply) throw new Error(`${finding.kind} without a reply`);
       return { ...finding, reply };

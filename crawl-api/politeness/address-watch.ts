@@ -65,6 +65,7 @@ export class AddressWatch {
       case 'odd':
         return this.#odd(known.canAsk, 'hold');
       case 'gone':
+      case 'unchanged':
         return known.canAsk && known.held >= MAX_HELD ? 'ask' : 'hold';
       case 'failed':
       case 'wait':
@@ -86,6 +87,7 @@ export class AddressWatch {
         return 'ban';
       case 'odd':
       case 'gone':
+      case 'unchanged':
         return 'suspect';
       case 'failed':
       case 'wait':

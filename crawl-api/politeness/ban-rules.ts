@@ -40,6 +40,8 @@ function judgeByKind(page: SeenPage, url: string, rules: SiteRules): Judgement {
       return judgePage(page, url, rules);
     case 'gone':
       return judgeGone(page.reply, url);
+    case 'unchanged':
+      return unremarkable('unchanged');
     case 'redirect':
       return judgeRedirect(page, url, rules);
     case 'failed':

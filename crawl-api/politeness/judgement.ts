@@ -21,20 +21,22 @@ export type SeenPage =
   /** `missing` names what the mapping did not find, null when nothing; `hasValues`: at least one value was found. */
   | { kind: 'page'; reply: SeenReply; missing: string | null; hasValues: boolean }
   | { kind: 'gone'; reply: SeenReply }
+  | { kind: 'unchanged'; reply: SeenReply }
   | { kind: 'redirect'; reply: SeenReply; to: string }
   | { kind: 'failed'; reply: SeenReply | null; retryAfterMs: number | null };
 
 /**
- * right    the page that was requested, with its values: the site serves this address
- * gone     the site reports no such product; credible only while the site serves the address
- * hop      redirects to another URL of the same site
- * wait     the site asks for a pause (Retry-After)
- * failed   no page, for reasons that are no sign of a ban
- * odd      a page without the values that it should have
- * refusal  a possible ban or an ordinary page; a canary page decides. Every rule about content alone ends here
- * banned   an unambiguous ban: by the site's own rules, status 429, or a header that only a challenge has
+ * right      the page that was requested, with its values: the site serves this address
+ * gone       the site reports no such product; credible only while the site serves the address
+ * unchanged  304 to a conditional request; credible only while the site serves the address
+ * hop        redirects to another URL of the same site
+ * wait       the site asks for a pause (Retry-After)
+ * failed     no page, for reasons that are no sign of a ban
+ * odd        a page without the values that it should have
+ * refusal    a possible ban or an ordinary page; a canary page decides. Every rule about content alone ends here
+ * banned     an unambiguous ban: by the site's own rules, status 429, or a header that only a challenge has
  */
-export type JudgementKind = 'right' | 'gone' | 'hop' | 'wait' | 'failed' | 'odd' | 'refusal' | 'banned';
+export type JudgementKind = 'right' | 'gone' | 'unchanged' | 'hop' | 'wait' | 'failed' | 'odd' | 'refusal' | 'banned';
 
 export interface Judgement {
   verdict: Extract<Verdict, 'ok' | 'suspect' | 'banned'>;
@@ -48,7 +50,7 @@ export interface Judgement {
 export const LESS_THAN_USUAL = 'values-missing';
 
 /** A judgement by no rule; its verdict is `ok`. */
-export function unremarkable(kind: 'right' | 'gone' | 'hop' | 'wait' | 'failed'): Judgement {
+export function unremarkable(kind: 'right' | 'gone' | 'unchanged' | 'hop' | 'wait' | 'failed'): Judgement {
   return { verdict: 'ok', kind, rule: null, evidence: null };
 }
 

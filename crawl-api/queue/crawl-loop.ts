@@ -8,7 +8,7 @@
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
-import { createEvidence, type Judgement } from '../politeness/judgement.ts';
+import { createEvidence, type Judgement, type JudgementKind } from '../politeness/judgement.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
 import { findBarrier, Pages, type PagesParts } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
@@ -22,6 +22,7 @@ import { RecordTooLargeError } from './journal-file.ts';
 export interface CrawlLoopParts extends PagesParts {
   productUrl: string;
   reportsLinks: boolean;
+  conditional?: boolean | undefined;
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -46,6 +47,8 @@ const MAX_PAUSES = 3;
  * on.
  */
 const MAX_BELIEVED = 3;
+/** Why a canary page was fetched after so many results that only hold while the site serves the address. */
+const UNPROVED: Partial<Record<JudgementKind, string>> = { gone: 'gone-in-row', unchanged: 'unchanged-in-row' };
 /** Delay after a product that needed no request, so that other tasks get a turn. */
 const BREATHER_MS = 1;
 
@@ -58,9 +61,10 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, productUrl, reportsLinks } = parts;
+    const { clock, productUrl, conditional, reportsLinks } = parts;
     this.#parts = parts;
-    this.#product = { pages: new Pages(parts), clock, productUrl, reportsLinks, baseline: this.#baseline };
+    const pages = new Pages(parts);
+    this.#product = { pages, clock, productUrl, conditional, reportsLinks, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */
@@ -146,8 +150,7 @@ export class CrawlLoop {
     const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
-    const evidence =
-      judgement.evidence ?? createEvidence(judgement.kind === 'gone' ? 'gone-in-row' : 'slow', result.url, null);
+    const evidence = judgement.evidence ?? createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null);
     // The result of a right page stands, whatever happens to the address.
     if (judgement.kind === 'right') await this.#accept(item, result, { proves: true }, work);
     if (advice === 'hold') await this.#hold(item, end, work);

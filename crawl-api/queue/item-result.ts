@@ -1,6 +1,7 @@
 /** Turns the result of a product into the line of a part. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
+import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { createEvidence, type Judgement, LESS_THAN_USUAL } from '../politeness/judgement.ts';
@@ -12,6 +13,8 @@ interface Try {
   url: string;
   /** When its outcome was known. */
   nowMs: number;
+  /** Names the page's state, where it alone gave the rows. */
+  stamp?: PageStamp | null;
 }
 
 /**
@@ -27,14 +30,19 @@ export function toItemResult(tried: Try, page: PageResult, judgement: Judgement)
       return judgement.kind === 'gone'
         ? { ...commonOf(tried), outcome: 'gone', status: page.reply.status }
         : fail('http-status', `status ${page.reply.status}, judged ${judgement.rule}`);
+    case 'unchanged':
+      return judgement.kind === 'unchanged'
+        ? { ...commonOf(tried), outcome: 'stored', rows: [], unchanged: page.validators }
+        : fail('http-status', `status ${page.reply.status}, judged ${judgement.rule}`);
     case 'redirect':
       return fail('redirect', `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.rule})`);
     case 'failed':
       return fail(page.reason, page.detail);
     case 'page': {
       const { rows, missing } = page.extraction;
+      const stamp = judgement.kind === 'right' ? tried.stamp : null;
       if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement)))
-        return { ...commonOf(tried), outcome: 'stored', rows };
+        return { ...commonOf(tried), outcome: 'stored', rows, ...(stamp ? { page: stamp } : {}) };
       return fail('parse', parseDetail(missing, judgement));
     }
   }

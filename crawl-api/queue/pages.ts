@@ -4,6 +4,7 @@
  * further page, canary page, retry with the browser) goes through here.
  */
 import { isAllowed } from '../../shared/domain/robots.ts';
+import type { Validators } from '../../shared/domain/validators.ts';
 import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
@@ -39,14 +40,16 @@ export interface PageTarget {
   site: string;
   /** The first request gives up its turn when something changes during the wait: the caller then chooses again. */
   interruptible: boolean;
+  /** Makes the first request conditional, unless a browser sends it. */
+  validators?: Validators | undefined;
 }
 
 export type Look =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
-   * was missing, for a reason that may be a ban.
+   * was missing, for a reason that may be a ban. `alone`: one request has got the whole product.
    */
-  | { kind: 'seen'; page: PageResult; url: string; judgement: Judgement; doubtful?: true }
+  | { kind: 'seen'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
   /** Forbidden by robots.txt; nothing was sent. */
   | { kind: 'disallowed'; url: string }
   | NotNow;
@@ -74,10 +77,10 @@ export class Pages {
   async look(target: PageTarget, work: AbortSignal): Promise<Look> {
     const via = this.#parts.render.first();
     const seen = new Set<string>();
-    let { url, interruptible } = target;
+    let { url, interruptible, validators } = target;
     for (;;) {
       seen.add(url);
-      const look = await this.#lookOnce({ n: target.n, url, via, interruptible }, work);
+      const look = await this.#lookOnce({ n: target.n, url, via, interruptible, validators }, work);
       if (look.kind !== 'seen' || look.judgement.kind !== 'hop' || look.page.kind !== 'redirect') return look;
       const { to, reply } = look.page;
       if (seen.has(to) || seen.size > MAX_REDIRECTS)
@@ -87,6 +90,7 @@ export class Pages {
         return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
       url = to;
       interruptible = false;
+      validators = undefined;
     }
   }
 
@@ -125,7 +129,7 @@ export class Pages {
     return { kind: 'seen', page, url, judgement };
   }
 
-  async #fetch({ n, url, via }: Request, work: AbortSignal): Promise<PageAnswer> {
+  async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
     const { queue, pacer, clock, pageTimes, http, browser } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
@@ -139,7 +143,7 @@ export class Pages {
       },
       onFirstByte: () => pacer.replyStarted(),
     };
-    const page = await source.fetch(url, hooks, work).catch(() => null);
+    const page = await source.fetch(url, hooks, work, validators).catch(() => null);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();

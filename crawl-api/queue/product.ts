@@ -1,6 +1,7 @@
 /** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import { productUrl } from '../../shared/domain/product.ts';
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
@@ -9,6 +10,7 @@ import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../polit
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
+import { stampOf } from '../fetch/validators.ts';
 import type { Look, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
@@ -19,6 +21,8 @@ export interface ProductParts {
   productUrl: string;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
+  /** Results name their pages' state, for the conditional requests of later runs. */
+  conditional?: boolean | undefined;
 }
 
 export type VisitEnd =
@@ -36,11 +40,13 @@ const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.productUrl, item.id);
-  const look = await lookAtProduct(parts, { n: item.n, url, interruptible: true, extent: 'all' }, work);
+  const { n, validators } = item;
+  const look = await lookAtProduct(parts, { n, url, interruptible: true, extent: 'all', validators }, work);
   return toEnd(parts, item, url, look);
 }
 
-function toEnd({ clock, baseline, reportsLinks }: ProductParts, item: Item, url: string, look: Look): VisitEnd {
+function toEnd(parts: ProductParts, item: Item, url: string, look: Look): VisitEnd {
+  const { clock, baseline, conditional, reportsLinks } = parts;
   if (look.kind === 'not-now') return look;
   if (look.kind === 'disallowed') {
     const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${look.url}`);
@@ -48,7 +54,8 @@ function toEnd({ clock, baseline, reportsLinks }: ProductParts, item: Item, url:
   }
   const { page, judgement } = look;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
-  const result = toItemResult({ item, url, nowMs: clock.now() }, page, judgement);
+  const stamp = conditional && look.alone && page.reply !== null ? stampOf(page.reply) : null;
+  const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
@@ -66,6 +73,8 @@ export interface ProductTarget {
   url: string;
   /** The first request gives up its turn when something changes. */
   interruptible: boolean;
+  /** As in PageTarget. */
+  validators?: Validators | undefined;
   /** `needed`: stop once all required fields and half of the usual ones have a value. */
   extent: 'all' | 'needed';
 }
@@ -87,11 +96,14 @@ export async function lookAtProduct(parts: ProductParts, target: ProductTarget, 
   const links = new LinkList(url, (link) => parts.pages.mayFollow(url, link));
   if (!parts.reportsLinks) links.note(first);
   let isShorter = false;
+  // A redirect is a second request.
+  let alone = first.url === url;
   // Usual fields were learned from whole products: a further page may fill them.
   const isEnough = (): boolean => product.incomplete() === null && !parts.baseline.isThin(product.rows);
   const excess = (): string | null => (extent === 'all' ? product.excess(links.isCut) : null);
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
+    alone = false;
     const look = await parts.pages.look({ n, url: next, site: url, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (look.kind === 'seen' && look.judgement.kind === 'gone') {
@@ -108,6 +120,7 @@ export async function lookAtProduct(parts: ProductParts, target: ProductTarget, 
     ...first,
     judgement: first.judgement.kind === 'right' ? first.judgement : unremarkable('right'),
     page: toWhole(first.page, product, excess()),
+    alone,
   };
   if (parts.baseline.isThin(product.rows))
     return { ...whole, judgement: accused('odd', LESS_THAN_USUAL, first.url, first.page.reply) };

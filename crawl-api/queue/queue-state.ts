@@ -76,7 +76,7 @@ export class QueueState {
   minGapMs: number | null = null;
   /** When a page was last right; wall clock. */
   okAtMs: number | null = null;
-  /** Number of the product stored last; before the first one, of a held product whose own page was right. */
+  /** Number of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
   lastStored: number | null = null;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
@@ -242,12 +242,12 @@ export class QueueState {
     this.#doubtful.delete(id);
     const chunk = this.chunks.get(id);
     if (!chunk || chunk.products === null) return;
-    for (const { n, id: productId } of chunk.products) {
+    for (const product of chunk.products) {
+      const { n } = product;
       // The same product under an older generation of its chunk: this instance owns it already.
       if (this.items.has(n)) continue;
       this.items.set(n, {
-        n,
-        id: productId,
+        ...product,
         chunk: id,
         state: 'pending',
         reason: null,

@@ -346,7 +346,7 @@ class SiteTally {
   tried = 0;
   /** Of those: a server error, a time-out or no connection. */
   unavailable = 0;
-  /** Pages that were judged right or gone. */
+  /** Pages that were judged right, gone or unchanged. */
   served = 0;
   /** Of `tried`, by status, or by why there was no reply. */
   readonly replies: Record<string, number> = {};
@@ -359,7 +359,7 @@ class SiteTally {
   }
 
   noteJudgement(kind: JudgementKind): void {
-    if (kind === 'right' || kind === 'gone') this.served++;
+    if (kind === 'right' || kind === 'gone' || kind === 'unchanged') this.served++;
   }
 }
 

@@ -73,6 +73,7 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
     case 'failed':
       return { outcome: 'failed', requests, reason: result.reason, detail: result.detail };
     case 'redirect':
+    case 'unchanged':
     case 'not-now':
       throw new Error(`a trial cannot end as ${result.kind}`);
   }

@@ -159,7 +159,7 @@ async function noteVanished(trx: Knex.Transaction, { runId, shape, exceptSettled
 }
 
 /** Finds a staged row's predecessor by the user's key, exactly as the upsert does. */
-function isSameKey(db: Database, key: string, column: ColumnInfo): string {
+export function isSameKey(db: Database, key: string, column: ColumnInfo): string {
   if (db.engine === 'sqlite') return `r.${key} = s.${key}`;
   if (column.charset !== null)
     return `r.${key} = convert(s.${key} using ${column.charset}) collate ${column.collation}`;

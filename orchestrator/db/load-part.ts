@@ -11,8 +11,9 @@ import type { Database } from './connect.ts';
 import type { LinkIntake } from './link-intake.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
-import { countMarks, type ShownCounts } from './settled-values.ts';
+import { countMarks, marksOf, type ShownCounts } from './settled-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
+import { stageKept } from './validators.ts';
 
 /** Written for a product beside its rows. */
 interface Settlement {
@@ -30,11 +31,17 @@ export interface LoadCounts extends OutcomeCounts {
   rows: number;
   /** The decimal marks shown by the numbers of the stored products. */
   marks: ShownCounts;
+  /** Of the stored: those whose rows were copied, because their page is unchanged. */
+  unchanged: number;
+  savedBytes: number;
 }
 
 /** Rows per INSERT. */
 const LIST = 250;
 const DETAIL_CHARS = 500;
+
+const NOT_KEPT =
+  'the page is unchanged (304), but its rows are no longer in the result table as they were: it will be read whole';
 
 /** A part to load. */
 interface Load {
@@ -54,15 +61,37 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
-  const their = settlements.filter((s) => s.outcome === 'stored');
-  const { rows, refused } = await stageRows(trx, db, shape, stored);
-  for (const [i, count] of rows) their[i]!.rows = count;
-  for (const [i, detail] of refused) refuse(their[i]!, detail);
+  const fresh = stored.filter(({ unchanged }) => unchanged === undefined);
+  const { rows, refused } = await stageRows(trx, db, shape, fresh);
+  const kept = await stageKept(
+    trx,
+    db,
+    shape,
+    stored.filter(({ unchanged }) => unchanged !== undefined),
+  );
+  const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
+  for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
+  for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, detail);
+  for (const { id, unchanged } of stored) {
+    if (unchanged === undefined) continue;
+    const page = kept.get(id);
+    if (page) settlementOf.get(id)!.rows = page.rows;
+    else refuse(settlementOf.get(id)!, NOT_KEPT);
+  }
   await writeOutcomes(trx, load, settlements);
   await writeAttempts(trx, load, open);
   await closeReturned(trx, runId, settlements);
-  await load.links?.enter(trx, stored, nowMs);
-  const counts = { stored: 0, gone: 0, failed: 0, rows: 0, marks: countMarks(stored) };
+  await load.links?.enter(trx, fresh, nowMs);
+  const pages = [...kept.values()];
+  const counts = {
+    stored: 0,
+    gone: 0,
+    failed: 0,
+    rows: 0,
+    marks: countMarks([...fresh.map(marksOf), ...pages.map(({ marks }) => marks)]),
+    unchanged: kept.size,
+    savedBytes: pages.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
   for (const s of settlements) {
     counts[s.outcome]++;
     counts.rows += s.rows;

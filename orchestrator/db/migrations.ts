@@ -357,6 +357,16 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  {
+    name: 'conditional',
+    columns: {
+      // Of the stored products: those whose page was unchanged, and the bytes of those pages.
+      crawlfleet_parts: {
+        unchanged: (t) => t.integer('unchanged'),
+        saved_bytes: (t) => t.bigInteger('saved_bytes'),
+      },
+    },
+  },
   // `discover`: products that are paths of the site, and what the run has found.
   {
     name: 'discovery',

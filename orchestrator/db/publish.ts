@@ -22,6 +22,7 @@ import { moveEvent } from './run-store.ts';
 import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
+import { noteValidators } from './validators.ts';
 
 const RUNS = 'crawlfleet_runs';
 /** Product IDs per DELETE. */
@@ -54,6 +55,7 @@ export function publishRun(bound: BoundRun, published: PublishedPhase, end: Publ
         const rows = { runId, shape, exceptSettled };
         if (shape.results.history === 'changes') await noteChanges(trx, db, { ...rows, decisions, nowMs });
         await upsert(trx, db, rows, decisions);
+        if (shape.stamps) await noteValidators(trx, db, rows);
         // Records that a product's page no longer shows are deleted.
         if (shape.rowKey !== null) await deleteRowsOf(trx, db, rows, 'stored');
         if (shape.results.onGone === 'delete') await deleteRowsOf(trx, db, rows, 'gone');

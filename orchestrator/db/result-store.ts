@@ -6,7 +6,14 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FillRates, RunReport } from '../control/model/report.ts';
-import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../control/model/stores.ts';
+import type {
+  LoadTotals,
+  PartId,
+  PartRecord,
+  PublishEnd,
+  PublishedPhase,
+  ResultStore,
+} from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import { LinkIntake } from './link-intake.ts';
@@ -89,11 +96,14 @@ export class KnexResultStore implements ResultStore {
           `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
         );
       if (row.state === 'loaded') return countsOf(row);
-      const { rows, marks, ...counts } = await loadResults(trx, db, { runId: id, shape, place, results, nowMs, links });
+      const load = { runId: id, shape, place, results, nowMs, links };
+      const { rows, marks, unchanged, savedBytes, ...counts } = await loadResults(trx, db, load);
       await known.update({
         ...counts,
         result_rows: rows,
         number_marks: jsonOrNull(marks),
+        unchanged,
+        saved_bytes: savedBytes,
         state: 'loaded',
         detail: null,
         loaded_at: nowMs,
@@ -109,17 +119,19 @@ export class KnexResultStore implements ResultStore {
     await this.#run.write((trx) => trx(PARTS).where(seen).update({ state: 'failed', detail }));
   }
 
-  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+  totals(): Promise<LoadTotals> {
     return this.#run.query(async (knex) => {
-      const rows = await rowsOf<Record<'parts' | keyof OutcomeCounts, SqlNumber> & { state: PartRecord['state'] }>(
-        knex(PARTS)
-          .where({ run_id: this.#run.id })
-          .groupBy('state')
-          .select('state')
-          .count({ parts: '*' })
-          .sum({ stored: 'stored', gone: 'gone', failed: 'failed' }),
+      type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | keyof OutcomeCounts, SqlNumber>;
+      const rows = await rowsOf<Sums & { state: PartRecord['state'] }>(
+        knex(PARTS).where({ run_id: this.#run.id }).groupBy('state').select('state').count({ parts: '*' }).sum({
+          stored: 'stored',
+          gone: 'gone',
+          failed: 'failed',
+          unchanged: 'unchanged',
+          saved_bytes: 'saved_bytes',
+        }),
       );
-      const totals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
+      const totals: LoadTotals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
       for (const row of rows) {
         // An unreadable part is settled: the run does not wait for it.
         if (row.state !== 'failed') totals.seen += toNumber(row.parts);
@@ -129,6 +141,8 @@ export class KnexResultStore implements ResultStore {
         totals.stored += counts.stored;
         totals.gone += counts.gone;
         totals.failed += counts.failed;
+        const products = toNumber(row.unchanged);
+        if (products > 0) totals.unchanged = { products, savedBytes: toNumber(row.saved_bytes) };
       }
       return totals;
     });

@@ -9,6 +9,7 @@ import { findIdClash } from './id-clash.ts';
 import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
 import { findColumn, readTable, splitTableName, type TableInfo } from './table-info.ts';
+import { createValidatorsTable } from './validators.ts';
 
 export interface ResultTableCheck {
   /** False: createResultTable will create it. */
@@ -56,10 +57,10 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; with `history` also the table of changes. */
+/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; with `history` and `conditional` also their tables. */
 export async function createResultTable(
   db: Database,
-  { table, history }: Pick<RunSettings['results'], 'table' | 'history'>,
+  { table, history, conditional }: Pick<RunSettings['results'], 'table' | 'history' | 'conditional'>,
   mapping: Mapping,
 ): Promise<void> {
   checkName(db, table);
@@ -82,6 +83,7 @@ export async function createResultTable(
     if (!mysql) await knex.raw('create index if not exists ?? on ?? (run_id)', [`${table}_run_id`, table]);
   });
   if (history === 'changes') await createHistoryTable(db, table, mapping);
+  if (conditional !== undefined) await createValidatorsTable(db, table);
 }
 
 function checkName(db: Database, table: string): void {

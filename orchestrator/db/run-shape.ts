@@ -5,7 +5,7 @@ import { type Column, columnsOf, hasRows, type Mapping } from '../../shared/doma
 import type { RunSettings } from '../control/model/run-settings.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { type StagedNumber, stagingName, unreadColumns } from './staging.ts';
+import { STAMP_COLUMN, type StagedNumber, stagingName, unreadColumns } from './staging.ts';
 import { type ColumnInfo, findColumn, readTable } from './table-info.ts';
 import { rowOf } from './rows.ts';
 
@@ -18,6 +18,8 @@ export interface RunShape {
   columnOf: ReadonlyMap<string, number>;
   /** Columns for unread numbers; empty for an older staging table without them. */
   unread: StagedNumber[];
+  /** The staging table takes what the site calls each page (`site.conditional`). */
+  stamps: boolean;
   /** How row_key compares keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
   /** A stored product may have another number of rows than one. */
@@ -42,6 +44,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     unread: unreadColumns(settings.mapping)
       .filter(({ text }) => findColumn(info, text))
       .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
+    stamps: settings.results.conditional !== undefined && findColumn(info, STAMP_COLUMN) !== undefined,
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     countsRows: rowKey !== undefined || settings.mapping.pages.some(({ fields }) => fields.length === 0),

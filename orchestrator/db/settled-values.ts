@@ -37,12 +37,17 @@ export function numberPlaces(mapping: Mapping): number[] {
 /** By lower-case field name, how many products show each decimal mark. */
 export type ShownCounts = Record<string, MarkCounts>;
 
-export function countMarks(results: readonly ItemResult[]): ShownCounts {
+/** The decimal marks that a product's page shows, each before its field: `,price`. */
+export function marksOf(result: ItemResult): string[] {
+  if (result.outcome !== 'stored') return [];
+  return [...new Set(result.rows.flatMap(({ marks = {} }) => Object.entries(marks).map(([field, m]) => m + field)))];
+}
+
+/** @param products the marks of each, as marksOf() gives them */
+export function countMarks(products: readonly (readonly string[])[]): ShownCounts {
   const counts: ShownCounts = {};
-  for (const result of results) {
-    if (result.outcome !== 'stored') continue;
-    const shown = result.rows.flatMap(({ marks = {} }) => Object.entries(marks).map(([field, m]) => m + field));
-    for (const one of new Set(shown)) {
+  for (const shown of products) {
+    for (const one of shown) {
       const field = one.slice(1).toLowerCase();
       counts[field] ??= { '.': 0, ',': 0 };
       counts[field][one[0] as DecimalMark]++;

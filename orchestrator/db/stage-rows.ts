@@ -8,8 +8,8 @@ import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.t
 import type { Database } from './connect.ts';
 import { inPieces } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import { findUnread, settle } from './settled-values.ts';
-import { stagingColumns } from './staging.ts';
+import { findUnread, marksOf, settle } from './settled-values.ts';
+import { STAMP_COLUMN, stagingColumns } from './staging.ts';
 
 export type StoredResult = ItemResult & { outcome: 'stored' };
 
@@ -32,7 +32,7 @@ export async function stageRows(
   const staged: Staged = { rows: new Map(), refused: new Map() };
   // Columns that no row of the part fills would only enlarge the statements.
   const unread = results.some(hasUnread) ? given.unread : [];
-  const shape = { ...given, unread };
+  const shape = { ...given, unread, stamps: given.stamps && results.some(({ page }) => page !== undefined) };
   /** The product of each row sent to the database. */
   const owners: number[] = [];
   function* rows(): Generator<SqlValue[]> {
@@ -43,8 +43,9 @@ export async function stageRows(
         continue;
       }
       staged.rows.set(i, own.length);
-      for (const row of own) {
+      for (const [at, row] of own.entries()) {
         owners.push(i);
+        if (shape.stamps) row.push(at === 0 ? stampOf(result) : null);
         yield row;
       }
     }
@@ -55,6 +56,7 @@ export async function stageRows(
     columns: [
       ...stagingColumns(shape.mapping),
       ...shape.unread.flatMap(({ text, point, comma }) => [text, point, comma]),
+      ...(shape.stamps ? [STAMP_COLUMN] : []),
     ],
     existing: 'keep',
     keyColumns: keyColumns(shape.mapping).length,
@@ -73,6 +75,12 @@ export async function stageRows(
 
 const hasUnread = ({ rows }: StoredResult): boolean =>
   rows.some(({ row }) => Object.values(row).some((value) => findUnread(value) !== null));
+
+/** A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. */
+function stampOf(result: StoredResult): string | null {
+  if (result.page === undefined || hasUnread(result)) return null;
+  return JSON.stringify({ ...result.page, marks: marksOf(result) });
+}
 
 /** The rows of one product in key order; of two with the same key the first wins. */
 function toRows(shape: RunShape, result: StoredResult): SqlValue[][] | UnfitValue {

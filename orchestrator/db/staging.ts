@@ -23,6 +23,9 @@ export function stagingColumns(mapping: Mapping): string[] {
   return [...keyColumns(mapping), ...columnsOf(mapping).map((c) => c.name), 'url', 'crawled_at'];
 }
 
+/** Beside the first row of a product, where its page is named: a PageStamp with the marks of its numbers. */
+export const STAMP_COLUMN = '_page';
+
 /** Creates the table unless it exists. */
 export async function createStaging(db: Database, runId: string, resultTable: string, mapping: Mapping): Promise<void> {
   await inQuery(db, async (knex) => {
@@ -44,6 +47,7 @@ export async function createStaging(db: Database, runId: string, resultTable: st
       further.push(text, point, comma);
       lines.push(`?? text${orNull}`, `?? ${type}${orNull}`, `?? ${type}${orNull}`);
     }
+    lines.push(`${STAMP_COLUMN} text${orNull}`);
     lines.push(`primary key (${keyColumns(mapping).join(', ')})`);
     const suffix = db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '';
     await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [

@@ -105,7 +105,13 @@ async function compareParts(
   byPart: ReadonlyMap<string, PartCounts>,
 ): Promise<Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'>> {
   const rows = await rowsOf<
-    EpochId & OutcomeCounts & { seq: number; state: 'seen' | 'loaded' | 'failed'; result_rows: number }
+    EpochId &
+      OutcomeCounts & {
+        seq: number;
+        state: 'seen' | 'loaded' | 'failed';
+        result_rows: number;
+        unchanged: number | null;
+      }
   >(knex('crawlfleet_parts').where({ run_id: runId }));
   const parts = { seen: 0, loaded: 0, failed: 0 };
   const partsOff = noDifference();
@@ -117,7 +123,7 @@ async function compareParts(
     const items = byPart.get(key) ?? noCounts();
     const { stored, gone, failed, result_rows } = row;
     const same = items.stored === stored && items.gone === gone && items.failed === failed;
-    if (!same || items.rows !== result_rows) note(partsOff, key);
+    if (!same || items.rows !== result_rows || (row.unchanged ?? 0) > stored) note(partsOff, key);
   }
   const withoutPart = noDifference();
   for (const [key, counts] of byPart) {

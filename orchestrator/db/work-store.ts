@@ -2,6 +2,7 @@
 import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
+import type { Product } from '../../shared/domain/product.ts';
 import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
@@ -17,13 +18,17 @@ import {
   parseChunkId,
 } from './chunk-rows.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { findKeptPages, type KeptPages, readKept, validatorsOf } from './validators.ts';
 
 /** Indexes in one IN list. */
 const LIST = 1_000;
 
 export class KnexWorkStore implements WorkStore {
   readonly #run: BoundRun;
+  /** Read once: a run's settings do not change. */
+  #kept: { pages: KeptPages | null } | null = null;
 
   constructor(run: BoundRun) {
     this.#run = run;
@@ -68,13 +73,28 @@ export class KnexWorkStore implements WorkStore {
       const open = await openItems(knex, runId, wanted);
       const chunks: OpenChunk[] = [];
       for (const row of wanted) {
-        const products = open.get(row.idx)!.map((p) => ({ n: p.n, id: idOnWire(p) }));
+        const products = open.get(row.idx)!.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
         if (products.length > 0) chunks.push({ id: chunkId(row), products });
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, row);
       }
+      await this.#nameKeptPages(knex, chunks);
       return chunks;
     });
+  }
+
+  /** Adds what their pages were called to the products whose rows stand. */
+  async #nameKeptPages(knex: Knex, chunks: readonly OpenChunk[]): Promise<void> {
+    const { db, id } = this.#run;
+    this.#kept ??= { pages: await findKeptPages(knex, db, (await readSettings(knex, id)).results) };
+    const { pages } = this.#kept;
+    if (pages === null) return;
+    const products = chunks.flatMap((chunk) => chunk.products);
+    for (const piece of inPieces(products, LIST)) {
+      const ids = piece.map((product) => product.id);
+      const kept = await readKept(knex, pages, ids);
+      for (const product of piece) if (kept.has(product.id)) product.validators = validatorsOf(kept.get(product.id)!);
+    }
   }
 
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {

@@ -19,6 +19,8 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
   const exitCode = gauge('run_exit_code', 'Its exit code; missing while it works');
   const planned = gauge('run_products_planned', 'Products of the run');
   const products = gauge('run_products', 'Products with an outcome, as the instances count them', ['outcome']);
+  const unchanged = gauge('run_products_unchanged', 'Stored products whose page was unchanged, of the loaded parts');
+  const saved = gauge('run_saved_bytes', 'Bodies of those pages, which were not fetched');
   const requests = gauge('run_requests', 'Requests to the site');
   const gap = gauge('run_min_gap_seconds', 'Smallest time between two requests of one address');
   const interval = gauge('run_interval_seconds', 'The time that is to pass between two requests of one address');
@@ -36,8 +38,10 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
     if (run.finishedAtMs !== null) finished.set({ table }, seconds(run.finishedAtMs));
     if (run.exitCode !== null) exitCode.set({ table }, run.exitCode);
     planned.set({ table }, run.planned);
-    const { live, usd, projection } = document;
+    const { live, usd, projection, loaded } = document;
     for (const outcome of ['stored', 'gone', 'failed'] as const) products.set({ table, outcome }, live[outcome]);
+    unchanged.set({ table }, loaded.unchanged?.products ?? 0);
+    saved.set({ table }, loaded.unchanged?.savedBytes ?? 0);
     requests.set({ table }, live.requests);
     if (live.minGapMs !== null) gap.set({ table }, seconds(live.minGapMs));
     interval.set({ table }, seconds(document.intervalMs));

@@ -1,5 +1,7 @@
 /** Product IDs from the user's database, and the URLs made from them. */
 
+import type { Validators } from './validators.ts';
+
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
 const MAX_ID_BYTES = 2_000;
 /** MySQL's index limit of 3,072 bytes at 4 bytes a character: the result table's primary key cannot be longer. */
@@ -9,6 +11,8 @@ export const MAX_ID_CHARS = 768;
 export interface Product {
   n: number;
   id: string;
+  /** What its page was called when the row that stands was read from it; omitted: the page is asked for whole. */
+  validators?: Validators;
 }
 
 /** Why an ID is unusable, or null when it is usable. Length is counted in UTF-8 bytes, as in the database. */

@@ -40,6 +40,12 @@ export function parseSize(text: string): number | null {
   return match ? Math.round(Number(match[1]) * (SIZE_UNITS[match[2]!] ?? 0)) : null;
 }
 
+/** `512B`, `4.2KB`, `1.3GB`. */
+export function formatSize(bytes: number): string {
+  const unit = bytes < 1_000 ? 'B' : bytes < 1_000_000 ? 'KB' : bytes < 1_000_000_000 ? 'MB' : 'GB';
+  return `${Math.round((bytes / SIZE_UNITS[unit]!) * 10) / 10}${unit}`;
+}
+
 /** Requests per second in `5/s`, `30/m`, `1000/h`; null when the text is not a rate or is zero. */
 export function parseRate(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*\/\s*(s|m|h)$/.exec(text.trim());

@@ -63,7 +63,7 @@ export const progressSchema = z.strictObject({
   tried: count.default(0),
   /** Of those: a server error (5xx), a timeout or no connection. */
   unavailable: count.default(0),
-  /** Pages of this process that were judged right or gone, including canary pages and held ones. */
+  /** Pages of this process that were judged right, gone or unchanged, including canary pages and held ones. */
   served: count.default(0),
   /** How long the site still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),

@@ -1,6 +1,7 @@
 /** What the main server sends to an instance through the load balancer, and the instance's answers. */
 import { z } from 'zod';
 import { MAX_CHUNK } from '../domain/sharing.ts';
+import { validatorsSchema } from './validators.ts';
 
 /** Accepts `POST`; `:run` is the run's id. */
 export const offerPath = (run: string): string => `/v1/runs/${run}/products`;
@@ -9,7 +10,11 @@ export const HEALTH_PATH = '/healthz';
 /** Maximum request body that an instance reads: twice the size of 500 IDs of 2,000 bytes with JSON escapes. */
 export const MAX_OFFER_BYTES = 4_000_000;
 
-const product = z.strictObject({ n: z.int().positive(), id: z.string().min(1) });
+const product = z.strictObject({
+  n: z.int().positive(),
+  id: z.string().min(1),
+  validators: validatorsSchema.exactOptional(),
+});
 
 /** An offered chunk. The offer is not binding until a heartbeat reply grants it. */
 export const offerSchema = z.strictObject({

@@ -8,6 +8,7 @@ import { MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
+import { pageStampSchema, validatorsSchema } from './validators.ts';
 
 /** A longer link is not reported. */
 export const MAX_LINK_CHARS = 2_000;
@@ -83,6 +84,10 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
     /** In a discovery: what the page links to, as absolute URLs. */
     links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
+    /** With `site.conditional`, where one page alone gave the rows and the site names its state. */
+    page: pageStampSchema.exactOptional(),
+    /** The site answered 304 to these: `rows` is empty, and the rows that stand are still right. */
+    unchanged: validatorsSchema.exactOptional(),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),
   z.strictObject({

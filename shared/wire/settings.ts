@@ -35,6 +35,8 @@ const settingsSchema = z.strictObject({
     intervalMs: z.number().positive(),
     timeoutMs: z.int().positive(),
     maxPageBytes: z.int().positive(),
+    /** Report what the site calls each page, so that the next run can ask conditionally. */
+    conditional: z.literal(true).exactOptional(),
     userAgent: z.string().min(1),
     allowPrivate: z.boolean(),
     render: z.enum(['http', 'browser', 'auto']),

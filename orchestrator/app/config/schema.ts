@@ -66,6 +66,12 @@ const site = z.strictObject({
     .describe(
       'How pages are fetched: plain HTTP, a browser (an instance with 2 GB), or HTTP first and a browser for the pages whose required fields only scripts fill in.',
     ),
+  conditional: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Ask for a page only if it has changed since its row was read, where the site gives an ETag or Last-Modified; the row of an unchanged page (304) stays as it is. Plain HTTP only. See [recrawl.md](recrawl.md#pages-that-have-not-changed-siteconditional).',
+    ),
   pages_per_product: z
     .number()
     .min(1)

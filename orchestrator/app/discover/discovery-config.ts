@@ -41,6 +41,8 @@ export function discoveryConfig(config: Config): Config {
         ...site,
         product_url: origin + PATH_MARK,
         pages_per_product: 1,
+        // A page that is unchanged says nothing of its links.
+        conditional: false,
         canaries: site.canaries.map((canary) => ({ ...canary, id: pathOf(canary.id) })),
       },
       // Pages of another kind each night: their number and their fields are no measure of each other.

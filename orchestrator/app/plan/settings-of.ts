@@ -3,7 +3,9 @@ import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
+import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
+import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from './target.ts';
 
 /** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
@@ -56,6 +58,7 @@ export function settingsOf(
       table: results.table,
       onGone: results.on_gone,
       ...(results.history === null ? {} : { history: results.history }),
+      ...(site.conditional ? { conditional: contentFingerprint(config) } : {}),
       guard: results.guard && { minFill: results.guard.min_fill },
     },
     run: {
@@ -68,6 +71,12 @@ export function settingsOf(
     },
     aws: awsSettingsOf(config, target),
   };
+}
+
+/** Of all that decides which rows a page gives: after a change each page is read whole once. */
+function contentFingerprint(config: Config): string {
+  const { product_url, render } = config.values.site;
+  return sha256Hex(JSON.stringify([VERSION, product_url, userAgentOf(config), render, config.mapping]));
 }
 
 /** What the run keeps of its target. */

@@ -19,6 +19,7 @@ import type {
   RunRecord,
   StopRequest,
   WorkReader,
+  LoadTotals,
 } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { reportOf } from '../../control/results/report.ts';
@@ -79,7 +80,7 @@ export interface RunDocument extends RunSummary {
   live: LiveCounts;
   usd: { soFar: number; planned: number; cap: number | null };
   /** What the ledger has. */
-  loaded: OutcomeCounts & { seen: number; loaded: number };
+  loaded: LoadTotals;
   /** Null for a run that is not crawling. */
   projection: {
     p50: string | null;

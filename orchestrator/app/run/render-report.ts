@@ -1,5 +1,5 @@
 /** The final report as text for the user. */
-import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import { renderTable } from '../text-table.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
@@ -14,6 +14,11 @@ export function renderReport(report: RunReport): string {
     '',
     `  products    ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed`,
     ...(reasons.length > 0 ? [`  failed      ${reasons.join(', ')}`] : []),
+    ...(report.unchanged
+      ? [
+          `  unchanged   ${report.unchanged.products} of the stored (304), ${formatSize(report.unchanged.savedBytes)} not fetched`,
+        ]
+      : []),
     ...(products.duplicates > 0 ? [`  duplicates  ${products.duplicates} listed again, crawled once`] : []),
     ...(report.discovery ? renderDiscovery(report.discovery) : []),
     `  time        ${tookMs === null ? '-' : formatDuration(tookMs)} of ${formatDuration(allowedMs)}${report.onTime ? '' : ', NOT on time'}`,

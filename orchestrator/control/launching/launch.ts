@@ -104,6 +104,7 @@ function instanceSettings(
       intervalMs: site.intervalMs,
       timeoutMs: site.timeoutMs,
       maxPageBytes: site.maxPageBytes,
+      ...(run.settings.results.conditional === undefined ? {} : { conditional: true }),
       userAgent: site.userAgent,
       allowPrivate: site.allowPrivate,
       render: site.render,

@@ -43,6 +43,13 @@ export interface ShardReport extends EpochId, OutcomeCounts {
   requests: number;
 }
 
+/** Pages for which the site answered 304 (`site.conditional`). */
+export interface UnchangedPages {
+  products: number;
+  /** Of these pages' bodies, as they were transferred when they were read last. */
+  savedBytes: number;
+}
+
 export interface RunReport {
   run: string;
   /** The run whose failed products this one has tried again. */
@@ -78,6 +85,8 @@ export interface RunReport {
   bans: BanReport[];
   /** Pages got with a browser. */
   rendered: number;
+  /** Of the stored products, those whose page was unchanged; omitted where none was. */
+  unchanged?: UnchangedPages;
   cost: { estimated: number; actual: number; currency: 'USD' };
   timings: {
     launchMs: number | null;

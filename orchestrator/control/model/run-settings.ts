@@ -31,6 +31,11 @@ export interface RunSettings {
     onGone: 'keep' | 'delete';
     /** `changes`: publishing writes each change of a field into a table beside it; omitted: nothing is written. */
     history?: 'changes';
+    /**
+     * `site.conditional`: the fingerprint of what decides which rows a page gives; only pages read under the same one are
+     * asked for conditionally. Omitted: none is.
+     */
+    conditional?: string;
     /** Share of the fill rates of earlier runs below which a crawl is held; null or omitted: nothing is held. */
     guard?: { minFill: number } | null;
   };

@@ -15,7 +15,7 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { DiscoveryCounts, FillRates, ListedRun, NumberReport, RunReport } from './report.ts';
+import type { DiscoveryCounts, FillRates, ListedRun, NumberReport, RunReport, UnchangedPages } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
@@ -414,6 +414,14 @@ export interface PartRecord extends PartRef, EpochId, OutcomeCounts {
   state: 'seen' | 'loaded' | 'failed';
 }
 
+/** What the parts of a run come to. */
+export interface LoadTotals extends OutcomeCounts {
+  seen: number;
+  loaded: number;
+  /** Of the stored, those whose page was unchanged (304); omitted where none was. */
+  unchanged?: UnchangedPages;
+}
+
 /** How a run ends whose rows are published. */
 export type PublishedPhase = 'completed' | 'banned' | 'failed' | 'cancelled';
 
@@ -428,7 +436,7 @@ interface ResultReader {
   /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
   parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
   /** Sums over loaded parts: quick. */
-  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }>;
+  totals(): Promise<LoadTotals>;
   /** Runs that began after this one and have published into its result table, newest first. */
   newerRuns(): Promise<string[]>;
   /**

@@ -8,8 +8,7 @@ import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
 import type { ActiveStallCauses } from './stall-causes.ts';
 import type { Rights } from './rights.ts';
-import type { RunRecord, WorkCounts } from './stores.ts';
-import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { LoadTotals, RunRecord, WorkCounts } from './stores.ts';
 
 export interface World {
   nowMs: number;
@@ -48,7 +47,7 @@ export interface World {
   chunkLimits: ChunkLimits;
   /** Keys of the run's `decision` and `forecast` events, each of which is noted only once. */
   notedKeys: Set<string>;
-  totals: OutcomeCounts & { seen: number; loaded: number };
+  totals: LoadTotals;
   /** How long nothing has come in although products wait; null while none wait, omitted where it is not measured. */
   stall?: Stall | null;
   /** Known causes that keep the run from making progress. */

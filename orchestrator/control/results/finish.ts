@@ -87,7 +87,7 @@ export async function buildReport(
   core: RunReader & Pick<Core, 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
 ): Promise<RunReport> {
   const run = (await core.run.get())!;
-  const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents] = await Promise.all([
+  const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents, totals] = await Promise.all([
     core.fleet.instances(),
     core.work.outcomes(),
     core.work.outcomesBySlot(),
@@ -95,6 +95,7 @@ export async function buildReport(
     core.run.events(MAX_ALARMS + 1, 'alarm'),
     core.run.events(1, 'chunk'),
     core.fleet.incidents(),
+    core.results.totals(),
   ]);
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
   const shards = instances.map((record): ShardReport => {
@@ -157,6 +158,7 @@ export async function buildReport(
     ...(run.discovery && core.frontier
       ? { discovery: { ...run.discovery, waiting: await core.frontier.waiting() } }
       : {}),
+    ...(totals.unchanged && { unchanged: totals.unchanged }),
     cost: {
       estimated: run.plan.cost.total,
       actual: costOfRun(run, instances, outcomes.stored, finishedAtMs).actual.total,

@@ -3,7 +3,7 @@
  * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
-import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type {
   InstanceRecord,
   LockHolder,
@@ -14,6 +14,7 @@ import type {
   RunRecord,
   AddressIncident,
   WorkCounts,
+  LoadTotals,
 } from '../../control/model/stores.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import type { ShownCounts } from '../../db/settled-values.ts';
@@ -87,7 +88,7 @@ export interface MemoryRun {
   /** Null when they have to be counted again. */
   counts: WorkCounts | null;
   /** Kept up by the store of results. */
-  totals: OutcomeCounts & { seen: number; loaded: number };
+  totals: LoadTotals;
 }
 
 export const NO_TOTALS: MemoryRun['totals'] = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };

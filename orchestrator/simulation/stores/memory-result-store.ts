@@ -7,7 +7,14 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
+import type {
+  LoadTotals,
+  PartId,
+  PartRecord,
+  PublishEnd,
+  PublishedPhase,
+  ResultStore,
+} from '../../control/model/stores.ts';
 import {
   type BoundMemory,
   type MemoryItem,
@@ -20,7 +27,7 @@ import {
 import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
 import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
-import { countMarks } from '../../db/settled-values.ts';
+import { countMarks, marksOf } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
 export class MemoryResultStore implements ResultStore {
@@ -92,7 +99,7 @@ export class MemoryResultStore implements ResultStore {
     });
   }
 
-  totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
+  totals(): Promise<LoadTotals> {
     return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
   }
 
@@ -195,7 +202,7 @@ function loadResults(
     open.push(result);
   }
   closeReturned(run, settled);
-  return { ...counts, marks: countMarks(open) };
+  return { ...counts, marks: countMarks(open.map(marksOf)) };
 }
 
 function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): number {

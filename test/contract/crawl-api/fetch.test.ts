@@ -9,6 +9,43 @@ import { freePort } from '../../support/free-port.ts';
 const PAGE = '<h1>Tea 茶</h1>';
 const found = page(PAGE);
 
+describe('a conditional request', () => {
+  const VALIDATORS = { etag: 'W/"tea"', modified: 'Sat, 21 Nov 2026 02:15:30 GMT' };
+  const asked = async (headers: http.OutgoingHttpHeaders, validators?: typeof VALIDATORS) => {
+    const seen: http.IncomingHttpHeaders[] = [];
+    const shop = await serve((request, response) => {
+      seen.push(request.headers);
+      const known = request.headers['if-none-match'] === VALIDATORS.etag;
+      response.writeHead(known ? 304 : 200, { ...html, ...(known && headers) }).end(known ? '' : PAGE);
+    });
+    const fetcher = createFetcher(shop.url, {});
+    const first = await fetcher.fetch(`${shop.url}/1`, noHooks, new AbortController().signal, validators);
+    // The connection is still good.
+    expect(await fetcher.fetch(`${shop.url}/2`, noHooks, new AbortController().signal)).toMatchObject(found);
+    expect(seen[1]).not.toHaveProperty('if-none-match');
+    return { first, sent: seen[0]! };
+  };
+
+  it.each([{}, { 'content-encoding': 'gzip', 'content-type': 'image/png', 'content-length': '4711' }])(
+    'that is answered 304 gives no page, whatever its headers say: %j',
+    async (headers) => {
+      const { first, sent } = await asked(headers, VALIDATORS);
+      expect(sent).toMatchObject({ 'if-none-match': VALIDATORS.etag, 'if-modified-since': VALIDATORS.modified });
+      expect(first).toMatchObject({ kind: 'unchanged', validators: VALIDATORS, reply: { status: 304, bytes: 0 } });
+    },
+  );
+
+  it('gives the page when it has changed, and the bytes that were transferred', async () => {
+    const { first } = await asked({}, { ...VALIDATORS, etag: '"coffee"' });
+    expect(first).toMatchObject({ ...found, reply: { status: 200, bytes: Buffer.byteLength(PAGE) } });
+  });
+
+  it('was none: then a 304 fails', async () => {
+    const shop = await serveBytes({ etag: '"tea"' }, '', 304);
+    expect(await fetchPage(`${shop.url}/1`)).toMatchObject({ kind: 'failed', reason: 'redirect' });
+  });
+});
+
 describe('a good page', () => {
   it('is read from the own address, with the user agent, and without following anything', async () => {
     const seen: { from: string | undefined; headers: http.IncomingHttpHeaders }[] = [];

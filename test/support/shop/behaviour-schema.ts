@@ -28,6 +28,7 @@ export type BehaviourInput = z.input<typeof behaviourSchema>;
 export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
   switch (behaviour.type) {
     case 'status':
+    case 'not-modified':
     case 'page':
     case 'redirect':
     case 'chain':

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArrivalKind } from './arrivals.ts';
 import type { Bans } from './bans.ts';
 import { type Behaviour, misbehave } from './behaviour-schema.ts';
-import { type Exchange, sendHtml } from './behaviours/behaviour.ts';
+import { type Exchange, sendHtml, sendNamed } from './behaviours/behaviour.ts';
 import { dataOf } from './behaviours/content.ts';
 import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
 import { partsOf } from './behaviours/scripted.ts';
@@ -151,10 +151,10 @@ export class Site {
       response,
       sendPage: (without = []) => {
         if (!place.path.startsWith('/reviews/'))
-          return sendHtml({ response }, renderPage(product, without, this.#linked?.frameOf(product.id)));
+          return sendNamed({ response }, renderPage(product, without, this.#linked?.frameOf(product.id)));
         const page = renderReviews(seed, product.id, place.path, Number(place.query.get('page') ?? 1));
         if (page === null) sendNote(response, 404, 'no such page');
-        else sendHtml({ response }, page);
+        else sendNamed({ response }, page);
       },
       later: (ms, then) => {
         const end = (): void => clearTimeout(timer);

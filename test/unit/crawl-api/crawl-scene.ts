@@ -12,6 +12,7 @@ import { CanaryPages } from '../../../crawl-api/queue/canary-pages.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
+import type { Validators } from '../../../shared/domain/validators.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
@@ -21,7 +22,12 @@ import { type MemoryJournal, orders } from './fakes.ts';
 export const SHOP = 'http://shop.example';
 
 /** The site's response; `tries` counts the requests for this URL, including this one. */
-export type Site = (path: string, tries: number, via: 'http' | 'browser') => PageResult | 'no-connection';
+export type Site = (
+  path: string,
+  tries: number,
+  via: 'http' | 'browser',
+  validators?: Validators,
+) => PageResult | 'no-connection';
 
 export interface Scene {
   run(ms: number): Promise<void>;
@@ -43,7 +49,7 @@ export interface SceneOptions {
   productUrl?: string;
 }
 
-function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
+export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
   const shape = (): PageShape => readShape(changes.body ?? '');
   return { url: `${SHOP}${url}`, status, headers: {}, body: '', complete: true, shape, waitMs: 50, ...changes };
 }
@@ -103,10 +109,15 @@ export async function createScene(
   const changed = new SignalFlag();
   const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
   const createSource = (via: 'http' | 'browser'): PageSource => ({
-    fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> => {
+    fetch: async (
+      url: string,
+      hooks: FetchHooks,
+      signal: AbortSignal,
+      validators?: Validators,
+    ): Promise<PageAnswer> => {
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
       tries.set(path, (tries.get(path) ?? 0) + 1);
-      const result = site(path, tries.get(path)!, via);
+      const result = site(path, tries.get(path)!, via, validators);
       if (result === 'no-connection') return broken('network');
       hooks.onStart();
       starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via });
@@ -132,6 +143,7 @@ export async function createScene(
     changed,
     productUrl,
     reportsLinks: false,
+    conditional: true,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice(render),
     watch,

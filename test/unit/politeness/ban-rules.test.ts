@@ -266,7 +266,7 @@ describe('the built-in ban rules', () => {
     for (const { rule } of CHALLENGES) expect(names).toContain(rule === 'captcha' ? rule : `challenge-${rule}`);
     const text = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8');
     const others =
-      'site-status site-redirect site-pattern redirect-loop retry-after slow canary-differs all-gone gone-in-row values-missing';
+      'site-status site-redirect site-pattern redirect-loop retry-after slow canary-differs all-gone gone-in-row unchanged-in-row values-missing';
     for (const name of [...names, ...others.split(' ')])
       expect(text).toContain(`\`${name.replace(/^status-(?!429)\d+$/, 'status-…')}\``);
   });

@@ -1,4 +1,5 @@
 /** The input shared by all families of misbehaviour. */
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { PageField } from '../page.ts';
 import type { ShopProduct } from '../languages.ts';
@@ -16,6 +17,17 @@ export interface Exchange {
 }
 
 export const HTML = 'text/html; charset=utf-8';
+
+const MODIFIED = 'Thu, 01 Jan 2026 00:00:00 GMT';
+
+/** Sends an ordinary page under a name that changes with it; to a request that knows the name, 304. */
+export function sendNamed({ response }: Pick<Exchange, 'response'>, html: string): void {
+  const etag = `"${createHash('sha1').update(html).digest('base64url')}"`;
+  const { 'if-none-match': known, 'if-modified-since': since } = response.req.headers;
+  response.setHeader('etag', etag).setHeader('last-modified', MODIFIED);
+  if (known === undefined ? since === MODIFIED : known === etag) response.writeHead(304).end();
+  else sendHtml({ response }, html);
+}
 
 /** Sends an HTML page with a content-length. */
 export function sendHtml({ response }: Pick<Exchange, 'response'>, html: string, status = 200): void {

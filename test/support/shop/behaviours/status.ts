@@ -13,6 +13,8 @@ export const statusShapes = [
     /** Value of Retry-After; any text, because sites send any text. */
     retryAfter: z.string().optional(),
   }),
+  /** 304, whatever was asked. */
+  z.strictObject({ type: z.literal('not-modified') }),
   /** The page, with another 2xx status. */
   z.strictObject({ type: z.literal('page'), status: z.int().min(200).max(299) }),
   z.strictObject({
@@ -29,6 +31,8 @@ export type StatusBehaviour = z.output<(typeof statusShapes)[number]>;
 export function answerStatus(exchange: Exchange, behaviour: StatusBehaviour): void {
   const { response, path, query } = exchange;
   switch (behaviour.type) {
+    case 'not-modified':
+      return void response.writeHead(304).end();
     case 'page':
       return sendHtml(exchange, renderPage(exchange.product), behaviour.status);
     case 'redirect': {

@@ -1,0 +1,23 @@
+/** Conditional requests: what a page is called by the site, and how the next request asks whether it is still that. */
+import { ETAG, HTTP_DATE, type PageStamp, type Validators } from '../../shared/domain/validators.ts';
+import type { Reply } from './page-result.ts';
+
+/** Until then a page may change again within the second that Last-Modified names (RFC 9110, 8.8.2.2). */
+const SETTLED_MS = 60_000;
+
+/** Null for a page that the site does not name, or that no plain request has got. */
+export function stampOf({ status, headers, bytes }: Reply): PageStamp | null {
+  if (status !== 200 || bytes === undefined) return null;
+  const { etag = '', 'last-modified': modified = '', date = '' } = headers;
+  const isSettled = HTTP_DATE.test(modified) && Date.parse(date) - Date.parse(modified) >= SETTLED_MS;
+  const validators = { ...(ETAG.test(etag) ? { etag } : {}), ...(isSettled ? { modified } : {}) };
+  return Object.keys(validators).length === 0 ? null : { ...validators, bytes };
+}
+
+/** The headers that make a request conditional. */
+export function conditionsOf({ etag, modified }: Validators): Record<string, string> {
+  return {
+    ...(etag === undefined ? {} : { 'if-none-match': etag }),
+    ...(modified === undefined ? {} : { 'if-modified-since': modified }),
+  };
+}
