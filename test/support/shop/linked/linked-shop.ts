@@ -111,8 +111,12 @@ export class LinkedShop {
     const { sort = SORTS[0], view = VIEWS[0], filter = '1' } = Object.fromEntries(query);
     const number = /^\d{1,15}$/.test(filter) ? Number(filter) : 1;
     const links = [
-      ...SORTS.map((other) => link(`/list?${String(new URLSearchParams({ sort: other, filter, view }))}`, `By ${other}`)),
-      ...VIEWS.map((other) => link(`/list?${String(new URLSearchParams({ view: other, sort, filter }))}`, `As a ${other}`)),
+      ...SORTS.map((other) =>
+        link(`/list?${String(new URLSearchParams({ sort: other, filter, view }))}`, `By ${other}`),
+      ),
+      ...VIEWS.map((other) =>
+        link(`/list?${String(new URLSearchParams({ view: other, sort, filter }))}`, `As a ${other}`),
+      ),
       ...[number * 2, number * 2 + 1].map((other) =>
         link(`/list?${String(new URLSearchParams({ sort, filter: String(other), view }))}`, `Filter ${other}`),
       ),
