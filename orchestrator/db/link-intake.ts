@@ -32,6 +32,9 @@ export class LinkIntake {
 
   /** @param results stored now, and not before */
   async enter(trx: Knex.Transaction, results: readonly StoredResult[], nowMs: number): Promise<void> {
+    // First: of two parts that name one URL, the second must see what the first has entered.
+    const run = trx(RUNS).where({ id: this.#runId });
+    const row = await rowOf<{ discovery: string | null }>(run.clone().forUpdate().first('discovery'));
     const counts = noDiscovery();
     const found: Found[] = [];
     const parents = await this.#frontier.parents(
@@ -58,23 +61,17 @@ export class LinkIntake {
       add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });
       await insertEvent(trx, this.#runId, { ...NOBODY, atMs: nowMs, detail: trapNote(pattern) });
     }
-    await this.#store(trx, counts);
-  }
-
-  /** The transaction of the last `enter` has been committed. */
-  committed(): void {
-    this.#rules.traps.fresh.clear();
-  }
-
-  async #store(trx: Knex.Transaction, counts: DiscoveryCounts): Promise<void> {
-    const run = trx(RUNS).where({ id: this.#runId });
-    const row = await rowOf<{ discovery: string | null }>(run.clone().forUpdate().first('discovery'));
     const total: DiscoveryCounts = row?.discovery ? (JSON.parse(row.discovery) as DiscoveryCounts) : noDiscovery();
     total.found += counts.found;
     add(total, counts);
     for (const why of DENIALS)
       if (counts.denied[why]) total.denied[why] = (total.denied[why] ?? 0) + counts.denied[why];
     await run.update({ discovery: JSON.stringify(total) });
+  }
+
+  /** The transaction of the last `enter` has been committed. */
+  committed(): void {
+    this.#rules.traps.fresh.clear();
   }
 }
 

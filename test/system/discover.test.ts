@@ -113,6 +113,24 @@ eachEngineByDay('discover', (engine) => {
     }
   });
 
+  it('is resumed after kill -9', { tags: ['nightly'] }, async () => {
+    const { shop, fleet, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
+    try {
+      const run = fleet.start('discover', '--dry-run', '--yes', '--json');
+      await waitFor(async () => (await shop.stats()).requests >= 40, { what: 'the crawl to begin', timeoutMs: 60_000 });
+      run.kill('SIGKILL');
+      await run.finished;
+      const resumed = await fleet.run('resume', '--json');
+      checkLinks(readReport(resumed));
+      expect(resumed.exitCode, resumed.stderr).toBe(0);
+      expect(await found(fleet)).toEqual(CATALOGUE);
+      expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+      expect((await fleet.run('verify')).exitCode).toBe(0);
+    } finally {
+      await end();
+    }
+  });
+
   it('goes on the next night after kill -9, without losing a URL or asking again for what was crawled', async () => {
     const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
       deadline: '25s',
