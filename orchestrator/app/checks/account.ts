@@ -28,11 +28,7 @@ export const credentials: Check = {
   },
 };
 
-/**
- * A warning when keys in the environment expire before the run ends. Only those: roles, sessions and files are
- * refreshed.
- * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
- */
+/** A warning when keys in the environment expire before `untilMs`. Only those: the SDK refreshes all others. */
 export function keysEndEarly(environment: Environment, untilMs: number): Finding | null {
   if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
   const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');

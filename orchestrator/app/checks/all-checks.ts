@@ -1,7 +1,4 @@
-/**
- * Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each; a test enforces
- * that.
- */
+/** Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each. */
 import { browser, diskSpace, nodeVersion, privateFiles, settings } from './machine.ts';
 import { bucket, bucketSettings, bucketRights } from './bucket.ts';
 import { bundle, plan, quota, prices, userData } from './run.ts';

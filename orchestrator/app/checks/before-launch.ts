@@ -17,10 +17,7 @@ import { type CheckResult, findingOf, runChecks } from './run-checks.ts';
 /** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
 const PATIENCE_OF_A_RUN = 3;
 
-/**
- * Throws one AppError with everything that blocks this launch. Resolves with the warnings of the checks, as lines: the
- * run can start, but the user should know them.
- */
+/** Throws one AppError with everything that blocks this launch; resolves with the warnings, as lines. */
 export async function checkBeforeLaunch(
   options: RunPlace & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {

@@ -91,10 +91,7 @@ export const bucketSettings: Check = {
   },
 };
 
-/**
- * @param about `isFaithful`: false for emulators, where settings that AWS gives every bucket exist only when the user
- * made them
- */
+/** `isFaithful` is false for emulators, where settings that AWS gives every bucket are the user's. */
 export function judgeBucket(settings: BucketSettings, about: { bucket: string; isFaithful: boolean }): Finding[] {
   return [
     encryption(settings.encryption, about),

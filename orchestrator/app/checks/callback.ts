@@ -56,10 +56,7 @@ const PRIVATE = blockOf([
 ]);
 const LOOPBACK = blockOf(['127.0.0.0/8', '::1/128', '0.0.0.0/8']);
 
-/**
- * How EC2 instances can reach these addresses; no finding for public ones.
- * @param tables null when they could not be read: then it is unknown what is inside the VPC
- */
+/** How instances reach these addresses; none for public ones. `tables` null: what is in the VPC is unknown. */
 export function judgeAddress(
   url: string,
   addresses: readonly string[],

@@ -1,6 +1,4 @@
-/**
- * What a check before a run is: one question about the environment; the answer is a few lines, each with its remedy.
- */
+/** A check before a run: one question about the environment; the answer is a few lines, each with its remedy. */
 import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import { regionOf, type RunPlace } from '../plan/target.ts';
@@ -34,10 +32,7 @@ export interface Check {
   lacks?(context: CheckContext): string | null;
   /** True for checks that `run` and `retry` make too, before anything is launched. */
   beforeLaunch?: boolean;
-  /**
-   * True for checks of what would stop `run` and `retry` anyway: made after another failure, so that all failures are
-   * reported at once.
-   */
+  /** For what would stop `run` and `retry` anyway: made after another failure, to report all at once. */
   alongside?: boolean;
   /** Time limit; default 10 s. */
   limitMs?: number;

@@ -1,7 +1,4 @@
-/**
- * What the checks share: each fact is found out once, when first needed; a fact that cannot be found out fails every
- * check that needs it.
- */
+/** What the checks share: each fact is found out once; one that cannot be fails every check that needs it. */
 import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -74,10 +71,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     identity,
     instanceType,
     subnets,
-    /**
-     * Groups, scheme and load balancer as the run will have them; fails for a load balancer of the user's that cannot
-     * serve the subnets.
-     */
+    /** As the run will have them; fails for a load balancer of the user's that cannot serve the subnets. */
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : ownInterfaces;
@@ -146,9 +140,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
   };
 }
 
-/**
- * True if the answers come from AWS or our sandbox: other endpoints may execute a DryRun call, and lack features of AWS.
- */
+/** True for AWS and our sandbox: other endpoints may execute a DryRun call, and lack features of AWS. */
 async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';

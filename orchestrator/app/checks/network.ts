@@ -87,8 +87,7 @@ export const loadBalancer: Check = {
   beforeLaunch: true,
   limitMs: 15_000,
   async run({ aws, config, facts }) {
-    // Both throw: when the user's load balancer does not exist, is not in the VPC and the zones of the subnets, or has
-    // no room.
+    // Both throw: when the user's load balancer does not exist, does not fit the subnets, or has no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
     if (balancer.existing !== null) await assertFreePort(aws!, balancer.existing);
@@ -199,8 +198,7 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
   const isIn = (range: string): boolean => range.startsWith('pl-') || known.some((address) => isWithin(address, range));
   const isCovered = known.length === 0 ? ranges.length > 0 : ranges.some(isIn);
-  // Another group may be that of a VPN or proxy into the VPC. A default group lets its members in, and this machine is
-  // not known to be one.
+  // Another group may be that of a VPN or proxy; a default group lets its members in, and we may be none.
   const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;

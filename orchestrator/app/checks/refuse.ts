@@ -1,7 +1,4 @@
-/**
- * Everything that blocks a launch as one error: every cause with its remedy, under the exit code of the most important
- * one.
- */
+/** Everything that blocks a launch as one error: every cause with its remedy, the most important exit code. */
 import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Finding } from './check.ts';

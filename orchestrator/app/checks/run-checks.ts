@@ -29,10 +29,7 @@ interface Made {
   isBroken: boolean;
 }
 
-/**
- * Results in the order of `checks`. A check starts when those it needs are done; independent ones run concurrently. A
- * check without an answer is a failure, even if AWS only fails at the moment: a run might not be able to start.
- */
+/** In the order of `checks`; independent ones run at once. One without an answer has failed: a run might, too. */
 export async function runChecks(
   checks: readonly Check[],
   context: CheckContext,
@@ -134,9 +131,7 @@ function lateFinding({ kinds, isSlow }: Check, limitMs: number): Finding {
   return kinds.includes('dry') ? failed('database-busy', text, remedy) : failed('aws-unanswered', text, LATER);
 }
 
-/**
- * What an error means before a run: a service that the endpoint lacks is a warning, everything else would stop the run.
- */
+/** A service that the endpoint lacks is a warning; every other error would stop the run. */
 export function findingOf(error: unknown): Finding {
   if (!(error instanceof AppError)) return failed('internal', describeError(error));
   if (error.code === 'aws-capability-missing')

@@ -1,7 +1,4 @@
-/**
- * Reads the configuration: flag > environment (FLEET_…) > file > default. Finds and lists all faults at once, each with
- * its line; a run never starts with a faulty configuration.
- */
+/** The configuration: flag > environment (FLEET_…) > file > default. Lists all faults at once, with their lines. */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -108,10 +105,7 @@ function readText(file: string, path: string): string {
   });
 }
 
-/**
- * Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. A section that is a
- * list is one variable: FLEET_NOTIFY.
- */
+/** Path by variable: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
 function environmentNames(): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const [section, schema] of Object.entries(configSchema.shape)) {

@@ -1,7 +1,4 @@
-/**
- * A mapping with the position of each of its parts in the user's file: the result of reading either form, and the input
- * of the checks.
- */
+/** A mapping with the position of each part in the user's file: read from either form, then checked. */
 import { z } from 'zod';
 import type { PageMapping, SelectStep } from '../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';

@@ -1,6 +1,4 @@
-/**
- * Before anything is launched: waits for a site that this machine cannot reach, and launches nothing if it stays down.
- */
+/** Waits for a site that this machine cannot reach, and launches nothing if it stays down. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';

@@ -1,7 +1,4 @@
-/**
- * Prices for a plan: from the price API, cached for a day beside the runs, else from the table shipped with the
- * version.
- */
+/** Prices for a plan: from the price API, cached for a day beside the runs, else the shipped table. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';

@@ -46,9 +46,7 @@ const NIGHTS = 10;
 const ROWS = 100;
 const CHANGES = 500;
 
-/**
- * @param given the ID of a product, or the URL of its page
- */
+/** `given` is the ID of a product, or the URL of its page. */
 export async function readProduct(
   given: string,
   { stores, history }: { stores: Stores; history: History },

@@ -33,10 +33,7 @@ export interface CarriedOut {
   finished: boolean;
 }
 
-/**
- * Runs until the run has ended and is cleaned up, or until a signal makes this process leave it; prints and writes its
- * report.
- */
+/** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports. */
 export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   const { runId, session, stores, config, interrupts, output } = options;
   interrupts.onFirst(() => {
@@ -47,8 +44,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   await session.run(interrupts.leave);
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
-  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
-  // makes sense.
+  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone.
   if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores, record)))) {
     output.line(
       ended
@@ -90,9 +86,7 @@ function whereRowsAre({ run, state, reason }: RunReport, table: string): string 
     : `table ${table}`;
 }
 
-/**
- * Returns the path of the copy beside the configuration. A full disk costs only the copy: the run's row has the report.
- */
+/** Returns the path of the copy. A full disk costs only the copy: the run's row has the report. */
 function writeReport(report: RunReport, folder: string, output: Output): string {
   const file = join(folder, 'report.json');
   try {

@@ -39,9 +39,7 @@ export async function endEarly(runs: RunStore, end: EarlyEnd, output: Output): P
   return finished && exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
 }
 
-/**
- * A stop request that was not stored has no effect after the end; for a run that already ends early, `stop` needs none.
- */
+/** A request that was not stored has no effect after the end; a run that ends early already needs none. */
 async function assertGoesOn(runs: RunStore, runId: string): Promise<void> {
   const now = await getRun(runs, runId);
   if (!isRunEnd(now.phase)) return;

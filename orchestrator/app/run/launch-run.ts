@@ -93,15 +93,12 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     return result.exitCode;
   } finally {
     await unwatch();
-    // A run that was left, or that another main server has taken over, continues without us: its instances keep
-    // crawling.
+    // A run that was left, or taken over, continues without us: its instances keep crawling.
     if (finished || !stored || (await isMissing(options.stores, runId))) await stopSandbox(sandbox);
   }
 }
 
-/**
- * True when the run's row was not written after all; false when the database cannot answer, because the run may exist.
- */
+/** True when the run's row was not written; false when the database cannot answer: the run may exist. */
 const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
   (await runs.get(runId).catch(() => undefined)) === null;
 

@@ -29,10 +29,7 @@ export interface ResumeOptions extends ConfigPlace {
   runId: string | undefined;
 }
 
-/**
- * Resumes a run; `finished` is false when a signal made this process leave before the run had ended and its instances
- * were gone.
- */
+/** `finished` is false when a signal made this process leave before the run and its instances were gone. */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
   return withDatabase(options, async (database, config) => {
     await migrate(database);
@@ -57,10 +54,7 @@ export interface Resumption extends Caller {
   config: Config;
 }
 
-/**
- * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for a run
- * rebuilt from the bucket: without its private key, orders to its instances cannot be signed.
- */
+/** Under the caller's lock. A run rebuilt from the bucket has no private key to sign orders: `run-ended`. */
 export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const { run, stores, config, interrupts, output } = resumption;
   if (isRebuilt(run))
@@ -227,10 +221,7 @@ async function isAddressHere(host: string): Promise<boolean> {
   }
 }
 
-/**
- * A resumed run cannot change its port: names the process that holds it and how to free it. Returns other errors
- * unchanged.
- */
+/** A resumed run cannot change its port: names who holds it and how to free it. Other errors pass unchanged. */
 export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
   const holder = findPortHolder(splitAddress(listen).port);

@@ -1,7 +1,4 @@
-/**
- * Wakes somebody while a run is at work: the first alarm of each kind at once, what comes again in one notice at a time.
- * Judged by what is so, not by what happened: a main server that resumes the run finds the same.
- */
+/** Wakes somebody while a run is at work: the first alarm of each kind at once, what comes again together. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { isStalled } from '../../control/decide/watchdog.ts';

@@ -17,10 +17,7 @@ export interface LockTimes {
   watchMs: number;
   /** Another main server needs some milliseconds between the named lock and the lease; more on a busy machine. */
   settleMs: number;
-  /**
-   * How long a database file may refuse every write. For a database server there is no limit: its operator has to
-   * restart it.
-   */
+  /** How long a database file may refuse every write; a server may as long as its operator needs. */
   giveUpMs: number;
 }
 
@@ -30,20 +27,14 @@ export interface RunLock {
   fence: number;
   /** Names the run the lock is held for. */
   setRun(runId: string): void;
-  /**
-   * Aborts with an AppError when this main server must not or cannot go on: another one has its lock, or `giveUp` was
-   * called.
-   */
+  /** Aborts with an AppError when another main server has the lock, or `giveUp` was called. */
   lost: AbortSignal;
   /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
   giveUp(error: AppError): void;
   release(): Promise<void>;
 }
 
-/**
- * Takes the lock or throws `lock-held` with the holder's name. A holder that died on this host is replaced at once; one
- * that is frozen or cut off, when its lease has expired and it did not renew it within ten seconds.
- */
+/** Throws `lock-held` with the holder's name. One that died here is replaced at once, others once expired. */
 export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
   const owner = ownName();
   const { guard } = runs;
@@ -89,8 +80,7 @@ async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): 
   if (state === 'nobody' || holder === null) return undefined;
   if (state === 'dead') return holder;
   if (state === 'alive') throw held(holder);
-  // The lease has expired by the clock. But a clock may have jumped, and a database that was down could not store a
-  // renewal.
+  // It has expired by the clock, but a clock may jump, and a database that was down stored no renewal.
   await clock.sleep(times.watchMs);
   const later = await lookAtHolder(guard);
   if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
@@ -98,10 +88,7 @@ async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): 
   return undefined;
 }
 
-/**
- * Takes the named lock. The lease is free, expired or held by a process that died here, so a current holder of the
- * named lock is frozen, or was quicker.
- */
+/** The lease is free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
 async function takeConnection(
   connection: ConnectionLock,
   guard: LockGuard,
@@ -170,8 +157,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       if (kept === false) return lose();
       if (kept === true) writtenAtMs = clock.monotonic();
       const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
-      // Another main server may hold the named lock for the moment it needs to find our lease alive; not for a whole
-      // lease.
+      // Another main server may hold it for the moment it needs to find our lease alive; not for a whole lease.
       if (named !== 'others') oursAtMs = clock.monotonic();
       else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
     }
@@ -187,8 +173,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
     async release() {
       stop.abort();
       await renewing;
-      // The release would only be retried for a long time; the next main server on this host finds that its holder is
-      // dead.
+      // It would only be retried for long; the next main server here finds that its holder is dead.
       if (!isUnwritable) await runs.releaseLock(fence).catch(() => undefined);
       await connection?.release();
     },

@@ -55,10 +55,7 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   ];
 }
 
-/**
- * Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable`
- * without a folder.
- */
+/** Resolves when it is ready. Throws `sandbox-failed` with the end of its log, or `folder-unwritable`. */
 export async function startSandbox(options: SandboxOptions): Promise<SandboxHandle> {
   makeStateFolder(options.dataDir);
   const logFile = join(options.dataDir, 'sandbox.log');
@@ -106,9 +103,7 @@ export async function sandboxPid(sandbox: Reached): Promise<number | null> {
   }
 }
 
-/**
- * Ends the sandbox and everything it runs; a sandbox that is already gone is fine. Resolves when its process has ended.
- */
+/** Ends the sandbox, if it is there, and everything it runs. Resolves when its process has ended. */
 export async function stopSandbox(sandbox: Reached & { pid: number }): Promise<void> {
   const reply = await control(sandbox, 'POST', 'shutdown').catch(() => null);
   if (!reply?.ok) return;

@@ -56,10 +56,7 @@ interface DueTimeOfRun {
 export interface RunSource {
   /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
-  /**
-   * Null when there is nothing to do and the user knows why. Whether the products fit the result table is checked
-   * afterwards.
-   */
+  /** Null when there is nothing to do and the user knows why. The result table is checked afterwards. */
   choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
 }
 

@@ -11,10 +11,7 @@ const item = (name: string): FieldSource => ({ css: `[itemprop="${name}"]` });
 const itemContent = (name: string): FieldSource => ({ css: `[itemprop="${name}"]`, attr: 'content' });
 const linked = (path: string): FieldSource => ({ json_ld: path });
 
-/**
- * Places of each field, the most reliable first: data for machines (JSON-LD, microdata, OpenGraph) before what a page
- * shows. https://schema.org/Product and https://ogp.me name them.
- */
+/** Places of each field: data for machines (https://schema.org/Product, https://ogp.me) before what is shown. */
 const PLACES: Readonly<Record<string, readonly FieldSource[]>> = {
   title: [linked('name'), itemContent('name'), item('name'), meta('og:title'), { css: 'h1' }],
   price: [

@@ -81,8 +81,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
 
 function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }): FieldReport {
   const steps = answer.trace.find((trace) => trace.field === field.name)?.steps ?? [];
-  // The first record may have been dropped, and a page without a required value gives no row: the steps still show the
-  // value.
+  // The first record may have been dropped, and no row was made without a required value: the steps have it.
   const value = inRows ? null : answer.rows?.[0]?.row[field.name];
   const { name, required } = field;
   return { name, type: fieldType(field), required, value: value ?? lastValue(field, steps), steps };

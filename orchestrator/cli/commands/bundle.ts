@@ -1,7 +1,4 @@
-/**
- * `orchestrator bundle`: builds what instances fetch at boot, to inspect it, keep it, or upload it to the bucket
- * beforehand.
- */
+/** `orchestrator bundle`: builds what instances fetch at boot, to inspect, keep or upload it. */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';

@@ -59,10 +59,7 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
   return asked.finally(() => interrupts.dispose());
 }
 
-/**
- * There is no fleet any more. The move stores the cancel request too: stored alone it could remain on a run that
- * another process publishes instead.
- */
+/** The move stores the request too: stored alone it could stay on a run that another process publishes. */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
   return underLock(stores.runs, async (lock) => {
     lock.setRun(run.id);

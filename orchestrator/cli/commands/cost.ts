@@ -1,7 +1,4 @@
-/**
- * `orchestrator cost`: the planned and the actual cost of a run, or the last ten runs in a table. Reads the database
- * only.
- */
+/** `orchestrator cost`: planned and actual cost of a run, or of the last ten. Reads the database only. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';

@@ -66,10 +66,7 @@ function findLog(configFile: string, wanted: string | undefined): { runId: strin
   return { runId, file: join(runs, runId, 'log.ndjson') };
 }
 
-/**
- * Emits whole lines, block by block; an incomplete last line waits for its rest. Starts with the older log, and after a
- * rotation reads the rotated log to its end first.
- */
+/** Emits whole lines; after a rotation it reads the rotated log to its end first. */
 class LineReader {
   readonly #file: string;
   #at = 0;

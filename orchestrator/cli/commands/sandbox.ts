@@ -21,8 +21,7 @@ export async function sandboxCommand(options: SandboxCommandOptions, output: Out
   const child = spawn(process.execPath, sandboxArguments(sandbox), { stdio: ['ignore', 'inherit', 'inherit'] });
   if (!output.json)
     process.stderr.write(`The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.\n`);
-  // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we were started; a second signal does no
-  // harm.
+  // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we started; a second one is harmless.
   const forward = (): void => void child.kill('SIGTERM');
   process.on('SIGTERM', forward);
   process.on('SIGINT', forward);

@@ -1,6 +1,4 @@
-/**
- * `orchestrator simulate`: simulates a run on a virtual clock, with failures, as often as requested. Touches nothing.
- */
+/** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';

@@ -1,7 +1,4 @@
-/**
- * `orchestrator watch`: the progress of a run that another process works on, from the database; it waits for one. Ctrl-C
- * ends only the watcher.
- */
+/** `orchestrator watch`: progress of a run of another process, or of the next one. Ctrl-C ends only the watcher. */
 import type { RunReader, RunStore, Stores } from '../../control/model/stores.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';

@@ -34,10 +34,7 @@ export interface DaemonOptions extends ProcessOptions {
   listenWith?: (health: () => { ok: boolean }) => Promise<Listener>;
 }
 
-/**
- * Exit code 0 after a signal. What would make every run fail is refused at once: no deadline, settings that a run on AWS
- * needs, a database that cannot be opened, an operator's port that is taken.
- */
+/** Exit code 0 after a signal. Refuses at once what would make every run fail, and an operator's port in use. */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {
   const { configPath, environment, dryRun, signal } = options;
   const config = loadConfig(configPath, environment);

@@ -1,7 +1,4 @@
-/**
- * The daemon's loop around `decide`: reads the record, carries out what is decided, and repeats that until nothing is left to
- * do. Any look may be the first one after a crash.
- */
+/** The daemon's loop around `decide`: reads the record and acts until nothing is left. Any look may be the first. */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
