@@ -122,7 +122,7 @@ export const otherRun: Check = {
     const db = await facts.database();
     if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
     const { runs } = createStores(db);
-    const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
+    const { state, holder } = await lookAtHolder(runs);
     if (state === 'alive') {
       const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
       return failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch');

@@ -41,8 +41,7 @@ export async function collectGarbage(options: GarbageOptions): Promise<GarbageRe
 
 /** The run of a living main server. One that is starting has launched nothing; a dead one's has its deadline. */
 async function runWorkedOn(runs: RunStore): Promise<string | null> {
-  if (!runs.guard) return null;
-  const { state, holder } = await lookAtHolder(runs.guard);
+  const { state, holder } = await lookAtHolder(runs);
   return state === 'alive' ? (holder?.runId ?? null) : null;
 }
 

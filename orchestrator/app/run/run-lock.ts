@@ -6,7 +6,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../../control/model/stores.ts';
+import type { ConnectionLock, LockHolder, RunStore } from '../../control/model/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
 
 /** Timing of the lock. Every main server of a database must use the same. */
@@ -38,9 +38,9 @@ export interface RunLock {
 export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
   const owner = ownName();
   const { guard } = runs;
-  const steal = guard ? await waitForHolder(guard, clock, times) : undefined;
+  const steal = await waitForHolder(runs, clock, times);
   const connection = guard?.connection ?? null;
-  if (guard && connection) await takeConnection(connection, guard, clock, times);
+  if (connection) await takeConnection(connection, runs, clock, times);
   try {
     const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
     let result = await runs.acquireLock(owner, await now(), times.leaseMs, steal);
@@ -67,7 +67,10 @@ export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Prom
 type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
 
 /** The state of the lease's current holder. */
-export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {
+export async function lookAtHolder({
+  guard,
+}: Pick<RunStore, 'guard'>): Promise<{ state: Holder; holder: LockHolder | null }> {
+  if (!guard) return { state: 'nobody', holder: null };
   const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
   if (!holder) return { state: 'nobody', holder };
   if (isDeadHere(holder.owner)) return { state: 'dead', holder };
@@ -75,14 +78,14 @@ export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; h
 }
 
 /** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
-async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
-  const { state, holder } = await lookAtHolder(guard);
+async function waitForHolder(runs: RunStore, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
+  const { state, holder } = await lookAtHolder(runs);
   if (state === 'nobody' || holder === null) return undefined;
   if (state === 'dead') return holder;
   if (state === 'alive') throw held(holder);
   // It has expired by the clock, but a clock may jump, and a database that was down stored no renewal.
   await clock.sleep(times.watchMs);
-  const later = await lookAtHolder(guard);
+  const later = await lookAtHolder(runs);
   if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
     throw held(later.holder);
   return undefined;
@@ -91,13 +94,13 @@ async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): 
 /** The lease is free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
 async function takeConnection(
   connection: ConnectionLock,
-  guard: LockGuard,
+  runs: RunStore,
   clock: Clock,
   times: LockTimes,
 ): Promise<void> {
   if ((await connection.acquire()) === 'ours') return;
   await clock.sleep(times.settleMs);
-  const { state, holder } = await lookAtHolder(guard);
+  const { state, holder } = await lookAtHolder(runs);
   if (state === 'alive') {
     await connection.release();
     throw held(holder);
