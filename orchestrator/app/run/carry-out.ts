@@ -1,6 +1,6 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { announceEnd, endNotice } from './announce.ts';
-import type { Interrupts, Output } from '../caller.ts';
+import type { Caller, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -13,19 +13,12 @@ import type { Config } from '../config/load-config.ts';
 import { writeHtmlReport } from '../read/report-html.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
-import { type Session, stateDirOf } from './run-session.ts';
+import { openSession, type Session, type SessionOptions, stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type FailureReason, NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 
-export interface CarryOutOptions {
-  runId: string;
-  session: Session;
-  stores: Stores;
-  config: Config;
-  interrupts: Interrupts;
-  output: Output;
-}
+type WorkOptions = Pick<SessionOptions, 'runId' | 'stores' | 'config' | 'output'> & Pick<Caller, 'interrupts'>;
 
 export interface CarriedOut {
   exitCode: ExitCode;
@@ -33,9 +26,23 @@ export interface CarriedOut {
   finished: boolean;
 }
 
+/** Opens a session, in which `begin` stores the run or says that it goes on, and carries the run out. */
+export async function workOn(
+  options: SessionOptions & WorkOptions,
+  begin: (listener: Session['listener']) => void | Promise<void>,
+): Promise<CarriedOut> {
+  const session = await openSession(options);
+  try {
+    await begin(session.listener);
+    return await carryOut(session, options);
+  } finally {
+    await session.close();
+  }
+}
+
 /** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports. */
-export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
-  const { runId, session, stores, config, interrupts, output } = options;
+export async function carryOut(session: Session, options: WorkOptions): Promise<CarriedOut> {
+  const { runId, stores, config, interrupts, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.

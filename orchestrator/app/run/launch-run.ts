@@ -14,12 +14,11 @@ import type { NewRun, Stores } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
-import { carryOut } from './carry-out.ts';
+import { type CarriedOut, workOn } from './carry-out.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { type EndpointProfile, needsStandIn, renderParts } from '../../cloud/probe.ts';
 import { awsOptions, type CloudAccess, openCloud } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
-import { superviseSandbox } from './supervise-sandbox.ts';
 import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import type { ProductList } from '../plan/products.ts';
@@ -27,8 +26,8 @@ import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
 import { pingOf } from './announce.ts';
-import { logFileOf, openSession, stateDirOf } from './run-session.ts';
-import { type SandboxHandle, startSandbox, stopSandbox } from './sandbox-process.ts';
+import { logFileOf, stateDirOf } from './run-session.ts';
+import { type SandboxHandle, startSandbox, stopSandbox, superviseSandbox } from './sandbox-process.ts';
 
 export interface LaunchRunOptions extends Caller {
   runId: string;
@@ -78,10 +77,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     ...(standInFor === null ? {} : { standInFor, region: target.region }),
   };
   const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
-  const unwatch = superviseSandbox(sandbox, sandboxOptions, {
-    say: (text) => output.line(`! ${text}`),
-    giveUp: (error) => options.lock.giveUp(error),
-  });
+  const unwatch = superviseSandbox(sandbox, sandboxOptions, options);
   let [stored, finished] = [false, false];
   const bindRun = async (id: string): Promise<void> => {
     await options.bindRun(id);
@@ -102,11 +98,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
 const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
   (await runs.get(runId).catch(() => undefined)) === null;
 
-async function launchOn(
-  options: LaunchRunOptions,
-  bundle: Bundle,
-  sandbox: SandboxHandle | null,
-): Promise<{ exitCode: ExitCode; finished: boolean }> {
+async function launchOn(options: LaunchRunOptions, bundle: Bundle, sandbox: SandboxHandle | null): Promise<CarriedOut> {
   const { config, target, plan } = options;
   // The endpoint of the configuration; without one the sandbox provides everything.
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
@@ -129,10 +121,10 @@ async function withSession(
   settings: Omit<RunSettings, 'sandbox' | 'server'>,
   sandbox: SandboxHandle | null,
   { cloud, template }: { cloud: CloudAccess; template: LaunchTemplate },
-): Promise<{ exitCode: ExitCode; finished: boolean }> {
+): Promise<CarriedOut> {
   const { config, target, stores, lock, interrupts, output, plan, runId } = options;
   const keys = newRunKeys();
-  const session = await openSession({
+  const session = {
     ...options,
     cloud,
     settings,
@@ -141,9 +133,8 @@ async function withSession(
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
     launchKit: () => Promise.resolve(template),
     progress: options.progress(plan),
-  });
-  try {
-    const { host, port } = session.listener;
+  };
+  return workOn(session, async ({ host, port }) => {
     const server = {
       callbackUrl: config.values.server.url ?? `http://127.0.0.1:${port}`,
       callbackListen: `${host}:${port}`,
@@ -162,10 +153,7 @@ async function withSession(
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
     void pingOf(config, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
-    return await carryOut({ runId, session, stores, config, interrupts, output });
-  } finally {
-    await session.close();
-  }
+  });
 }
 
 /** How `resume` finds the sandbox again. */

@@ -7,14 +7,8 @@ import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
 import { sandboxArguments } from '../../app/run/sandbox-process.ts';
 
-export interface SandboxCommandOptions {
-  port: number;
-  /** The folder of its state. */
-  data: string;
-}
-
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
-export async function sandboxCommand(options: SandboxCommandOptions, output: Output): Promise<ExitCode> {
+export async function sandboxCommand(options: { port: number; data: string }, output: Output): Promise<ExitCode> {
   const bundles = await Promise.all([buildBundle(), buildBundle({ browser: true })]);
   const dataDir = resolve(options.data);
   const sandbox = { dataDir, port: options.port, bundles: bundles.map((b) => b.sha256), endsAtMs: null };
