@@ -19,7 +19,7 @@ const STILL = 'instances need to; without callbacks the results come by S3 alone
 export const callback: Check = {
   id: 'callback',
   title: 'callback URL',
-  kinds: ['aws'],
+  only: 'aws',
   lacks: lacksServerUrl,
   beforeLaunch: true,
   limitMs: 15_000,

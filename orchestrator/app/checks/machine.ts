@@ -26,7 +26,6 @@ export function isOlder(version: string, than: string): boolean {
 export const nodeVersion: Check = {
   id: 'node',
   title: 'Node of this machine',
-  kinds: ['aws', 'dry'],
   run() {
     const { node } = process.versions;
     const text = `Node ${node} on ${process.platform}-${process.arch}`;
@@ -47,7 +46,6 @@ const FETCHED = 100 * MB;
 export const diskSpace: Check = {
   id: 'disk',
   title: 'disk space of the state folder',
-  kinds: ['aws', 'dry'],
   beforeLaunch: true,
   async run(context) {
     const { config } = context;
@@ -73,7 +71,6 @@ const OTHERS = 0o077;
 export const privateFiles: Check = {
   id: 'files',
   title: 'files of runs',
-  kinds: ['aws', 'dry'],
   async run({ config }) {
     const address = parseDatabaseUrl(config.values.database.url);
     return judgeFiles([
@@ -100,7 +97,7 @@ export function judgeFiles(files: readonly { path: string; holds: string }[]): F
 export const browser: Check = {
   id: 'browser',
   title: 'browser of this machine',
-  kinds: ['dry'],
+  only: 'dry',
   async run({ config, environment }) {
     const { render } = config.values.site;
     if (render === 'http') return ok('not needed: site.render is http');
@@ -114,7 +111,6 @@ export const browser: Check = {
 export const settings: Check = {
   id: 'settings',
   title: 'settings for where a run goes',
-  kinds: ['aws', 'dry'],
   alongside: true,
   run({ config, target, environment }) {
     // Throws one message with everything that is missing.

@@ -2,8 +2,7 @@
 import { type RouteTable, wayOut } from '../../cloud/route-tables.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
-import { type Check, failed, type Finding, lacksRegion, ok, warning } from './check.ts';
-import { findingOf } from './run-checks.ts';
+import { type Check, failed, type Finding, findingOf, lacksRegion, ok, warning } from './check.ts';
 import { assertFreePort } from '../../cloud/listener-ports.ts';
 import { isIP } from 'node:net';
 import {
@@ -22,7 +21,7 @@ import { portOf } from '../plan/target.ts';
 export const subnets: Check = {
   id: 'subnets',
   title: 'subnets and their way to the site',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   lacks: lacksRegion,
   beforeLaunch: true,
@@ -81,7 +80,7 @@ function zones(found: readonly SubnetInfo[]): Finding {
 export const loadBalancer: Check = {
   id: 'load-balancer',
   title: 'load balancer',
-  kinds: ['aws'],
+  only: 'aws',
   // Unsuitable subnets still have groups and zones.
   after: ['subnets'],
   beforeLaunch: true,
@@ -105,7 +104,7 @@ export const loadBalancer: Check = {
 export const securityGroups: Check = {
   id: 'security-groups',
   title: 'security groups',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['load-balancer'],
   beforeLaunch: true,
   async run({ aws, config, facts }) {

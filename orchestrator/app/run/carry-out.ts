@@ -8,7 +8,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { RunReader, RunRecord, Stores, WorkReader, FailedProduct } from '../../control/model/stores.ts';
+import type { RunReader, RunRecord, WorkReader, FailedProduct } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
 import { writeHtmlReport } from '../read/report-html.ts';
 import { hasLeftovers } from './find-run.ts';
