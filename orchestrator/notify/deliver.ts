@@ -222,7 +222,6 @@ function splitUser(text: string): { url: string; headers: Record<string, string>
   return { url: url.href, headers: { authorization: `Basic ${key}` } };
 }
 
-/** Decodes percent-encoding; a lone % stands for itself. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -39,7 +39,6 @@ export function keysEndEarly(environment: Environment, untilMs: number): Finding
   );
 }
 
-/** @param message of the refused call, with the error code of AWS or the SDK in it */
 function remedyFor(message: string, profile: string | undefined): string {
   const whose = profile === undefined ? '' : ` --profile ${profile}`;
   const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;

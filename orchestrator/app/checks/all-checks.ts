@@ -10,23 +10,19 @@ import { image } from './image.ts';
 import { loadBalancer, securityGroups, subnets } from './network.ts';
 
 export const ALL_CHECKS: readonly Check[] = [
-  // This machine.
   nodeVersion,
   diskSpace,
   privateFiles,
   browser,
   settings,
-  // The database.
   database,
   databaseRights,
   schema,
   products,
   results,
   otherRun,
-  // The site.
   userAgent,
   robots,
-  // AWS, or what replaces it.
   endpoint,
   credentials,
   endpointClock,
@@ -40,7 +36,6 @@ export const ALL_CHECKS: readonly Check[] = [
   ec2Rights,
   elbRights,
   callback,
-  // The run.
   quota,
   prices,
   plan,

@@ -11,7 +11,6 @@ import { type Check, type CheckContext, failed, type Finding, lacksServerUrl, ok
 import { isRange, readGroups, type SecurityGroup, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';
 
-/** Where `orchestrator run` listens by default. */
 const USUAL_LISTEN = '0.0.0.0:8700';
 const FETCH_MS = 4_000;
 const STILL = 'instances need to; without callbacks the results come by S3 alone, later';
@@ -153,7 +152,6 @@ const UNSEEN = standing(
   'npm run canary tries it with two small instances',
 );
 
-/** @param addresses the addresses of the name in server.url */
 export async function lookAtDoors(
   { aws, config, facts }: CheckContext,
   addresses: readonly string[],

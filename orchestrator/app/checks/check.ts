@@ -18,7 +18,6 @@ export type Finding =
 
 export interface Check {
   id: string;
-  /** What is checked, in a few words. */
   title: string;
   /** Paid runs, or dry runs; omitted: both. */
   only?: 'aws' | 'dry';
@@ -43,7 +42,6 @@ export interface Check {
 export interface CheckContext extends RunPlace {
   /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
-  /** Facts shared by the checks; each is found out once. */
   facts: Facts;
 }
 

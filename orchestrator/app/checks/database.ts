@@ -93,7 +93,6 @@ export const results: Check = {
       faults.push(findingOf(error));
       return null;
     };
-    // A table that does not fit and missing rights are reported together.
     const found = await checkResultTable(db, table, config.mapping, ids).catch(keep);
     await checkResultRights(db, table, config.mapping).catch(keep);
     if (faults.length > 0) return faults;

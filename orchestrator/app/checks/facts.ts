@@ -29,7 +29,6 @@ export interface FactsOptions extends RunPlace {
   known?: { database?: Database; products?: ProductList; plan?: Plan };
 }
 
-/** Makes no call yet. */
 export function createFacts({ config, target, environment, aws, known }: FactsOptions) {
   let seenSkewMs: number | null = null;
   const options = (): AwsOptions => {
@@ -46,7 +45,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   /** By the configuration alone, so that it needs no plan. */
   const instanceType = (): string => known?.plan?.instanceType ?? typeFor(config, target);
   const subnets = once(() => fleetSubnets(compute(), config.values.aws.subnets));
-  /** Of the VPC that the subnets are in. */
   const vpcId = async (): Promise<string> => (await subnets())[0]!.vpcId;
   /** Of this machine; none when it is no EC2 instance. */
   const ownInterfaces = once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []);
@@ -57,7 +55,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
       config.values.site.render === 'http' ? 'http' : 'browser',
     ),
   );
-  /** Security groups of the instances. */
   const groups = once(async () => (await instanceGroups(compute(), awsSettingsOf(config, target), await vpcId())).ids);
   return {
     database,
@@ -113,7 +110,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   };
 }
 
-/** The type that the plan would take first. */
 function typeFor(config: Config, target: Target): string {
   const memoryGb = config.values.site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB;
   return chooseInstanceType(config.values.aws.instance_types, target.region, memoryGb).name;

@@ -16,7 +16,6 @@ import { PLATFORM_OF } from '../cloud/launch-template.ts';
 
 const NEEDED = packageFile.engines.node.replace('>=', '');
 
-/** Exported for its test. */
 export function isOlder(version: string, than: string): boolean {
   const [a, b] = [version, than].map((text) => text.split('.').map(Number)) as [number[], number[]];
   const at = [0, 1, 2].find((i) => (a[i] ?? 0) !== (b[i] ?? 0));
@@ -113,7 +112,6 @@ export const settings: Check = {
   title: 'settings for where a run goes',
   alongside: true,
   run({ config, target, environment }) {
-    // Throws one message with everything that is missing.
     const { region, bucket, endpoint } = chooseTarget(config, target.dryRun, environment);
     const where = target.dryRun && endpoint === null ? 'this machine, in the built-in sandbox' : (endpoint ?? 'AWS');
     return ok(`${where}, region ${region}, bucket ${bucket}`);

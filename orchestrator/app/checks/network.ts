@@ -142,7 +142,6 @@ function addressOf(url: string | null): string | null {
 
 export interface Groups {
   instances: readonly SecurityGroup[];
-  /** Empty when they are not known. */
   balancer: readonly SecurityGroup[];
   /** Ids of this machine's groups in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];

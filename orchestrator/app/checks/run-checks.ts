@@ -11,11 +11,9 @@ export interface CheckResult {
   isSkipped?: boolean;
 }
 
-/** Most checks make one call over the network. */
 const LIMIT_MS = 10_000;
 /** Upper bound whatever a check's own limit: a person waits for all of them together. */
 const LONGEST_MS = 25_000;
-/** Pause before retrying a call that AWS could not answer. */
 const AGAIN_MS = 2_000;
 
 export interface Running {

@@ -150,7 +150,6 @@ export const userData: Check = {
     };
     const startedAtMs = systemClock.now();
     const run = {
-      // As long as a real one.
       id: '20260101-000000-aaaa',
       publicKey: newRunKeys().publicKey,
       settings,

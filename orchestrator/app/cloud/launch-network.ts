@@ -7,7 +7,6 @@ import { BALANCER_ZONES, type RunSettings } from '../../control/model/run-settin
 import type { Environment } from '../config/load-config.ts';
 
 export interface LaunchNetwork {
-  /** Of the instances. */
   securityGroupIds: string[];
   balancer: {
     /** ARN of the user's load balancer; null: the run makes one. */
@@ -65,7 +64,6 @@ export const instanceGroups = (
   vpcId: string,
 ): Promise<{ ids: string[]; isDefault: boolean }> => groupsOf(compute, aws.securityGroups, 'instance', vpcId);
 
-/** The configured ones, else those with the role's tag, else the VPC's default group. */
 async function groupsOf(
   compute: Cloud['compute'],
   configured: readonly string[],

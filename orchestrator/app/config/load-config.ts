@@ -25,7 +25,6 @@ export interface Config {
 /** The environment variables that settings are read from. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the settings of a command are. */
 export interface ConfigPlace {
   configPath: string;
   environment: Environment;
@@ -38,7 +37,6 @@ export interface FlagValue {
   value: string | number;
 }
 
-/** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
 /** `given` wins over a `.env` beside the file. */
@@ -116,7 +114,6 @@ function environmentNames(): Map<string, string[]> {
   return names;
 }
 
-/** The keys of a section; none for a list. */
 function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
   const inner = withoutDefault(schema);
   return inner instanceof z.ZodObject ? inner.shape : {};
@@ -172,7 +169,6 @@ function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map
   return [`${place(issue.path, source, origins)}: ${issue.message}`];
 }
 
-/** The keys that the configuration may have at this path. */
 function keysAt(path: readonly PropertyKey[]): string[] {
   let schema: z.ZodType = configSchema;
   for (const step of path) {

@@ -35,7 +35,6 @@ export interface PageForm {
   readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage['urlPatterns'];
   readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'];
   readFields(value: unknown, path: Path, faults: FaultList): PlacedField[];
-  /** What selects the records of `rows`. */
   readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep | null;
 }
 

@@ -11,7 +11,6 @@ const LOOKED_AT = 50;
 export interface Needed {
   /** Only its images are removed: others belong to other main servers, and the policy does not cover them. */
   owner: string;
-  /** `aws.image`, and the images of unfinished runs. */
   ids: ReadonlySet<string>;
 }
 

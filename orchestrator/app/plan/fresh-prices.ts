@@ -31,12 +31,10 @@ export interface FreshPrices {
 }
 
 export interface PriceSource {
-  /** `prices.json` in the state folder. */
   file: string;
   clock: Clock;
   region: string;
   instanceTypes: readonly string[];
-  /** For tests. */
   api?: Pick<PriceQuestion, 'endpoint' | 'credentials'> & { timeoutMs?: number };
 }
 

@@ -114,6 +114,5 @@ export const hasLink = (userAgent: string | null): boolean => userAgent !== null
 
 export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
 
-/** The warning when they cannot. */
 export const WHO_TO_SAY =
   'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';

@@ -36,7 +36,6 @@ export async function readProduct(given: string, { stores, history }: { stores: 
     const night = await readNight(run, id, { stores, history });
     if (night) nights.push(night);
   }
-  /** By result table, as they are now. */
   const rows: { table: string; rows: Record<string, unknown>[] }[] = [];
   const newestByTable = new Map(runs.toReversed().map(({ settings }) => [settings.results.table, settings]));
   /** By result table with a history, newest first. */
@@ -98,11 +97,9 @@ async function readNight(run: RunRecord, id: string, { stores, history }: { stor
     startedAt: new Date(run.startedAtMs).toISOString(),
     state: run.phase,
     url,
-    /** Null while it is not crawled. */
     outcome,
     reason,
     detail,
-    /** In order of time. */
     attempts: attempts.map(({ atMs: ms, ...attempt }): AttemptDocument => ({ ...attempt, at: isoOrNull(ms) })),
   };
 }

@@ -12,7 +12,6 @@ import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 
-/** A run in a list. */
 export type RunSummary = ReturnType<typeof summaryOf>;
 export type InstanceDocument = ReturnType<typeof instanceDocument>;
 export type RunDocument = Awaited<ReturnType<typeof readRun>>;
@@ -72,14 +71,12 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
   const cost = costOfRun(run, instances, loaded.stored, nowMs);
   return {
     ...summaryOf(run),
-    /** When this was read. */
     at: iso(nowMs),
     /** Why it ends early; null while nothing asks for that. */
     request: run.request,
     intervalMs: run.settings.site.intervalMs,
     live: liveCounts(run, instances, nowMs),
     usd: { soFar: cost.actual.total, planned: cost.estimated.total, cap: cost.maxCost },
-    /** What the ledger has. */
     loaded,
     /** Null for a run that is not crawling. */
     projection: end && {

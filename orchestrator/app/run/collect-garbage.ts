@@ -17,7 +17,6 @@ export interface GarbageOptions {
   environment: Environment;
   database: Database;
   runs: RunStore;
-  /** Only shows what it would do. */
   dryRun: boolean;
   /** Checks AWS; false to check only this machine. */
   cloud: boolean;
@@ -111,7 +110,6 @@ function strangers(run: string | null, alive: readonly GcReport['items'][number]
   );
 }
 
-/** The action in words for the user. */
 export const wordOf = (action: GcReport['items'][number]['action']): string => WORDS[action];
 
 const WORDS = {

@@ -44,7 +44,6 @@ export interface LaunchRunOptions extends Caller {
   profile: EndpointProfile | null;
   /** The due time that it is started for; null by hand. */
   dueAtMs: number | null;
-  /** Called with the run's ID right before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
 
@@ -156,7 +155,6 @@ async function withSession(
   });
 }
 
-/** How `resume` finds the sandbox again. */
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
   return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };
 }

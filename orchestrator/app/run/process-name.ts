@@ -48,7 +48,6 @@ function startOf(pid: number): number | null {
   }
 }
 
-/** Start time of a zombie; no process has it. */
 const ONLY_ITS_EXIT_CODE = -1;
 
 /** Whether the kernel knows the pid: a refused signal (EPERM) proves it too. */

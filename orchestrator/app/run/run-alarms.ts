@@ -17,7 +17,6 @@ export interface RaisedAlarm {
 /** Time between two notices of one kind: an eighth of the run, at least ten minutes. */
 const quietMs = (windowMs: number): number => Math.max(600_000, windowMs / 8);
 
-/** Share of `run.max_cost` from which the cost is an alarm. */
 const NEAR_CAP = 0.9;
 /** Before this share of its time a run that looks late may still be booting. */
 const EARLY = 0.1;

@@ -19,13 +19,11 @@ export interface SandboxHandle {
 
 export interface SandboxOptions {
   dataDir: string;
-  /** 0 for any free port. */
   port: number;
   /** SHA-256 of the only bundles it may run. */
   bundles: string[];
   /** When it ends itself, whatever happens to us; null to stay until it is ended. */
   endsAtMs: number | null;
-  /** Omitted: the sandbox's own default. */
   region?: string;
   /** The endpoint and run whose mock instances it boots; omitted: the sandbox is a complete endpoint. */
   standInFor?: { endpoint: string; runId: string };
@@ -37,7 +35,6 @@ export type SandboxSettings = Omit<SandboxOptions, 'dataDir' | 'port' | 'control
 
 const START_TIMEOUT_MS = 20_000;
 const LOOK_EVERY_MS = 1_000;
-/** Pause after a failed start. */
 const TRY_AGAIN_MS = 5_000;
 /** How long its folder may be missing or unwritable: without it there is no room for objects or machines. */
 const GIVE_UP_MS = 30_000;

@@ -45,14 +45,12 @@ export interface StartOptions extends ConfigPlace {
   unattended?: boolean;
 }
 
-/** A due time of `orchestrator schedule`. */
 interface DueTimeOfRun {
   atMs: number;
   /** Called with the run's ID before the run is stored; an error it throws prevents that. */
   bindRun: (runId: string) => Promise<void>;
 }
 
-/** The source of a run's products. */
 export interface RunSource {
   /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
@@ -84,7 +82,6 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
 }
 
 interface BoundOptions extends StartOptions {
-  /** Called before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
 

@@ -3,7 +3,6 @@ import type { FieldValue, Mapping } from '../../../shared/domain/mapping.ts';
 import { readMapping } from '../config/read-mapping.ts';
 import type { PageReading } from '../trial/ask-crawl-api.ts';
 
-/** A field in the short form of a mapping. */
 type FieldSource = string | Record<string, string | boolean>;
 
 const meta = (property: string): FieldSource => ({ css: `meta[property="${property}"]`, attr: 'content' });

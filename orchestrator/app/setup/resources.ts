@@ -37,7 +37,6 @@ export function resourcesOf(values: SetupValues): Resource[] {
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
 }
 
-/** The matching sections of fleet.yaml. */
 export function fleetLines(values: SetupValues): string {
   const host = values.mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(values.mainServer.cidr);
   return [

@@ -19,7 +19,6 @@ export interface SetupValues {
   partition: string;
   bucket: string;
   owner: string;
-  /** Prefix of the names of everything created. */
   name: string;
   /** The instance profile; its role has the same name. */
   instanceProfile: string;
@@ -27,7 +26,6 @@ export interface SetupValues {
   vpcId: string | null;
   subnets: readonly string[];
   mainServer: MainServer;
-  /** Port of the callback listener. */
   listenPort: number;
   /** Port that instances call back at; another one where a proxy is in front of the listener. */
   callbackPort: number;
@@ -35,7 +33,6 @@ export interface SetupValues {
   controllerUser: string | null;
   /** Days until objects under `runs/` are removed. */
   keepDays: number;
-  /** With the rights of `orchestrator image`. */
   image: boolean;
   /** With the port that `npm run canary` serves its pages at. */
   canary: boolean;

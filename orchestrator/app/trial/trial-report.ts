@@ -9,21 +9,17 @@ export type FieldReport = ReturnType<typeof reportField>;
 
 export interface TrialReport {
   url: string;
-  /** How the page was fetched. */
   by: 'http' | 'browser' | 'file';
   requests: { url: string; status: number | null }[];
-  /** The outcome of the product in a run. */
   outcome: 'stored' | 'gone' | 'failed';
   /** Of a failed product, as in the ledger. */
   reason: string | null;
   detail: string | null;
   kind: 'html' | 'xml' | 'json' | null;
-  /** Name of the mapping that was used. */
   mapping: string | null;
   /** Steps that need the whole page as a tree, with their field; empty when the page is parsed as a stream. */
   dom: string[];
   fields: FieldReport[];
-  /** Null for a mapping without rows. */
   rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
   links: string[];
 }

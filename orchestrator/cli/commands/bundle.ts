@@ -19,9 +19,7 @@ import { isLocal, regionOf } from '../../app/plan/target.ts';
 export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */
   architecture?: Architecture;
-  /** Upload it to aws.bucket. */
   upload?: boolean;
-  /** Write the archive to this file. */
   out?: string;
 }
 
@@ -32,7 +30,6 @@ interface MadeBundle extends Pick<Bundle, 'sha256' | 'sizeBytes' | 'contents'> {
   key: string;
   /** The file it was written to; null without --out. */
   path: string | null;
-  /** Null without --upload. */
   upload: { bucket: string; result: 'created' | 'exists' } | null;
 }
 

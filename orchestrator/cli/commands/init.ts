@@ -21,7 +21,6 @@ export interface InitOptions {
   folder: string;
   /** Product pages to read; none writes the templates. */
   urls: readonly string[];
-  /** Takes what is proposed. */
   yes: boolean;
 }
 

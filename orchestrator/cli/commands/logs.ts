@@ -64,7 +64,6 @@ class LineReader {
   readonly #file: string;
   /** Behind the last whole line. */
   #at = 0;
-  /** Inode of the file that was read last; null before. */
   #inode: number | null = null;
 
   constructor(file: string) {

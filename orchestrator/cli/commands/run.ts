@@ -34,7 +34,6 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
   ids?: string | undefined;
   /** Serves /metrics here while the run works. */
   metrics?: string | undefined;
-  /** Only the first products of products.query. */
   limit?: number | undefined;
 }
 

@@ -21,7 +21,6 @@ import { readProducts } from '../../app/plan/products.ts';
 export interface SimulateOptions {
   /** Default: `fleet.yaml`, if it exists. */
   configPath: string | undefined;
-  /** Of the configuration: deadline and cost. */
   flags: readonly FlagValue[];
   deadlineMs?: number | undefined;
   maxCost?: number | undefined;

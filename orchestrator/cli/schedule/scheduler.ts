@@ -67,7 +67,6 @@ export class Scheduler {
     this.#o = options;
   }
 
-  /** The document of `/healthz`. */
   health() {
     const { clock, timetable, me } = this.#o;
     const rows = this.#rows;
@@ -216,8 +215,8 @@ export class Scheduler {
     const { say, onStuck, processes, clock } = this.#o;
     this.#asked.set(runner, signal === 'SIGTERM' ? clock.now() : Infinity);
     if (signal === 'SIGTERM') {
+      say(`! ${name} is long past its deadline and does not end: it is told to leave`);
       const sentence = `${name} is long past its deadline and does not end`;
-      say(`! ${sentence}: it is told to leave`);
       onStuck({ runId, dueAtMs, sentence, hint: 'It is taken up again by itself; look at it with: orchestrator logs' });
     } else say(`! ${name} has not left within a minute: its process is ended`);
     processes.signal(runner, signal);
