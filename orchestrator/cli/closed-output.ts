@@ -27,10 +27,7 @@ export function outliveOutput(): void {
   for (const name of ['stdout', 'stderr'] as const) STREAMS[name].on('error', (error) => onError(name, error));
 }
 
-/**
- * For a command that only shows something: it ends when its output cannot be written, with exit code 0 if its reader
- * has left.
- */
+/** For a command that only shows something: it ends with its output, with 0 if its reader has left. */
 export function endWithOutput(): void {
   onlyShows = true;
 }

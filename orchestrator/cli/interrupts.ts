@@ -12,10 +12,7 @@ export interface WatchedInterrupts extends Interrupts {
   dispose(): void;
 }
 
-/**
- * @param leaveWithinMs the process ends at most this long after the first signal to leave, or at the second; null:
- * when its work is done
- */
+/** `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with its work. */
 export function watchInterrupts(leaveWithinMs: number | null = null): WatchedInterrupts {
   const leave = new AbortController();
   let handler: (() => void) | null = null;

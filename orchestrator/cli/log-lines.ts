@@ -11,7 +11,6 @@ export interface LogEntry {
   time: string;
   level: Level;
   message: string;
-  /** All other fields of the line. */
   fields: Record<string, unknown>;
 }
 

@@ -132,7 +132,6 @@ const shareDone = (record: InstanceRecord): number => doneOf(record) / Math.max(
 
 const badness = (record: InstanceRecord): number => ['plain', 'good', 'late', 'bad'].indexOf(toneOf(record).tone);
 
-/** How an instance is, and why. */
 function toneOf(record: InstanceRecord): { tone: Tone; why: string } {
   const incident = openIncident(record);
   if (incident !== null)

@@ -1,7 +1,4 @@
-/**
- * Sends notices: to a webhook or Slack as a POST, by mail, or to a command; tried four times in half a minute. Failing
- * to deliver never fails the caller.
- */
+/** Sends notices: to a webhook, Slack, by mail or to a command. A failure to deliver never fails the caller. */
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { backoffMs } from '../../shared/domain/backoff.ts';
@@ -89,10 +86,7 @@ export async function notify(targets: readonly Target[], notice: Notice, deliver
   return faults.flatMap((fault, i) => (fault === null ? [] : [untaken(targets[i]!, fault)]));
 }
 
-/**
- * Tells every target until it takes the notice: round by round for a day, the first one after five minutes, with an alarm
- * for each round that fails. Resolves when all have it or the signal aborts. Never rejects.
- */
+/** Tells every target until it takes the notice, for a day, with an alarm for each failed round. Never rejects. */
 export async function notifyPatiently(
   targets: readonly Target[],
   notice: Notice,
@@ -228,7 +222,6 @@ function splitUser(text: string): { url: string; headers: Record<string, string>
   return { url: url.href, headers: { authorization: `Basic ${key}` } };
 }
 
-/** Decodes percent-encoding; a lone % stands for itself. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -31,7 +31,6 @@ export interface RunResult {
   reason: string | null;
   onTime: boolean | null;
   products: { planned: number; stored: number; gone: number; failed: number } | null;
-  /** USD. */
   cost: number | null;
   /** What a person should do; empty when there is nothing. */
   hint: string;

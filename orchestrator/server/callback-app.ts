@@ -1,7 +1,4 @@
-/**
- * The callback listener's Express app: reads the headers, reads the body once the headers name a claim of this run, and
- * sends the signed reply. Memory held for unauthenticated senders is bounded.
- */
+/** The callback listener's Express app. Memory held for unauthenticated senders is bounded. */
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Logger } from 'pino';
 import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
@@ -17,10 +14,7 @@ const STRANGERS_BYTES = 8_000_000;
 const OWN_BYTES = 32_000_000;
 /** Hello and completion have a fixed shape: a few hundred bytes. */
 const MAX_SMALL_BYTES = 4_096;
-/**
- * The largest likely heartbeat after an outage names 500 parts, of 330 bytes each; larger bodies are read once the
- * connection is authenticated.
- */
+/** A heartbeat after an outage may name 500 parts of 330 bytes; larger ones are read once authenticated. */
 const MAX_UNPROVED_BYTES = 400_000;
 
 interface Route {

@@ -17,7 +17,7 @@ const LIBRARIES: Record<string, string[]> = {
   express: [
     'orchestrator/server/',
     'orchestrator/web/',
-    'orchestrator/cli/metrics-listener.ts',
+    'orchestrator/cli/commands/run.ts',
     'crawl-api/server/',
     'sandbox/server/',
   ],

@@ -10,7 +10,7 @@ import type { Environment } from '../config/load-config.ts';
 export const credentials: Check = {
   id: 'credentials',
   title: 'credentials and account',
-  kinds: ['aws'],
+  only: 'aws',
   lacks: lacksRegion,
   beforeLaunch: true,
   async run({ facts, environment, target, config }) {
@@ -28,11 +28,7 @@ export const credentials: Check = {
   },
 };
 
-/**
- * A warning when keys in the environment expire before the run ends. Only those: roles, sessions and files are
- * refreshed.
- * @param untilMs when a run that started now would have ended and cleaned up: deadline and grace
- */
+/** A warning when keys in the environment expire before `untilMs`. Only those: the SDK refreshes all others. */
 export function keysEndEarly(environment: Environment, untilMs: number): Finding | null {
   if (environment.AWS_ACCESS_KEY_ID === undefined) return null;
   const endsMs = Date.parse(environment.AWS_CREDENTIAL_EXPIRATION ?? '');
@@ -43,7 +39,6 @@ export function keysEndEarly(environment: Environment, untilMs: number): Finding
   );
 }
 
-/** @param message of the refused call, with the error code of AWS or the SDK in it */
 function remedyFor(message: string, profile: string | undefined): string {
   const whose = profile === undefined ? '' : ` --profile ${profile}`;
   const logIn = `aws sso login${whose} (IAM Identity Center) or aws login${whose} (console)`;
@@ -60,7 +55,7 @@ function remedyFor(message: string, profile: string | undefined): string {
 export const endpoint: Check = {
   id: 'endpoint',
   title: 'endpoint of the dry run',
-  kinds: ['dry'],
+  only: 'dry',
   needs: ['settings'],
   limitMs: 15_000,
   async run({ target }) {
@@ -77,7 +72,7 @@ const NOTED_MS = 5_000;
 export const endpointClock: Check = {
   id: 'clock',
   title: 'clock of this machine',
-  kinds: ['aws'],
+  only: 'aws',
   // Does not need the credentials check: a wrong clock is one reason for AWS to refuse them.
   lacks: lacksRegion,
   beforeLaunch: true,
@@ -95,7 +90,7 @@ export const endpointClock: Check = {
 export const ec2Rights: Check = {
   id: 'ec2-rights',
   title: 'EC2 rights',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials', 'image'],
   after: ['subnets'],
   beforeLaunch: true,
@@ -119,47 +114,41 @@ export function judgeRights(answers: readonly RightAnswer[]): Finding[] {
   const allowed = answers.filter((a) => a.verdict === 'allowed' || a.verdict === 'pool').map((a) => a.action);
   return [
     ...(allowed.length > 0 ? [ok(`allowed: ${allowed.join(', ')}`)] : []),
-    ...answers.flatMap((answer) => judgeRight(answer)),
+    ...answers.flatMap((answer) => judgeRight(answer) ?? []),
   ];
 }
 
-function judgeRight({ action, verdict, message }: RightAnswer): Finding[] {
+/** A launch can be refused for each of these, and EC2 names the right only in an encoded message. */
+const LAUNCH_RIGHTS = 'ec2:RunInstances, ec2:CreateTags at launch, and iam:PassRole for the instance role';
+
+function judgeRight({ action, verdict, message }: RightAnswer): Finding | null {
   switch (verdict) {
     case 'allowed':
-      return [];
+      return null;
     case 'pool':
-      return [warning(`${action} is allowed, but there is no room for it now: ${message}`)];
-    case 'denied':
-      // A launch can be refused for each of three rights, and EC2 names the right only in an encoded message.
-      if (action === 'ec2:RunInstances')
-        return [
-          failed(
-            'aws-denied',
-            `ec2:RunInstances is refused: ${message}`,
-            `Allow ec2:RunInstances, ec2:CreateTags at launch, and iam:PassRole for the instance role. ${POLICY}`,
-          ),
-        ];
-      return [failed('aws-denied', `${action} is refused: ${message}`, `Allow ${action}. ${POLICY}`)];
+      return warning(`${action} is allowed, but there is no room for it now: ${message}`);
+    case 'denied': {
+      const rights = action === 'ec2:RunInstances' ? LAUNCH_RIGHTS : action;
+      return failed('aws-denied', `${action} is refused: ${message}`, `Allow ${rights}. ${POLICY}`);
+    }
     case 'unproved':
-      return [
-        standing(
-          `${action} is allowed by an instance's tag, and none of our instances exists to test it on`,
-          'npm run canary proves it with two small instances',
-        ),
-      ];
+      return standing(
+        `${action} is allowed by an instance's tag, and none of our instances exists to test it on`,
+        'npm run canary proves it with two small instances',
+      );
     case 'wrong':
-      return [failed('aws-invalid', `${action}: ${message}`, 'Correct the setting of aws that the message names')];
+      return failed('aws-invalid', `${action}: ${message}`, 'Correct the setting of aws that the message names');
     case 'missing':
-      return [warning(`this endpoint has no ${action.split(':')[1]}`)];
+      return warning(`this endpoint has no ${action.split(':')[1]}`);
     case 'failed':
-      return [failed('aws-failed', `${action}: ${message}`, 'Run the command again')];
+      return failed('aws-failed', `${action}: ${message}`, 'Run the command again');
   }
 }
 
 export const elbRights: Check = {
   id: 'elb-rights',
   title: 'load balancer rights',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
   async run({ aws }) {

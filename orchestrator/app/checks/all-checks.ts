@@ -1,36 +1,28 @@
-/**
- * Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each; a test enforces
- * that.
- */
+/** Every check, in the order in which `orchestrator doctor` shows them. docs/doctor.md explains each. */
 import { browser, diskSpace, nodeVersion, privateFiles, settings } from './machine.ts';
-import { bucket, bucketSettings, bucketRights } from './bucket.ts';
-import { bundle, plan, quota, prices, userData } from './run.ts';
+import { bucket, bucketRights, bucketSettings } from './bucket.ts';
+import { bundle, plan, prices, quota, robots, userAgent, userData } from './run.ts';
 import { callback } from './callback.ts';
 import type { Check } from './check.ts';
-import { credentials, endpoint, endpointClock, ec2Rights, elbRights } from './account.ts';
-import { database, databaseRights, schema, products, results, otherRun } from './database.ts';
+import { credentials, ec2Rights, elbRights, endpoint, endpointClock } from './account.ts';
+import { database, databaseRights, otherRun, products, results, schema } from './database.ts';
 import { image } from './image.ts';
-import { loadBalancer, subnets, securityGroups } from './network.ts';
-import { robots, userAgent } from './site.ts';
+import { loadBalancer, securityGroups, subnets } from './network.ts';
 
 export const ALL_CHECKS: readonly Check[] = [
-  // This machine.
   nodeVersion,
   diskSpace,
   privateFiles,
   browser,
   settings,
-  // The database.
   database,
   databaseRights,
   schema,
   products,
   results,
   otherRun,
-  // The site.
   userAgent,
   robots,
-  // AWS, or what replaces it.
   endpoint,
   credentials,
   endpointClock,
@@ -44,7 +36,6 @@ export const ALL_CHECKS: readonly Check[] = [
   ec2Rights,
   elbRights,
   callback,
-  // The run.
   quota,
   prices,
   plan,

@@ -9,18 +9,14 @@ import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../co
 import type { ProductList } from '../plan/products.ts';
 import { assumedTarget, type RunPlace } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
-import { type Check, type CheckContext, ok } from './check.ts';
+import { type Check, type CheckContext, findingOf, ok } from './check.ts';
 import { createFacts, type FactsOptions } from './facts.ts';
-import { refusalOf } from './refuse.ts';
-import { type CheckResult, findingOf, runChecks } from './run-checks.ts';
+import { type CheckResult, refusalOf, runChecks } from './run-checks.ts';
 
 /** Checks before a launch may take this many times longer than doctor's, whose user waits for the answer. */
 const PATIENCE_OF_A_RUN = 3;
 
-/**
- * Throws one AppError with everything that blocks this launch. Resolves with the warnings of the checks, as lines: the
- * run can start, but the user should know them.
- */
+/** Throws one AppError with everything that blocks this launch; resolves with the warnings, as lines. */
 export async function checkBeforeLaunch(
   options: RunPlace & { database: Database; plan: Plan; products: ProductList },
 ): Promise<string[]> {
@@ -62,7 +58,7 @@ const hasProducts = ({ isQuery }: { isQuery: boolean }, known: NonNullable<Facts
   isQuery || known.products !== undefined;
 
 const checksFor = (dryRun: boolean, checks = ALL_CHECKS): Check[] =>
-  checks.filter((check) => check.kinds.includes(dryRun ? 'dry' : 'aws'));
+  checks.filter((check) => check.only === undefined || (check.only === 'dry') === dryRun);
 
 const standsOn = (check: Check, id: string): boolean =>
   check.id === id ||

@@ -8,13 +8,12 @@ import {
   readBucketSettings,
   tryBucketRights,
 } from '../../cloud/bucket-facts.ts';
-import { type Check, failed, type Finding, lacksBucket, ok, warning } from './check.ts';
-import { findingOf } from './run-checks.ts';
+import { type Check, failed, type Finding, findingOf, lacksBucket, ok, warning } from './check.ts';
 
 export const bucket: Check = {
   id: 'bucket',
   title: 'bucket',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   lacks: lacksBucket,
   beforeLaunch: true,
@@ -81,7 +80,7 @@ async function regionFinding(
 export const bucketSettings: Check = {
   id: 'bucket-settings',
   title: 'encryption and access of the bucket',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['bucket'],
   lacks: lacksBucket,
   beforeLaunch: true,
@@ -91,10 +90,7 @@ export const bucketSettings: Check = {
   },
 };
 
-/**
- * @param about `isFaithful`: false for emulators, where settings that AWS gives every bucket exist only when the user
- * made them
- */
+/** `isFaithful` is false for emulators, where settings that AWS gives every bucket are the user's. */
 export function judgeBucket(settings: BucketSettings, about: { bucket: string; isFaithful: boolean }): Finding[] {
   return [
     encryption(settings.encryption, about),
@@ -167,7 +163,7 @@ const RIGHT: Record<string, string> = {
 export const bucketRights: Check = {
   id: 'bucket-rights',
   title: 'rights on objects of the bucket',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['bucket'],
   lacks: lacksBucket,
   beforeLaunch: true,

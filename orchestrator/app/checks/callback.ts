@@ -11,7 +11,6 @@ import { type Check, type CheckContext, failed, type Finding, lacksServerUrl, ok
 import { isRange, readGroups, type SecurityGroup, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';
 
-/** Where `orchestrator run` listens by default. */
 const USUAL_LISTEN = '0.0.0.0:8700';
 const FETCH_MS = 4_000;
 const STILL = 'instances need to; without callbacks the results come by S3 alone, later';
@@ -19,7 +18,7 @@ const STILL = 'instances need to; without callbacks the results come by S3 alone
 export const callback: Check = {
   id: 'callback',
   title: 'callback URL',
-  kinds: ['aws'],
+  only: 'aws',
   lacks: lacksServerUrl,
   beforeLaunch: true,
   limitMs: 15_000,
@@ -56,10 +55,7 @@ const PRIVATE = blockOf([
 ]);
 const LOOPBACK = blockOf(['127.0.0.0/8', '::1/128', '0.0.0.0/8']);
 
-/**
- * How EC2 instances can reach these addresses; no finding for public ones.
- * @param tables null when they could not be read: then it is unknown what is inside the VPC
- */
+/** How instances reach these addresses; none for public ones. `tables` null: what is in the VPC is unknown. */
 export function judgeAddress(
   url: string,
   addresses: readonly string[],
@@ -156,7 +152,6 @@ const UNSEEN = standing(
   'npm run canary tries it with two small instances',
 );
 
-/** @param addresses the addresses of the name in server.url */
 export async function lookAtDoors(
   { aws, config, facts }: CheckContext,
   addresses: readonly string[],

@@ -1,7 +1,5 @@
-/**
- * What a check before a run is: one question about the environment; the answer is a few lines, each with its remedy.
- */
-import type { AppError, ErrorCode } from '../../../shared/domain/errors.ts';
+/** A check before a run: one question about the environment; the answer is a few lines, each with its remedy. */
+import { AppError, describeError, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import { regionOf, type RunPlace } from '../plan/target.ts';
 import type { Facts } from './facts.ts';
@@ -18,14 +16,11 @@ export type Finding =
   /** `code` determines the exit code; `error` is the original, if there is one. */
   | { level: 'failed'; text: string; remedy?: string | undefined; code: ErrorCode; error?: AppError };
 
-/** Which runs a check is for: `aws` for paid runs, `dry` for dry runs. */
-type RunKind = 'aws' | 'dry';
-
 export interface Check {
   id: string;
-  /** What is checked, in a few words. */
   title: string;
-  kinds: readonly RunKind[];
+  /** Paid runs, or dry runs; omitted: both. */
+  only?: 'aws' | 'dry';
   /** Checks whose failure makes this one pointless; it then names them instead of repeating their failures. */
   needs?: readonly string[];
   /** Checks that must answer first, even with a failure: this one is skipped only if they have no answer. */
@@ -34,10 +29,7 @@ export interface Check {
   lacks?(context: CheckContext): string | null;
   /** True for checks that `run` and `retry` make too, before anything is launched. */
   beforeLaunch?: boolean;
-  /**
-   * True for checks of what would stop `run` and `retry` anyway: made after another failure, so that all failures are
-   * reported at once.
-   */
+  /** For what would stop `run` and `retry` anyway: made after another failure, to report all at once. */
   alongside?: boolean;
   /** Time limit; default 10 s. */
   limitMs?: number;
@@ -50,7 +42,6 @@ export interface Check {
 export interface CheckContext extends RunPlace {
   /** How to call AWS, or what replaces it; null for a sandbox that a dry run will start itself. */
   aws: AwsOptions | null;
-  /** Facts shared by the checks; each is found out once. */
   facts: Facts;
 }
 
@@ -68,6 +59,14 @@ export const failed = (code: ErrorCode, text: string, remedy?: string): Finding 
   text,
   remedy,
 });
+
+/** A service that the endpoint lacks is a warning; every other error would stop the run. */
+export function findingOf(error: unknown): Finding {
+  if (!(error instanceof AppError)) return failed('internal', describeError(error));
+  if (error.code === 'aws-capability-missing')
+    return warning(`this endpoint has no such call: ${error.message}`, error.hint);
+  return { level: 'failed', code: error.code, text: error.message, remedy: error.hint, error };
+}
 
 type Lacks = NonNullable<Check['lacks']>;
 

@@ -1,10 +1,9 @@
 /** Checks of the database: connection, rights, schema, products, result table, other runs. */
 import { readServerFacts } from '../../db/server-facts.ts';
-import { type Check, failed, type Finding, ok, warning } from './check.ts';
+import { type Check, failed, type Finding, findingOf, ok, warning } from './check.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { refusalOfList } from '../plan/make-plan.ts';
-import { findingOf } from './run-checks.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -20,7 +19,6 @@ const SKEW_MS = 5_000;
 export const database: Check = {
   id: 'database',
   title: 'database',
-  kinds: ['aws', 'dry'],
   alongside: true,
   limitMs: 15_000,
   async run({ facts }) {
@@ -39,7 +37,6 @@ export const database: Check = {
 export const databaseRights: Check = {
   id: 'database-rights',
   title: 'rights of the database user',
-  kinds: ['aws', 'dry'],
   alongside: true,
   needs: ['database'],
   async run({ facts }) {
@@ -51,7 +48,6 @@ export const databaseRights: Check = {
 export const schema: Check = {
   id: 'schema',
   title: 'crawlfleet tables',
-  kinds: ['aws', 'dry'],
   needs: ['database'],
   async run({ facts }) {
     // Throws if the tables are newer than this program.
@@ -63,7 +59,6 @@ export const schema: Check = {
 export const products: Check = {
   id: 'products',
   title: 'products',
-  kinds: ['aws', 'dry'],
   alongside: true,
   needs: ['database'],
   limitMs: 20_000,
@@ -86,7 +81,6 @@ export const products: Check = {
 export const results: Check = {
   id: 'results',
   title: 'result table',
-  kinds: ['aws', 'dry'],
   alongside: true,
   needs: ['database', 'products'],
   limitMs: 20_000,
@@ -99,7 +93,6 @@ export const results: Check = {
       faults.push(findingOf(error));
       return null;
     };
-    // A table that does not fit and missing rights are reported together.
     const found = await checkResultTable(db, table, config.mapping, ids).catch(keep);
     await checkResultRights(db, table, config.mapping).catch(keep);
     if (faults.length > 0) return faults;
@@ -116,13 +109,12 @@ const LOOKED_AT = 20;
 export const otherRun: Check = {
   id: 'other-run',
   title: 'other runs on this database',
-  kinds: ['aws', 'dry'],
   needs: ['database', 'schema'],
   async run({ facts }) {
     const db = await facts.database();
     if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
     const { runs } = createStores(db);
-    const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
+    const { state, holder } = await lookAtHolder(runs);
     if (state === 'alive') {
       const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
       return failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch');

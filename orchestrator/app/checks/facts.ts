@@ -1,7 +1,4 @@
-/**
- * What the checks share: each fact is found out once, when first needed; a fact that cannot be found out fails every
- * check that needs it.
- */
+/** What the checks share: each fact is found out once; one that cannot be fails every check that needs it. */
 import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../cloud/launch-network.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -32,7 +29,6 @@ export interface FactsOptions extends RunPlace {
   known?: { database?: Database; products?: ProductList; plan?: Plan };
 }
 
-/** Makes no call yet. */
 export function createFacts({ config, target, environment, aws, known }: FactsOptions) {
   let seenSkewMs: number | null = null;
   const options = (): AwsOptions => {
@@ -49,7 +45,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   /** By the configuration alone, so that it needs no plan. */
   const instanceType = (): string => known?.plan?.instanceType ?? typeFor(config, target);
   const subnets = once(() => fleetSubnets(compute(), config.values.aws.subnets));
-  /** Of the VPC that the subnets are in. */
   const vpcId = async (): Promise<string> => (await subnets())[0]!.vpcId;
   /** Of this machine; none when it is no EC2 instance. */
   const ownInterfaces = once(async () => (await ownNetwork(target.dryRun, environment)?.()) ?? []);
@@ -60,7 +55,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
       config.values.site.render === 'http' ? 'http' : 'browser',
     ),
   );
-  /** Security groups of the instances. */
   const groups = once(async () => (await instanceGroups(compute(), awsSettingsOf(config, target), await vpcId())).ids);
   return {
     database,
@@ -74,10 +68,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     identity,
     instanceType,
     subnets,
-    /**
-     * Groups, scheme and load balancer as the run will have them; fails for a load balancer of the user's that cannot
-     * serve the subnets.
-     */
+    /** As the run will have them; fails for a load balancer of the user's that cannot serve the subnets. */
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : ownInterfaces;
@@ -119,7 +110,6 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   };
 }
 
-/** The type that the plan would take first. */
 function typeFor(config: Config, target: Target): string {
   const memoryGb = config.values.site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB;
   return chooseInstanceType(config.values.aws.instance_types, target.region, memoryGb).name;
@@ -146,9 +136,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
   };
 }
 
-/**
- * True if the answers come from AWS or our sandbox: other endpoints may execute a DryRun call, and lack features of AWS.
- */
+/** True for AWS and our sandbox: other endpoints may execute a DryRun call, and lack features of AWS. */
 async function isFaithful(target: Target): Promise<boolean> {
   const { endpoint } = target;
   if (endpoint === null) return target.kind === 'aws';

@@ -7,7 +7,7 @@ import { type Check, failed, type Finding, ok, warning } from './check.ts';
 export const image: Check = {
   id: 'image',
   title: 'image of the instances',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
   async run({ aws, config, facts }) {

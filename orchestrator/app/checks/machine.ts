@@ -16,7 +16,6 @@ import { PLATFORM_OF } from '../cloud/launch-template.ts';
 
 const NEEDED = packageFile.engines.node.replace('>=', '');
 
-/** Exported for its test. */
 export function isOlder(version: string, than: string): boolean {
   const [a, b] = [version, than].map((text) => text.split('.').map(Number)) as [number[], number[]];
   const at = [0, 1, 2].find((i) => (a[i] ?? 0) !== (b[i] ?? 0));
@@ -26,7 +25,6 @@ export function isOlder(version: string, than: string): boolean {
 export const nodeVersion: Check = {
   id: 'node',
   title: 'Node of this machine',
-  kinds: ['aws', 'dry'],
   run() {
     const { node } = process.versions;
     const text = `Node ${node} on ${process.platform}-${process.arch}`;
@@ -47,7 +45,6 @@ const FETCHED = 100 * MB;
 export const diskSpace: Check = {
   id: 'disk',
   title: 'disk space of the state folder',
-  kinds: ['aws', 'dry'],
   beforeLaunch: true,
   async run(context) {
     const { config } = context;
@@ -73,7 +70,6 @@ const OTHERS = 0o077;
 export const privateFiles: Check = {
   id: 'files',
   title: 'files of runs',
-  kinds: ['aws', 'dry'],
   async run({ config }) {
     const address = parseDatabaseUrl(config.values.database.url);
     return judgeFiles([
@@ -100,7 +96,7 @@ export function judgeFiles(files: readonly { path: string; holds: string }[]): F
 export const browser: Check = {
   id: 'browser',
   title: 'browser of this machine',
-  kinds: ['dry'],
+  only: 'dry',
   async run({ config, environment }) {
     const { render } = config.values.site;
     if (render === 'http') return ok('not needed: site.render is http');
@@ -114,10 +110,8 @@ export const browser: Check = {
 export const settings: Check = {
   id: 'settings',
   title: 'settings for where a run goes',
-  kinds: ['aws', 'dry'],
   alongside: true,
   run({ config, target, environment }) {
-    // Throws one message with everything that is missing.
     const { region, bucket, endpoint } = chooseTarget(config, target.dryRun, environment);
     const where = target.dryRun && endpoint === null ? 'this machine, in the built-in sandbox' : (endpoint ?? 'AWS');
     return ok(`${where}, region ${region}, bucket ${bucket}`);

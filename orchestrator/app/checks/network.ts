@@ -2,8 +2,7 @@
 import { type RouteTable, wayOut } from '../../cloud/route-tables.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
-import { type Check, failed, type Finding, lacksRegion, ok, warning } from './check.ts';
-import { findingOf } from './run-checks.ts';
+import { type Check, failed, type Finding, findingOf, lacksRegion, ok, warning } from './check.ts';
 import { assertFreePort } from '../../cloud/listener-ports.ts';
 import { isIP } from 'node:net';
 import {
@@ -22,7 +21,7 @@ import { portOf } from '../plan/target.ts';
 export const subnets: Check = {
   id: 'subnets',
   title: 'subnets and their way to the site',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   lacks: lacksRegion,
   beforeLaunch: true,
@@ -81,14 +80,13 @@ function zones(found: readonly SubnetInfo[]): Finding {
 export const loadBalancer: Check = {
   id: 'load-balancer',
   title: 'load balancer',
-  kinds: ['aws'],
+  only: 'aws',
   // Unsuitable subnets still have groups and zones.
   after: ['subnets'],
   beforeLaunch: true,
   limitMs: 15_000,
   async run({ aws, config, facts }) {
-    // Both throw: when the user's load balancer does not exist, is not in the VPC and the zones of the subnets, or has
-    // no room.
+    // Both throw: when the user's load balancer does not exist, does not fit the subnets, or has no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
     if (balancer.existing !== null) await assertFreePort(aws!, balancer.existing);
@@ -106,7 +104,7 @@ export const loadBalancer: Check = {
 export const securityGroups: Check = {
   id: 'security-groups',
   title: 'security groups',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['load-balancer'],
   beforeLaunch: true,
   async run({ aws, config, facts }) {
@@ -144,7 +142,6 @@ function addressOf(url: string | null): string | null {
 
 export interface Groups {
   instances: readonly SecurityGroup[];
-  /** Empty when they are not known. */
   balancer: readonly SecurityGroup[];
   /** Ids of this machine's groups in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];
@@ -199,8 +196,7 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
   const isIn = (range: string): boolean => range.startsWith('pl-') || known.some((address) => isWithin(address, range));
   const isCovered = known.length === 0 ? ranges.length > 0 : ranges.some(isIn);
-  // Another group may be that of a VPN or proxy into the VPC. A default group lets its members in, and this machine is
-  // not known to be one.
+  // Another group may be that of a VPN or proxy; a default group lets its members in, and we may be none.
   const mayBeBehind = here.length === 0 && sources.some((source) => !isRange(source) && !own.includes(source));
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;

@@ -1,7 +1,8 @@
-/** Runs checks concurrently, each within its own time limit, and never throws: every error becomes a finding. */
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+/** Runs checks at once, each within its time limit; every error becomes a finding. What blocks a launch is one error. */
+import { AppError, ERROR_KINDS, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { type Check, type CheckContext, failed, type Finding, warning } from './check.ts';
+import { type Check, type CheckContext, failed, type Finding, findingOf, warning } from './check.ts';
+import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 
 export interface CheckResult {
   check: Pick<Check, 'id' | 'title'>;
@@ -10,11 +11,9 @@ export interface CheckResult {
   isSkipped?: boolean;
 }
 
-/** Most checks make one call over the network. */
 const LIMIT_MS = 10_000;
 /** Upper bound whatever a check's own limit: a person waits for all of them together. */
 const LONGEST_MS = 25_000;
-/** Pause before retrying a call that AWS could not answer. */
 const AGAIN_MS = 2_000;
 
 export interface Running {
@@ -29,10 +28,7 @@ interface Made {
   isBroken: boolean;
 }
 
-/**
- * Results in the order of `checks`. A check starts when those it needs are done; independent ones run concurrently. A
- * check without an answer is a failure, even if AWS only fails at the moment: a run might not be able to start.
- */
+/** In the order of `checks`; independent ones run at once. One without an answer has failed: a run might, too. */
 export async function runChecks(
   checks: readonly Check[],
   context: CheckContext,
@@ -127,19 +123,58 @@ const LATER = 'AWS is slow, throttling or failing at the moment: run the command
 const unanswered = (finding: Finding): Finding =>
   isPassing(finding) ? failed('aws-unanswered', `could not be checked: ${finding.text}`, LATER) : finding;
 
-function lateFinding({ kinds, isSlow }: Check, limitMs: number): Finding {
+function lateFinding({ only, isSlow }: Check, limitMs: number): Finding {
   const text = `no answer within ${Math.round(limitMs / 1_000)} s`;
   const remedy = 'Run the command again; if this persists, check the network between this machine and the service.';
   if (isSlow === true) return warning(text, remedy);
-  return kinds.includes('dry') ? failed('database-busy', text, remedy) : failed('aws-unanswered', text, LATER);
+  return only === 'aws' ? failed('aws-unanswered', text, LATER) : failed('database-busy', text, remedy);
+}
+
+type Failure = Extract<Finding, { level: 'failed' }>;
+
+/** The precedence of causes for the exit code (docs/exit-codes.md). */
+const PRECEDENCE: ExitCode[] = (Object.keys(EXIT_FACTS) as (keyof typeof EXIT)[]).map((name) => EXIT[name]);
+
+const rankOf = (code: ErrorCode): number => PRECEDENCE.indexOf(ERROR_KINDS[code].exit);
+
+const failuresOf = (results: readonly CheckResult[]): Failure[] =>
+  results.flatMap(({ check, findings }) =>
+    findings
+      .filter((f): f is Failure => f.level === 'failed')
+      // These failures have texts that do not name their subject, and a refusal has no titles.
+      .map((f) => (NAMELESS.has(f.code) ? { ...f, text: `${check.title}: ${f.text}` } : f)),
+  );
+
+const NAMELESS = new Set<ErrorCode>(['aws-unanswered', 'database-busy']);
+
+/** The exit code that the command would end with for these results; 0 when nothing failed. */
+export function exitCodeOf(results: readonly CheckResult[]): ExitCode {
+  const [first] = failuresOf(results).toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
+  return first === undefined ? EXIT.complete : ERROR_KINDS[first.code].exit;
 }
 
 /**
- * What an error means before a run: a service that the endpoint lacks is a warning, everything else would stop the run.
+ * Null when nothing failed. A single failure is the error it came from. Several are listed one below the other, each
+ * with its remedy, and the code is that of the one with the highest precedence.
+ * @param thrown an error from elsewhere, to be reported with them
  */
-export function findingOf(error: unknown): Finding {
-  if (!(error instanceof AppError)) return failed('internal', describeError(error));
-  if (error.code === 'aws-capability-missing')
-    return warning(`this endpoint has no such call: ${error.message}`, error.hint);
-  return { level: 'failed', code: error.code, text: error.message, remedy: error.hint, error };
+export function refusalOf(results: readonly CheckResult[], thrown: AppError | null = null): AppError | null {
+  const met: Failure[] =
+    thrown === null
+      ? []
+      : [{ level: 'failed', code: thrown.code, text: thrown.message, remedy: thrown.hint, error: thrown }];
+  // Two checks may report the same cause.
+  const found = [...met, ...failuresOf(results)];
+  const all = found.filter(({ text }, i) => found.findIndex((other) => other.text === text) === i);
+  const [first] = all.toSorted((a, b) => rankOf(a.code) - rankOf(b.code));
+  if (first === undefined) return null;
+  if (all.length === 1) return first.error ?? new AppError(first.code, first.text, hintOf(first));
+  const lines = all.map(({ text, remedy }) =>
+    remedy === undefined ? `  - ${text}` : `  - ${text}\n      ${remedy.replaceAll('\n', '\n      ')}`,
+  );
+  return new AppError(first.code, `nothing was launched, for ${all.length} reasons:\n${lines.join('\n')}`, {
+    hint: 'orchestrator doctor checks everything again and changes nothing.',
+  });
 }
+
+const hintOf = ({ remedy }: Failure): { hint?: string } => (remedy === undefined ? {} : { hint: remedy });

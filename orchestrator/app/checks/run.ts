@@ -1,8 +1,9 @@
-/** Checks of the next run: plan, quota, prices, bundle, user data. */
+/** Checks of the site and of the next run: User-Agent, robots.txt, plan, quota, prices, bundle, user data. */
+import { hasLink, userAgentOf } from '../plan/target.ts';
+import { type Check, failed, findingOf, lacksRegion, ok, warning } from './check.ts';
+import { findingsOf as robotsFindings } from '../plan/site-robots.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { refusalOfPlan } from '../plan/make-plan.ts';
-import { type Check, lacksRegion, ok, warning } from './check.ts';
-import { findingOf } from './run-checks.ts';
 import { PRICES_OF } from '../../plan/price-table.ts';
 import { pricesFor } from '../plan/preflight.ts';
 import { NODE_RELEASES, NODE_VERSION } from '../../../userdata/node-release.ts';
@@ -18,10 +19,50 @@ import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import { deadlineOf, ownerOf, settingsOf } from '../plan/settings-of.ts';
 
+export const userAgent: Check = {
+  id: 'user-agent',
+  title: 'User-Agent',
+  run({ config }) {
+    const name = userAgentOf(config);
+    // A run on AWS without a link is refused before any check.
+    if (hasLink(config.values.site.user_agent)) return ok(name);
+    const remedy = 'site.user_agent: "examplebot/1.0 (+https://example.com/bot)"';
+    return warning(`${name} has no link to a page that says who you are`, remedy);
+  },
+};
+
+export const robots: Check = {
+  id: 'robots',
+  title: 'robots.txt of the site',
+  needs: ['products'],
+  limitMs: 20_000,
+  isSlow: true,
+  async run({ config, facts }) {
+    const { site } = config.values;
+    const [policy, products] = await Promise.all([facts.robots(), facts.products()]);
+    const about = { productUrl: site.product_url, intervalMs: site.interval };
+    if (policy.access === 'none' && site.check === 'on') {
+      const text = `robots.txt cannot be read: ${policy.source}; a run would wait for run.site_wait and end with 17, without launching an instance`;
+      return failed(
+        'site-down',
+        text,
+        'Check whether the site is up; site.check: off where only instances can reach it',
+      );
+    }
+    const { warnings, fault } = robotsFindings(policy, about, products.ids);
+    if (fault !== null)
+      return failed(
+        'infeasible',
+        fault,
+        'Other products, or permission from the site; site.robots: ignore only with that permission',
+      );
+    return warnings.length > 0 ? warnings.map((text) => warning(text)) : [ok(policy.source)];
+  },
+};
+
 export const plan: Check = {
   id: 'plan',
   title: 'plan against deadline, quota and cost',
-  kinds: ['aws', 'dry'],
   needs: ['products'],
   // Quota and prices are the region's.
   lacks: lacksRegion,
@@ -42,7 +83,7 @@ export const plan: Check = {
 export const quota: Check = {
   id: 'quota',
   title: 'vCPU quota',
-  kinds: ['aws'],
+  only: 'aws',
   needs: ['credentials'],
   async run({ target, facts }) {
     const { quota: all, vcpus, inUse, code, source, note } = await facts.quota();
@@ -59,7 +100,6 @@ export const quota: Check = {
 export const prices: Check = {
   id: 'prices',
   title: 'prices',
-  kinds: ['aws', 'dry'],
   isSlow: true,
   async run({ config, target }) {
     const { list, warnings } = await pricesFor(config, target);
@@ -72,7 +112,6 @@ export const prices: Check = {
 export const bundle: Check = {
   id: 'bundle',
   title: 'program of the instances',
-  kinds: ['aws', 'dry'],
   limitMs: 40_000,
   isSlow: true,
   async run(context) {
@@ -97,7 +136,6 @@ const UNBORN = 'http://127.0.0.1:65535';
 export const userData: Check = {
   id: 'user-data',
   title: 'user data of the instances',
-  kinds: ['aws', 'dry'],
   // Does not need the plan: what makes a plan infeasible does not affect the user data.
   needs: ['credentials'],
   beforeLaunch: true,
@@ -112,7 +150,6 @@ export const userData: Check = {
     };
     const startedAtMs = systemClock.now();
     const run = {
-      // As long as a real one.
       id: '20260101-000000-aaaa',
       publicKey: newRunKeys().publicKey,
       settings,

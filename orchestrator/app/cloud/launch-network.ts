@@ -1,7 +1,4 @@
-/**
- * How a run is reached: security groups of instances and load balancer, the scheme of a new load balancer, or the
- * user's own.
- */
+/** How a run is reached: security groups, the scheme of a new load balancer, or the user's own balancer. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Compute, ROLE, type SubnetInfo } from '../../cloud/compute.ts';
 import { type BalancerScheme, type LoadBalancer, SHARED_PORTS } from '../../cloud/load-balancer.ts';
@@ -10,7 +7,6 @@ import { BALANCER_ZONES, type RunSettings } from '../../control/model/run-settin
 import type { Environment } from '../config/load-config.ts';
 
 export interface LaunchNetwork {
-  /** Of the instances. */
   securityGroupIds: string[];
   balancer: {
     /** ARN of the user's load balancer; null: the run makes one. */
@@ -30,10 +26,7 @@ export type OwnNetwork = (() => Promise<OwnInterface[]>) | null;
 export const ownNetwork = (dryRun: boolean, environment: Environment): OwnNetwork =>
   dryRun ? null : () => ownInterfaces(metadataOptions(environment));
 
-/**
- * Resolves groups, scheme and load balancer. Throws before anything is launched when the user's load balancer cannot
- * serve these subnets, and when it is unknown whether a new one can be internal.
- */
+/** Throws when the user's load balancer cannot serve the subnets, or whether a new one can be internal is unknown. */
 export async function launchNetwork(
   cloud: Cloud,
   aws: RunSettings['aws'],
@@ -59,8 +52,7 @@ export async function launchNetwork(
   const balancers = await groupsOf(cloud.compute, [], 'balancer', vpcId);
   const { scheme, why } = await schemeFor(aws, vpcId, own);
   if (why !== null) notes.push(`The load balancer will be ${scheme}: ${why}.`);
-  // Without a group of its own the load balancer gets that of the instances: the default group lets its members reach
-  // each other.
+  // Without a group of its own it gets that of the instances: a default group lets its members reach each other.
   const securityGroupIds = balancers.isDefault ? instances.ids : balancers.ids;
   return { securityGroupIds: instances.ids, balancer: { existing: null, scheme, securityGroupIds }, notes };
 }
@@ -72,7 +64,6 @@ export const instanceGroups = (
   vpcId: string,
 ): Promise<{ ids: string[]; isDefault: boolean }> => groupsOf(compute, aws.securityGroups, 'instance', vpcId);
 
-/** The configured ones, else those with the role's tag, else the VPC's default group. */
 async function groupsOf(
   compute: Cloud['compute'],
   configured: readonly string[],

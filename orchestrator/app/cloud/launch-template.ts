@@ -22,10 +22,7 @@ export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'lin
 
 export interface BundleNeeds {
   render: RunSettings['site']['render'];
-  /**
-   * On AWS, or what a paid run treats as AWS, the image need not have Node, so the bundle brings it; in dry runs
-   * instances are processes of this machine.
-   */
+  /** On AWS the image need not have Node, so the bundle brings it; in dry runs this machine has it. */
   onAws: boolean;
   /** The plan's choice: further types of a run must have its architecture. */
   instanceType: string;
@@ -35,9 +32,7 @@ export interface BundleNeeds {
   signal?: AbortSignal;
 }
 
-/**
- * The bundle that instances of a run fetch. Throws `runtime-unavailable` when it needs a Node that is not available.
- */
+/** The bundle that instances fetch. Throws `runtime-unavailable` when its Node is not available. */
 export async function bundleFor(needs: BundleNeeds): Promise<Bundle> {
   const { render, onAws, instanceType, configFile, output, signal } = needs;
   const runtime = onAws
@@ -62,10 +57,7 @@ export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[])
   return [...new Set(hashes)];
 }
 
-/**
- * The bundle for further launches of a resumed run: built again, or, if Node for it is not available, the one that the
- * newest of the stored claims names and the bucket has. Throws `runtime-unavailable` when there is neither.
- */
+/** Built again; without Node for it the bundle of the newest claim that the bucket has, else `runtime-unavailable`. */
 export async function bundleToGoOnWith(
   make: () => Promise<Bundle>,
   instances: readonly Pick<InstanceRecord, 'request'>[],
@@ -88,10 +80,7 @@ export async function bundleToGoOnWith(
 /** A bundle known only by its hash is already in the bucket. */
 export type KnownBundle = Bundle | { sha256: string; open?: never };
 
-/**
- * Puts the bundle into the bucket under its hash. Checks for it first: 50 MB need not be uploaded each night. Throws
- * AppError.
- */
+/** Puts the bundle into the bucket under its hash, unless it is there: it has 50 MB. Throws AppError. */
 export async function putBundle(
   objects: ObjectStore,
   bundle: Bundle,
@@ -106,10 +95,7 @@ export async function putBundle(
   }
 }
 
-/**
- * Puts the bundle into the bucket and resolves image, subnets, groups and types.
- * `plannedType` is the plan's choice; further allowed types of its architecture stand by for a pool without capacity.
- */
+/** Bundle into the bucket; image, subnets, groups; the planned type, then the others of its architecture. */
 export async function prepareLaunch(
   cloud: { compute: Compute; objects: ObjectStore; balancers?: LoadBalancer },
   { aws, site }: { aws: RunSettings['aws']; site: Pick<RunSettings['site'], 'render'> },

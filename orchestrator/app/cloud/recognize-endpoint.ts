@@ -28,11 +28,7 @@ export async function recognizeEndpoint(target: Target): Promise<{ target: Targe
   return { target: { ...target, endpoint }, profile: { ...profile, endpoint } };
 }
 
-/**
- * A dry run signs with its own keys, which are valid nowhere. An endpoint that refuses them checks keys as AWS does: it
- * may be a tunnel or a proxy to a real account, which must not be taken for an emulator. Returns any other error
- * unchanged.
- */
+/** An endpoint that refuses keys valid nowhere may lead to a real account. Other errors pass unchanged. */
 function refusedAsReal(error: unknown, url: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'aws-denied') return error;
   return new AppError(

@@ -24,10 +24,7 @@ export async function withRunBucket<T>(
   return gone ? onFolder(sandbox.dataDir, aws, work) : inBucket(aws, run.dryRun, work);
 }
 
-/**
- * The bucket of a run missing from the database, with its folder, if any: in the folder of its dry run beside the
- * configuration, else as configured.
- */
+/** The bucket of a run that the database lacks: the folder of its dry run, else as configured. */
 export async function withUnknownBucket<T>(
   config: Config,
   runId: string,

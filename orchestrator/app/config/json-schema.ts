@@ -1,7 +1,4 @@
-/**
- * The JSON Schema of a mapping file, for editors: both forms. Generated from the schemas of the readers; rules beyond
- * shapes are checked by the readers.
- */
+/** The JSON Schema of a mapping file, for editors: the shapes of both forms, from the schemas of the readers. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
 import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';

@@ -1,7 +1,4 @@
-/**
- * Reads the configuration: flag > environment (FLEET_…) > file > default. Finds and lists all faults at once, each with
- * its line; a run never starts with a faulty configuration.
- */
+/** The configuration: flag > environment (FLEET_…) > file > default. Lists all faults at once, with their lines. */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -32,7 +29,6 @@ export interface Config {
 /** The environment variables that settings are read from. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the settings of a command are. */
 export interface ConfigPlace {
   configPath: string;
   environment: Environment;
@@ -45,7 +41,6 @@ export interface FlagValue {
   value: string | number;
 }
 
-/** Source of a value, for the text of a fault. */
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
 /** `given` wins over a `.env` beside the file. */
@@ -113,10 +108,7 @@ function readText(file: string, path: string): string {
   });
 }
 
-/**
- * Keys below a top-level section, by the name of their variable: FLEET_RUN_MAX_COST → run.max_cost. A section that is a
- * list is one variable: FLEET_NOTIFY.
- */
+/** Path by variable: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
 function environmentNames(): Map<string, string[]> {
   const names = new Map<string, string[]>();
   for (const [section, schema] of Object.entries(configSchema.shape)) {
@@ -127,7 +119,6 @@ function environmentNames(): Map<string, string[]> {
   return names;
 }
 
-/** The keys of a section; none for a list. */
 function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
   const inner = withoutDefault(schema);
   return inner instanceof z.ZodObject ? inner.shape : {};
@@ -183,7 +174,6 @@ function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map
   return [`${place(issue.path, source, origins)}: ${issue.message}`];
 }
 
-/** The keys that the configuration may have at this path. */
 function keysAt(path: readonly PropertyKey[]): string[] {
   let schema: z.ZodType = configSchema;
   for (const step of path) {

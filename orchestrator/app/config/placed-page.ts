@@ -1,7 +1,4 @@
-/**
- * A mapping with the position of each of its parts in the user's file: the result of reading either form, and the input
- * of the checks.
- */
+/** A mapping with the position of each part in the user's file: read from either form, then checked. */
 import { z } from 'zod';
 import type { PageMapping, SelectStep } from '../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
@@ -38,7 +35,6 @@ export interface PageForm {
   readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage['urlPatterns'];
   readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'];
   readFields(value: unknown, path: Path, faults: FaultList): PlacedField[];
-  /** What selects the records of `rows`. */
   readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep | null;
 }
 

@@ -1,7 +1,4 @@
-/**
- * The processors of a chain as users write them: name, parameters, and the parameter that a bare value sets. The JSON
- * form, `then:` of the short form and the JSON Schema are all derived from this table.
- */
+/** The processors of a chain: both forms of a mapping and the JSON Schema are derived from this table. */
 import { z } from 'zod';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';

@@ -17,7 +17,6 @@ import type { PlacedStep } from './chain.ts';
 export interface MappingReading {
   /** Usable only without faults. */
   mapping: Mapping;
-  /** All faults, each with its path. */
   faults: MappingFault[];
 }
 
@@ -59,7 +58,6 @@ function listParts(list: readonly unknown[], path: Path, faults: FaultList): { v
   return list.map((value, i) => ({ value, path: [...path, i] }));
 }
 
-/** The rules for the mappings of a file together. */
 function checkPages(pages: readonly PlacedPage[], faults: FaultList): void {
   checkPageNames(pages, faults);
   checkKinds(pages, faults);
@@ -123,7 +121,6 @@ function checkSame(field: PlacedField, first: { field: PlacedField; page: Placed
 const typeOf = (field: PlacedField) => fieldType({ steps: field.steps.map(({ step }) => step) });
 
 export interface MappingFile {
-  /** Usable only without faults. */
   mapping: Mapping;
   /** One line each: `mapping.yaml line 3: fields.price.integer: must be true or false`. */
   faults: string[];

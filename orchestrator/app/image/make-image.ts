@@ -42,7 +42,6 @@ export interface MadeImage {
   imageId: string;
   name: string;
   chromium: string;
-  /** From the launch of the builder to the image. */
   tookMs: number;
 }
 

@@ -1,6 +1,4 @@
-/**
- * `orchestrator image --prune`: which of the images that the command has made are no longer needed, and their removal.
- */
+/** `orchestrator image --prune`: which images of the command are no longer needed, and their removal. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-cloud.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
@@ -11,19 +9,12 @@ import { hasLeftovers, isUnfinished } from '../run/find-run.ts';
 const LOOKED_AT = 50;
 
 export interface Needed {
-  /**
-   * Only images of this owner are removed: others belong to other main servers' runs, and the policy does not cover
-   * them.
-   */
+  /** Only its images are removed: others belong to other main servers, and the policy does not cover them. */
   owner: string;
-  /** `aws.image`, and the images of unfinished runs. */
   ids: ReadonlySet<string>;
 }
 
-/**
- * All but the newest that can be launched, per architecture. Images that are still being made stay, and so do needed
- * ones.
- */
+/** All but the newest that can be launched, per architecture, those still being made and needed ones. */
 export function supersededImages(newestFirst: readonly OwnImage[], { owner, ids }: Needed): OwnImage[] {
   const kept = new Set<string>();
   return newestFirst.filter((image) => {

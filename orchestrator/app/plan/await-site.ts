@@ -1,6 +1,4 @@
-/**
- * Before anything is launched: waits for a site that this machine cannot reach, and launches nothing if it stays down.
- */
+/** Waits for a site that this machine cannot reach, and launches nothing if it stays down. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -9,7 +7,6 @@ import type { Config } from '../config/load-config.ts';
 import { robotsOf } from './preflight.ts';
 import { deadlineOf } from './settings-of.ts';
 
-/** Longest pause between two attempts. */
 const LONGEST_PAUSE_MS = 15_000;
 const SHORTEST_PAUSE_MS = 500;
 /** Minimum number of retries, however short the wait is. */
@@ -19,14 +16,12 @@ const DRY_SHARE = 1 / 4;
 
 export interface SiteWait {
   clock: Clock;
-  /** Ends the wait because the program must exit. */
   signal: AbortSignal;
   say: (text: string) => void;
   /** Reads robots.txt; omitted: that of the configured site. */
   read?: () => Promise<RobotsPolicy>;
 }
 
-/** How long a run of this configuration waits for its site, in milliseconds. */
 function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlineMs: number): number {
   const { site_wait: waitMs } = values.run;
   return dryRun ? Math.min(waitMs, deadlineMs * DRY_SHARE) : waitMs;

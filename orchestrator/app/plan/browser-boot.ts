@@ -16,10 +16,7 @@ import type { Config } from '../config/load-config.ts';
 import type { Target } from './target.ts';
 import { findChromium } from '../../../shared/adapters/find-chromium.ts';
 
-/**
- * Calls EC2 only when it matters. An image named in aws.image is assumed to be ready: only Debian's own is known to
- * lack Chromium and to get it at boot. Throws the AppError of a refused call.
- */
+/** Calls EC2 only when it matters. Of named images only Debian's own is known to get Chromium at boot. */
 export async function browserBootOf(config: Config, target: Target): Promise<BrowserBoot> {
   const { site, aws } = config.values;
   if (site.render === 'http' || target.dryRun) return 'ready';
@@ -52,10 +49,7 @@ export const INSTALLED_AT_BOOT =
   'for every type in aws.instance_types that holds a browser: the plan assumes 2.5 minutes for a boot and 5 for a slow one, an estimate that was never ' +
   'measured. "orchestrator image" makes such an image once.';
 
-/**
- * Sets the browser for the instances that the sandbox boots, unless the user has (CRAWLFLEET_CHROMIUM). Throws
- * `platform` before anything is launched when a page must be rendered and there is no browser.
- */
+/** Sets CRAWLFLEET_CHROMIUM for the sandbox's instances, unless the user has. Throws `platform` without one. */
 export async function provideBrowser(
   render: 'http' | 'browser' | 'auto',
   environment: NodeJS.ProcessEnv,

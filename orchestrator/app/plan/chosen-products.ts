@@ -7,10 +7,7 @@ import type { RunSource } from '../run/start-run.ts';
 /** Faults that are listed; the rest is counted. */
 const LISTED = 10;
 
-/**
- * The IDs in a file, one a line; `-` is stdin. Empty lines are skipped. Throws `products-query` with the lines of IDs
- * that cannot be crawled.
- */
+/** The IDs in a file, or stdin (`-`), one a line. Throws with the lines of IDs that cannot be crawled. */
 export function idsFrom(file: string): RunSource {
   return {
     choose() {

@@ -5,7 +5,6 @@ import type { ProductList } from './products.ts';
 
 export interface Planned {
   plan: Plan;
-  /** What the run crawls. */
   products: ProductList;
 }
 

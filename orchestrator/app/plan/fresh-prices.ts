@@ -1,7 +1,4 @@
-/**
- * Prices for a plan: from the price API, cached for a day beside the runs, else from the table shipped with the
- * version.
- */
+/** Prices for a plan: from the price API, cached for a day beside the runs, else the shipped table. */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
@@ -34,12 +31,10 @@ export interface FreshPrices {
 }
 
 export interface PriceSource {
-  /** `prices.json` in the state folder. */
   file: string;
   clock: Clock;
   region: string;
   instanceTypes: readonly string[];
-  /** For tests. */
   api?: Pick<PriceQuestion, 'endpoint' | 'credentials'> & { timeoutMs?: number };
 }
 

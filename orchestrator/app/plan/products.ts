@@ -21,10 +21,7 @@ export interface ProductList {
   ids: string[];
   /** Entries that repeat an earlier ID. */
   duplicates: number;
-  /**
-   * The record of the whole products.query, and the faults of its length; omitted for other products, such as those of
-   * a retry.
-   */
+  /** Of the whole products.query, with the faults of its length; omitted for other products. */
   list?: ListRecord & ListFaults;
   /** For a discovery: how many pages the run is planned for; `ids` are some of the paths that wait. */
   expected?: number;
@@ -64,10 +61,7 @@ async function readDue(
   return { ids: night.choose(Infinity).ids, duplicates: listed - seen.size, night };
 }
 
-/**
- * The products of products.query, compared with their number in earlier runs.
- * @param accepted the user has confirmed that a shorter list is right (`--accept-drop`)
- */
+/** The products of products.query, compared with earlier runs. `accepted`: a shorter list is right. */
 export async function readWholeList(
   {
     values: {

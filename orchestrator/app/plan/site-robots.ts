@@ -79,7 +79,6 @@ export function findingsOf(
   };
 }
 
-/** As sent over the wire. */
 function pathOf(template: string, id: string): string {
   const url = new URL(productUrl(template, id));
   return url.pathname + url.search;

@@ -24,10 +24,7 @@ export interface RunPlace {
 export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
 
-/**
- * The target if all settings were present: for checks that do not need the missing ones. A missing bucket is an empty
- * name.
- */
+/** The target as far as it is known, for checks that need no more. A missing bucket is an empty name. */
 export function assumedTarget(config: Config, dryRun: boolean, environment: Environment): Target {
   try {
     return chooseTarget(config, dryRun, environment);
@@ -40,10 +37,7 @@ export function assumedTarget(config: Config, dryRun: boolean, environment: Envi
   }
 }
 
-/**
- * The target of the run. Throws when a real run lacks a required setting, and when a dry run would leave this machine.
- * @param hint what to do when settings are missing
- */
+/** Throws when a real run lacks a setting (`hint` says what to do), and when a dry run would leave this machine. */
 export function chooseTarget(
   config: Config,
   dryRun: boolean,
@@ -120,6 +114,5 @@ export const hasLink = (userAgent: string | null): boolean => userAgent !== null
 
 export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
 
-/** The warning when they cannot. */
 export const WHO_TO_SAY =
   'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';

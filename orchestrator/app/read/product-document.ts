@@ -1,5 +1,5 @@
 /** The document of `product --json`: what has become of one product, night after night. From the database only. */
-import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
+import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
@@ -18,41 +18,17 @@ export interface AttemptDocument {
   evidence: Evidence | null;
 }
 
-export interface ProductNight {
-  run: string;
-  startedAt: string;
-  state: RunRecord['phase'];
-  url: string;
-  /** Null while it is not crawled. */
-  outcome: Outcome | null;
-  reason: FailureReason | null;
-  detail: string | null;
-  /** In order of time. */
-  attempts: AttemptDocument[];
-}
-
-export interface ProductDocument {
-  id: string;
-  /** Newest first; runs whose list does not have the product are left out. */
-  nights: ProductNight[];
-  /** By result table, as they are now. */
-  rows: { table: string; rows: Record<string, unknown>[] }[];
-  /** By result table with a history, newest first. */
-  changes: { table: string; changes: ProductChange[] }[];
-}
+export type ProductNight = NonNullable<Awaited<ReturnType<typeof readNight>>>;
+export type ProductDocument = Awaited<ReturnType<typeof readProduct>>;
 
 /** Runs that are looked through, newest first. */
 const NIGHTS = 10;
 const ROWS = 100;
 const CHANGES = 500;
 
-/**
- * @param given the ID of a product, or the URL of its page
- */
-export async function readProduct(
-  given: string,
-  { stores, history }: { stores: Stores; history: History },
-): Promise<ProductDocument> {
+/** `given` is the ID of a product, or the URL of its page. */
+export async function readProduct(given: string, { stores, history }: { stores: Stores; history: History }) {
+  /** Newest first; runs whose list does not have the product are left out. */
   const nights: ProductNight[] = [];
   const runs = await stores.runs.list(NIGHTS);
   const id = idOf(given, runs);
@@ -60,9 +36,10 @@ export async function readProduct(
     const night = await readNight(run, id, { stores, history });
     if (night) nights.push(night);
   }
-  const rows: ProductDocument['rows'] = [];
+  const rows: { table: string; rows: Record<string, unknown>[] }[] = [];
   const newestByTable = new Map(runs.toReversed().map(({ settings }) => [settings.results.table, settings]));
-  const changes: ProductDocument['changes'] = [];
+  /** By result table with a history, newest first. */
+  const changes: { table: string; changes: ProductChange[] }[] = [];
   for (const [table, settings] of newestByTable) {
     rows.push({ table, rows: await history.resultRows(settings, id, ROWS) });
     const changed = await history.changes(settings, id, CHANGES);
@@ -87,11 +64,7 @@ function idOf(given: string, runs: readonly RunRecord[]): string {
   return given;
 }
 
-async function readNight(
-  run: RunRecord,
-  id: string,
-  { stores, history }: { stores: Stores; history: History },
-): Promise<ProductNight | null> {
+async function readNight(run: RunRecord, id: string, { stores, history }: { stores: Stores; history: History }) {
   const product = await history.product(run.id, id);
   if (product === null) return null;
   const { fleet } = stores.of(run.id);
@@ -112,20 +85,13 @@ async function readNight(
       }),
   ];
   attempts.sort((a, b) => (a.atMs ?? 0) - (b.atMs ?? 0));
-  const { outcome, reason, detail, slot, epoch, settledAtMs } = product;
+  const { outcome, reason, detail, slot, epoch, settledAtMs: atMs } = product;
   // A failed product's last attempt is among those above; one that never was requested has none.
-  if (outcome === 'stored' || outcome === 'gone')
-    attempts.push({
-      // When its part was loaded, shortly after the page.
-      atMs: settledAtMs,
-      slot,
-      epoch,
-      address: addressOf(slot, epoch),
-      outcome,
-      reason: null,
-      detail,
-      evidence: null,
-    });
+  if (outcome === 'stored' || outcome === 'gone') {
+    const address = addressOf(slot, epoch);
+    // When its part was loaded, shortly after the page.
+    attempts.push({ atMs, slot, epoch, address, outcome, reason: null, detail, evidence: null });
+  }
   return {
     run: run.id,
     startedAt: new Date(run.startedAtMs).toISOString(),
@@ -134,7 +100,7 @@ async function readNight(
     outcome,
     reason,
     detail,
-    attempts: attempts.map(({ atMs, ...attempt }) => ({ ...attempt, at: isoOrNull(atMs) })),
+    attempts: attempts.map(({ atMs: ms, ...attempt }): AttemptDocument => ({ ...attempt, at: isoOrNull(ms) })),
   };
 }
 

@@ -1,46 +1,20 @@
 /** The documents of `status --json`, which the web page shows as well. From the database only. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
-import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
-import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import type { EndForecast } from '../../control/model/forecast.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
-import type { FillRates, RunReport } from '../../control/model/report.ts';
 import { limitsOf } from '../../control/model/run-deadlines.ts';
-import type {
-  AddressIncident,
-  IncidentRecord,
-  InstanceRecord,
-  RunReader,
-  RunRecord,
-  StopRequest,
-  WorkReader,
-  LoadTotals,
-} from '../../control/model/stores.ts';
+import type { IncidentRecord, InstanceRecord, RunReader, RunRecord, WorkReader } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 
-export interface RunSummary {
-  run: string;
-  state: RunPhase;
-  reason: string | null;
-  exitCode: ExitCode | null;
-  startedAt: string;
-  deadline: string;
-  finishedAt: string | null;
-  dryRun: boolean;
-  planned: number;
-  /** Null until the report is written. */
-  products: RunReport['products'] | null;
-  cost: RunReport['cost'] | null;
-  /** How full the rows were; null until they are judged. */
-  fill: FillRates | null;
-}
+export type RunSummary = ReturnType<typeof summaryOf>;
+export type InstanceDocument = ReturnType<typeof instanceDocument>;
+export type RunDocument = Awaited<ReturnType<typeof readRun>>;
 
 /** Counted by the instances themselves: fresher than the loaded results. */
 export interface LiveCounts extends OutcomeCounts {
@@ -53,42 +27,6 @@ export interface LiveCounts extends OutcomeCounts {
   /** Addresses with an open ban, and with a suspicion that no canary page has settled. */
   banned: number;
   suspect: number;
-}
-
-export interface InstanceDocument {
-  slot: number;
-  epoch: number;
-  phase: InstancePhase;
-  reason: string | null;
-  instanceId: string | null;
-  address: string | null;
-  zone: string | null;
-  since: string;
-  lastHeartbeatAt: string | null;
-  progress: Progress | null;
-  problem: string | null;
-  /** The last one, over or not. */
-  incident: AddressIncident | null;
-}
-
-export interface RunDocument extends RunSummary {
-  /** When this was read. */
-  at: string;
-  /** Why it ends early; null while nothing asks for that. */
-  request: StopRequest | null;
-  intervalMs: number;
-  live: LiveCounts;
-  usd: { soFar: number; planned: number; cap: number | null };
-  /** What the ledger has. */
-  loaded: LoadTotals;
-  /** Null for a run that is not crawling. */
-  projection: {
-    p50: string | null;
-    p95: string | null;
-    instances: { slot: number; epoch: number; p50: string | null; p95: string | null }[];
-  } | null;
-  instances: InstanceDocument[];
-  report: RunReport | null;
 }
 
 /** What happened in a run, as `explain` tells it, and each time an address stopped on its own. */
@@ -105,7 +43,7 @@ export async function readStory(run: RunRecord, { run: row, fleet }: RunReader):
   return { story: timelineOf(run, events), incidents };
 }
 
-export function summaryOf(run: RunRecord): RunSummary {
+export function summaryOf(run: RunRecord) {
   const report = reportOf(run);
   return {
     run: run.id,
@@ -117,29 +55,30 @@ export function summaryOf(run: RunRecord): RunSummary {
     finishedAt: isoOrNull(run.finishedAtMs),
     dryRun: run.dryRun,
     planned: run.planned,
+    /** Null until the report is written. */
     products: report?.products ?? null,
     cost: report?.cost ?? null,
+    /** How full the rows were; null until they are judged. */
     fill: run.fill ?? null,
   };
 }
 
 /** Everything about one run that changes while it works. */
-export async function readRun(run: RunRecord, { fleet, results, work }: RunReader): Promise<RunDocument> {
-  const [instances, loaded, end] = await Promise.all([
-    fleet.instances(),
-    results.totals(),
-    fleet.instances().then((records) => projectedEnd(run, records, work)),
-  ]);
+export async function readRun(run: RunRecord, { fleet, results, work }: RunReader) {
+  const [instances, loaded] = await Promise.all([fleet.instances(), results.totals()]);
+  const end = await projectedEnd(run, instances, work);
   const nowMs = systemClock.now();
   const cost = costOfRun(run, instances, loaded.stored, nowMs);
   return {
     ...summaryOf(run),
     at: iso(nowMs),
+    /** Why it ends early; null while nothing asks for that. */
     request: run.request,
     intervalMs: run.settings.site.intervalMs,
     live: liveCounts(run, instances, nowMs),
     usd: { soFar: cost.actual.total, planned: cost.estimated.total, cap: cost.maxCost },
     loaded,
+    /** Null for a run that is not crawling. */
     projection: end && {
       p50: isoOrNull(end.p50Ms),
       p95: isoOrNull(end.p95Ms),
@@ -203,22 +142,13 @@ async function projectedEnd(
   });
 }
 
-function instanceDocument(record: InstanceRecord): InstanceDocument {
+function instanceDocument(record: InstanceRecord) {
   const { slot, epoch, phase, reason, instanceId, address, zone, progress, problem, incident } = record;
-  return {
-    slot,
-    epoch,
-    phase,
-    reason,
-    instanceId,
-    address,
-    zone,
-    since: iso(record.phaseAtMs),
-    lastHeartbeatAt: isoOrNull(record.lastHeartbeatAtMs),
-    progress,
-    problem,
-    incident,
-  };
+  const since = iso(record.phaseAtMs);
+  const lastHeartbeatAt = isoOrNull(record.lastHeartbeatAtMs);
+  const state = { slot, epoch, phase, reason, instanceId, address, zone, since, lastHeartbeatAt };
+  // `incident`: the last one, over or not.
+  return { ...state, progress, problem, incident };
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();

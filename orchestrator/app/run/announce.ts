@@ -39,7 +39,6 @@ export function targetsOf({ values: { notify: listed, schedule } }: Config): Tar
   return [...targets, { kind: 'webhook', url: schedule.webhook, secret: schedule.webhook_secret, on }];
 }
 
-/** How the run has ended, as every target and the terminal say it. */
 export function endNotice(report: RunReport, run: RunRecord, config: Config): Notice {
   const times = {
     dueAtMs: run.settings.dueAtMs ?? null,

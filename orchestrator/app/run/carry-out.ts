@@ -1,6 +1,6 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { announceEnd, endNotice } from './announce.ts';
-import type { Interrupts, Output } from '../caller.ts';
+import type { Caller, Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -8,24 +8,17 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { RunReader, RunRecord, Stores, WorkReader, FailedProduct } from '../../control/model/stores.ts';
+import type { RunReader, RunRecord, WorkReader, FailedProduct } from '../../control/model/stores.ts';
 import type { Config } from '../config/load-config.ts';
 import { writeHtmlReport } from '../read/report-html.ts';
 import { hasLeftovers } from './find-run.ts';
 import { renderReport } from './render-report.ts';
-import { type Session, stateDirOf } from './run-session.ts';
+import { openSession, type Session, type SessionOptions, stateDirOf } from './run-session.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type FailureReason, NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 
-export interface CarryOutOptions {
-  runId: string;
-  session: Session;
-  stores: Stores;
-  config: Config;
-  interrupts: Interrupts;
-  output: Output;
-}
+type WorkOptions = Pick<SessionOptions, 'runId' | 'stores' | 'config' | 'output'> & Pick<Caller, 'interrupts'>;
 
 export interface CarriedOut {
   exitCode: ExitCode;
@@ -33,12 +26,23 @@ export interface CarriedOut {
   finished: boolean;
 }
 
-/**
- * Runs until the run has ended and is cleaned up, or until a signal makes this process leave it; prints and writes its
- * report.
- */
-export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
-  const { runId, session, stores, config, interrupts, output } = options;
+/** Opens a session, in which `begin` stores the run or says that it goes on, and carries the run out. */
+export async function workOn(
+  options: SessionOptions & WorkOptions,
+  begin: (listener: Session['listener']) => void | Promise<void>,
+): Promise<CarriedOut> {
+  const session = await openSession(options);
+  try {
+    await begin(session.listener);
+    return await carryOut(session, options);
+  } finally {
+    await session.close();
+  }
+}
+
+/** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports. */
+export async function carryOut(session: Session, options: WorkOptions): Promise<CarriedOut> {
+  const { runId, stores, config, interrupts, output } = options;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
@@ -47,8 +51,7 @@ export async function carryOut(options: CarryOutOptions): Promise<CarriedOut> {
   await session.run(interrupts.leave);
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
-  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone, or for as long as that
-  // makes sense.
+  // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone.
   if (!ended || (interrupts.leave.aborted && (await hasLeftovers(stores, record)))) {
     output.line(
       ended
@@ -90,9 +93,7 @@ function whereRowsAre({ run, state, reason }: RunReport, table: string): string 
     : `table ${table}`;
 }
 
-/**
- * Returns the path of the copy beside the configuration. A full disk costs only the copy: the run's row has the report.
- */
+/** Returns the path of the copy. A full disk costs only the copy: the run's row has the report. */
 function writeReport(report: RunReport, folder: string, output: Output): string {
   const file = join(folder, 'report.json');
   try {

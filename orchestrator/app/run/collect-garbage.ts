@@ -1,7 +1,4 @@
-/**
- * gc with its adapters: what a dead main server has left at AWS and in the database. For `gc`, each `run`, and
- * schedules.
- */
+/** gc with its adapters: what a dead main server has left at AWS and in the database. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { collect, type GcReport } from '../../control/gc/gc.ts';
@@ -20,7 +17,6 @@ export interface GarbageOptions {
   environment: Environment;
   database: Database;
   runs: RunStore;
-  /** Only shows what it would do. */
   dryRun: boolean;
   /** Checks AWS; false to check only this machine. */
   cloud: boolean;
@@ -42,13 +38,9 @@ export async function collectGarbage(options: GarbageOptions): Promise<GarbageRe
   return { cloud: options.cloud ? await reapCloud(options, workedOn) : null, staging };
 }
 
-/**
- * The run that a living main server is working on. A main server that is starting names none yet: it has launched
- * nothing. The run of a dead or frozen one is judged by its own deadline.
- */
+/** The run of a living main server. One that is starting has launched nothing; a dead one's has its deadline. */
 async function runWorkedOn(runs: RunStore): Promise<string | null> {
-  if (!runs.guard) return null;
-  const { state, holder } = await lookAtHolder(runs.guard);
+  const { state, holder } = await lookAtHolder(runs);
   return state === 'alive' ? (holder?.runId ?? null) : null;
 }
 
@@ -118,7 +110,6 @@ function strangers(run: string | null, alive: readonly GcReport['items'][number]
   );
 }
 
-/** The action in words for the user. */
 export const wordOf = (action: GcReport['items'][number]['action']): string => WORDS[action];
 
 const WORDS = {

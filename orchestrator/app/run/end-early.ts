@@ -25,23 +25,21 @@ export interface EarlyEnd {
 export async function endEarly(runs: RunStore, end: EarlyEnd, output: Output): Promise<ExitCode> {
   const { run, request } = end;
   if (!(await runs.setRequest(run.id, request))) await assertGoesOn(runs, run.id);
-  const look = runs.guard ? await lookAtHolder(runs.guard) : null;
-  const atWork = look?.state === 'alive' && (look.holder?.runId ?? run.id) === run.id;
+  const { state, holder } = await lookAtHolder(runs);
+  const atWork = state === 'alive' && (holder?.runId ?? run.id) === run.id;
   if (atWork) {
     output.line(end.promise);
-    output.document({ run: run.id, requested: request, mainServer: look.holder!.owner });
+    output.document({ run: run.id, requested: request, mainServer: holder!.owner });
     return EXIT.complete;
   }
-  const gone = look?.holder && look.holder.runId === run.id ? ` (${look.holder.owner})` : '';
+  const gone = holder?.runId === run.id ? ` (${holder.owner})` : '';
   output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
   const { exitCode, finished } = await end.takeOver();
   // Ending early is what the user requested; leaving before the end is not.
   return finished && exitCode === EXIT.interrupted ? EXIT.complete : exitCode;
 }
 
-/**
- * A stop request that was not stored has no effect after the end; for a run that already ends early, `stop` needs none.
- */
+/** A request that was not stored has no effect after the end; a run that ends early already needs none. */
 async function assertGoesOn(runs: RunStore, runId: string): Promise<void> {
   const now = await getRun(runs, runId);
   if (!isRunEnd(now.phase)) return;

@@ -21,10 +21,7 @@ export async function withDatabase<T>(
   }
 }
 
-/**
- * The database's stores, for a command about an existing run. It creates no missing tables, because this may be the
- * wrong database: it throws `run-unknown` instead.
- */
+/** The stores for a command about an existing run. Creates no tables: this may be the wrong database. */
 export async function storesOf(database: Database): Promise<Stores> {
   if (!(await hasTables(database))) throw noRun();
   await migrate(database);
@@ -49,9 +46,7 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
   });
 }
 
-/**
- * The named run; without a name the newest one that matches. `kind` names in a word what matches. Throws `run-unknown`.
- */
+/** The named run, else the newest that matches; `kind` says in a word what does. Throws `run-unknown`. */
 export async function findRun(
   runs: RunStore,
   id: string | undefined,

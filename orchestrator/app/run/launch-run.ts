@@ -15,12 +15,11 @@ import type { Database } from '../../db/connect.ts';
 import { noDiscovery } from '../../db/frontier.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import type { Plan } from '../../plan/plan.ts';
-import { carryOut } from './carry-out.ts';
+import { type CarriedOut, workOn } from './carry-out.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { type EndpointProfile, needsStandIn, renderParts } from '../../cloud/probe.ts';
 import { awsOptions, type CloudAccess, openCloud } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
-import { superviseSandbox } from './supervise-sandbox.ts';
 import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import type { ProductList } from '../plan/products.ts';
@@ -28,8 +27,8 @@ import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
 import { pingOf } from './announce.ts';
-import { logFileOf, openSession, stateDirOf } from './run-session.ts';
-import { type SandboxHandle, startSandbox, stopSandbox } from './sandbox-process.ts';
+import { logFileOf, stateDirOf } from './run-session.ts';
+import { type SandboxHandle, startSandbox, stopSandbox, superviseSandbox } from './sandbox-process.ts';
 
 export interface LaunchRunOptions extends Caller {
   runId: string;
@@ -46,7 +45,6 @@ export interface LaunchRunOptions extends Caller {
   profile: EndpointProfile | null;
   /** The due time that it is started for; null by hand. */
   dueAtMs: number | null;
-  /** Called with the run's ID right before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
 
@@ -79,10 +77,7 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     ...(standInFor === null ? {} : { standInFor, region: target.region }),
   };
   const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
-  const unwatch = superviseSandbox(sandbox, sandboxOptions, {
-    say: (text) => output.line(`! ${text}`),
-    giveUp: (error) => options.lock.giveUp(error),
-  });
+  const unwatch = superviseSandbox(sandbox, sandboxOptions, options);
   let [stored, finished] = [false, false];
   const bindRun = async (id: string): Promise<void> => {
     await options.bindRun(id);
@@ -94,23 +89,16 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
     return result.exitCode;
   } finally {
     await unwatch();
-    // A run that was left, or that another main server has taken over, continues without us: its instances keep
-    // crawling.
+    // A run that was left, or taken over, continues without us: its instances keep crawling.
     if (finished || !stored || (await isMissing(options.stores, runId))) await stopSandbox(sandbox);
   }
 }
 
-/**
- * True when the run's row was not written after all; false when the database cannot answer, because the run may exist.
- */
+/** True when the run's row was not written; false when the database cannot answer: the run may exist. */
 const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
   (await runs.get(runId).catch(() => undefined)) === null;
 
-async function launchOn(
-  options: LaunchRunOptions,
-  bundle: Bundle,
-  sandbox: SandboxHandle | null,
-): Promise<{ exitCode: ExitCode; finished: boolean }> {
+async function launchOn(options: LaunchRunOptions, bundle: Bundle, sandbox: SandboxHandle | null): Promise<CarriedOut> {
   const { config, target, plan } = options;
   // The endpoint of the configuration; without one the sandbox provides everything.
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
@@ -133,10 +121,10 @@ async function withSession(
   settings: Omit<RunSettings, 'sandbox' | 'server'>,
   sandbox: SandboxHandle | null,
   { cloud, template }: { cloud: CloudAccess; template: LaunchTemplate },
-): Promise<{ exitCode: ExitCode; finished: boolean }> {
+): Promise<CarriedOut> {
   const { config, target, stores, lock, interrupts, output, plan, runId } = options;
   const keys = newRunKeys();
-  const session = await openSession({
+  const session = {
     ...options,
     cloud,
     settings,
@@ -145,9 +133,8 @@ async function withSession(
     callbackListen: config.values.server.listen ?? (target.dryRun ? '127.0.0.1:0' : '0.0.0.0:8700'),
     launchKit: () => Promise.resolve(template),
     progress: options.progress(plan),
-  });
-  try {
-    const { host, port } = session.listener;
+  };
+  return workOn(session, async ({ host, port }) => {
     const server = {
       callbackUrl: config.values.server.url ?? `http://127.0.0.1:${port}`,
       callbackListen: `${host}:${port}`,
@@ -168,13 +155,9 @@ async function withSession(
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
     void pingOf(config, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
-    return await carryOut({ runId, session, stores, config, interrupts, output });
-  } finally {
-    await session.close();
-  }
+  });
 }
 
-/** How `resume` finds the sandbox again. */
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
   return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };
 }

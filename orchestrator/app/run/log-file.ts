@@ -52,7 +52,6 @@ export class LogRotation {
     this.#bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  /** Before this line is written. */
   makeRoomFor(line: string): void {
     const bytes = Buffer.byteLength(line);
     this.#bytes += bytes;

@@ -36,10 +36,7 @@ function parse(owner: string): { pid: number; start: number } | null {
   return match?.[1] === hostname() ? { pid: Number(match[2]), start: Number(match[3]) } : null;
 }
 
-/**
- * Start time of a process in clock ticks since boot (field 22 of /proc/pid/stat), -1 for a zombie; null when it is not
- * visible.
- */
+/** In clock ticks since boot (field 22 of /proc/pid/stat), -1 for a zombie; null when it is not visible. */
 function startOf(pid: number): number | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -51,7 +48,6 @@ function startOf(pid: number): number | null {
   }
 }
 
-/** Start time of a zombie; no process has it. */
 const ONLY_ITS_EXIT_CODE = -1;
 
 /** Whether the kernel knows the pid: a refused signal (EPERM) proves it too. */

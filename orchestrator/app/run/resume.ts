@@ -7,17 +7,22 @@ import { isRebuilt } from '../../control/results/recover.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
-import { type CarriedOut, carryOut } from './carry-out.ts';
+import { type CarriedOut, workOn } from './carry-out.ts';
 import { type CloudAccess, openCloud } from '../cloud/cloud-access.ts';
 import type { Config, ConfigPlace } from '../config/load-config.ts';
 import { findRun, hasLeftovers, isUnfinished, withDatabase } from './find-run.ts';
-import { superviseSandbox } from './supervise-sandbox.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
 import { type RunLock, underLock } from './run-lock.ts';
-import { openSession } from './run-session.ts';
-import { type SandboxHandle, type SandboxOptions, sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
+import {
+  replaceSandbox,
+  type SandboxHandle,
+  sandboxPid,
+  type SandboxSettings,
+  stopSandbox,
+  superviseSandbox,
+} from './sandbox-process.ts';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';
@@ -29,10 +34,7 @@ export interface ResumeOptions extends ConfigPlace {
   runId: string | undefined;
 }
 
-/**
- * Resumes a run; `finished` is false when a signal made this process leave before the run had ended and its instances
- * were gone.
- */
+/** `finished` is false when a signal made this process leave before the run and its instances were gone. */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
   return withDatabase(options, async (database, config) => {
     await migrate(database);
@@ -57,10 +59,7 @@ export interface Resumption extends Caller {
   config: Config;
 }
 
-/**
- * Takes the run up and carries it to its end, under the lock that the caller holds. Throws `run-ended` for a run
- * rebuilt from the bucket: without its private key, orders to its instances cannot be signed.
- */
+/** Under the caller's lock. A run rebuilt from the bucket has no private key to sign orders: `run-ended`. */
 export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const { run, stores, config, interrupts, output } = resumption;
   if (isRebuilt(run))
@@ -87,12 +86,7 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
       : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
   const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
-  const unwatch =
-    sandbox &&
-    superviseSandbox(sandbox, options, {
-      say: (text) => output.line(`! ${text}`),
-      giveUp: (error) => resumption.lock.giveUp(error),
-    });
+  const unwatch = sandbox && superviseSandbox(sandbox, options, resumption);
   const standIn = run.settings.sandbox?.endpoint;
   const cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
   let finished = false;
@@ -113,7 +107,7 @@ async function takeUp(
   makeBundle: () => Promise<Bundle>,
 ) {
   const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
-  const session = await openSession({
+  const options = {
     runId: run.id,
     privateKey: run.privateKey,
     lock,
@@ -131,16 +125,12 @@ async function takeUp(
       return prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
     }),
     output,
+    interrupts,
     progress: progress(run.plan),
-  }).catch((error: unknown) => {
+  };
+  return workOn(options, () => output.line(`Run ${run.id} goes on from ${run.phase}.`)).catch((error: unknown) => {
     throw explainTakenPort(error, run.id, callbackListen);
   });
-  try {
-    output.line(`Run ${run.id} goes on from ${run.phase}.`);
-    return await carryOut({ runId: run.id, session, stores, config, interrupts, output });
-  } finally {
-    await session.close();
-  }
 }
 
 /** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */
@@ -171,11 +161,7 @@ function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T
 }
 
 /** The sandbox of a dry run: the one that is still up, or a new one on the same folder and port. */
-async function findSandbox(
-  run: RunRecord,
-  options: Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>,
-  output: Output,
-): Promise<SandboxHandle | null> {
+async function findSandbox(run: RunRecord, options: SandboxSettings, output: Output): Promise<SandboxHandle | null> {
   const { sandbox, aws } = run.settings;
   if (sandbox === null || aws.endpoint === null) return null;
   const endpoint = sandbox.endpoint ?? aws.endpoint;
@@ -184,12 +170,11 @@ async function findSandbox(
   // Its process may be newer than the one stored with the run.
   if (pid !== null) return { ...known, pid };
   output.line('The sandbox of this run is gone, and its instances with it; a new one takes its place.');
-  const port = Number(new URL(endpoint).port);
-  return startSandbox({ ...options, dataDir: sandbox.dataDir, port, controlToken: sandbox.controlToken });
+  return replaceSandbox(known, options);
 }
 
 /** Further options of a sandbox that only provides the machines for another endpoint. */
-function standInOptions({ id, settings }: RunRecord): Pick<SandboxOptions, 'region' | 'standInFor'> {
+function standInOptions({ id, settings }: RunRecord): Pick<SandboxSettings, 'region' | 'standInFor'> {
   const { aws, sandbox } = settings;
   if (sandbox?.endpoint === undefined || aws.endpoint === null) return {};
   return { region: aws.region, standInFor: { endpoint: aws.endpoint, runId: id } };
@@ -227,10 +212,7 @@ async function isAddressHere(host: string): Promise<boolean> {
   }
 }
 
-/**
- * A resumed run cannot change its port: names the process that holds it and how to free it. Returns other errors
- * unchanged.
- */
+/** A resumed run cannot change its port: names who holds it and how to free it. Other errors pass unchanged. */
 export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
   if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
   const holder = findPortHolder(splitAddress(listen).port);

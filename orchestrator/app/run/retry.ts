@@ -12,7 +12,6 @@ import { listFailed } from './carry-out.ts';
 import { type StartOptions, startRun } from './start-run.ts';
 
 export interface RetryOptions extends StartOptions {
-  /** Default: the newest ended run. */
   runId: string | undefined;
   /** Only products that failed for one of these reasons; omitted: any reason. */
   reasons: readonly FailureReason[] | undefined;

@@ -1,7 +1,4 @@
-/**
- * Wakes somebody while a run is at work: the first alarm of each kind at once, what comes again in one notice at a time.
- * Judged by what is so, not by what happened: a main server that resumes the run finds the same.
- */
+/** Wakes somebody while a run is at work: the first alarm of each kind at once, what comes again together. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { isStalled } from '../../control/decide/watchdog.ts';
@@ -20,7 +17,6 @@ export interface RaisedAlarm {
 /** Time between two notices of one kind: an eighth of the run, at least ten minutes. */
 const quietMs = (windowMs: number): number => Math.max(600_000, windowMs / 8);
 
-/** Share of `run.max_cost` from which the cost is an alarm. */
 const NEAR_CAP = 0.9;
 /** Before this share of its time a run that looks late may still be booting. */
 const EARLY = 0.1;

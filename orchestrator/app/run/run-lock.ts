@@ -6,7 +6,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ConnectionLock, LockGuard, LockHolder, RunStore } from '../../control/model/stores.ts';
+import type { ConnectionLock, LockHolder, RunStore } from '../../control/model/stores.ts';
 import { isDeadHere, ownName } from './process-name.ts';
 
 /** Timing of the lock. Every main server of a database must use the same. */
@@ -17,10 +17,7 @@ export interface LockTimes {
   watchMs: number;
   /** Another main server needs some milliseconds between the named lock and the lease; more on a busy machine. */
   settleMs: number;
-  /**
-   * How long a database file may refuse every write. For a database server there is no limit: its operator has to
-   * restart it.
-   */
+  /** How long a database file may refuse every write; a server may as long as its operator needs. */
   giveUpMs: number;
 }
 
@@ -30,26 +27,20 @@ export interface RunLock {
   fence: number;
   /** Names the run the lock is held for. */
   setRun(runId: string): void;
-  /**
-   * Aborts with an AppError when this main server must not or cannot go on: another one has its lock, or `giveUp` was
-   * called.
-   */
+  /** Aborts with an AppError when another main server has the lock, or `giveUp` was called. */
   lost: AbortSignal;
   /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
   giveUp(error: AppError): void;
   release(): Promise<void>;
 }
 
-/**
- * Takes the lock or throws `lock-held` with the holder's name. A holder that died on this host is replaced at once; one
- * that is frozen or cut off, when its lease has expired and it did not renew it within ten seconds.
- */
+/** Throws `lock-held` with the holder's name. One that died here is replaced at once, others once expired. */
 export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
   const owner = ownName();
   const { guard } = runs;
-  const steal = guard ? await waitForHolder(guard, clock, times) : undefined;
+  const steal = await waitForHolder(runs, clock, times);
   const connection = guard?.connection ?? null;
-  if (guard && connection) await takeConnection(connection, guard, clock, times);
+  if (connection) await takeConnection(connection, runs, clock, times);
   try {
     const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
     let result = await runs.acquireLock(owner, await now(), times.leaseMs, steal);
@@ -76,7 +67,10 @@ export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Prom
 type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
 
 /** The state of the lease's current holder. */
-export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; holder: LockHolder | null }> {
+export async function lookAtHolder({
+  guard,
+}: Pick<RunStore, 'guard'>): Promise<{ state: Holder; holder: LockHolder | null }> {
+  if (!guard) return { state: 'nobody', holder: null };
   const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
   if (!holder) return { state: 'nobody', holder };
   if (isDeadHere(holder.owner)) return { state: 'dead', holder };
@@ -84,33 +78,29 @@ export async function lookAtHolder(guard: LockGuard): Promise<{ state: Holder; h
 }
 
 /** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
-async function waitForHolder(guard: LockGuard, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
-  const { state, holder } = await lookAtHolder(guard);
+async function waitForHolder(runs: RunStore, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
+  const { state, holder } = await lookAtHolder(runs);
   if (state === 'nobody' || holder === null) return undefined;
   if (state === 'dead') return holder;
   if (state === 'alive') throw held(holder);
-  // The lease has expired by the clock. But a clock may have jumped, and a database that was down could not store a
-  // renewal.
+  // It has expired by the clock, but a clock may jump, and a database that was down stored no renewal.
   await clock.sleep(times.watchMs);
-  const later = await lookAtHolder(guard);
+  const later = await lookAtHolder(runs);
   if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
     throw held(later.holder);
   return undefined;
 }
 
-/**
- * Takes the named lock. The lease is free, expired or held by a process that died here, so a current holder of the
- * named lock is frozen, or was quicker.
- */
+/** The lease is free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
 async function takeConnection(
   connection: ConnectionLock,
-  guard: LockGuard,
+  runs: RunStore,
   clock: Clock,
   times: LockTimes,
 ): Promise<void> {
   if ((await connection.acquire()) === 'ours') return;
   await clock.sleep(times.settleMs);
-  const { state, holder } = await lookAtHolder(guard);
+  const { state, holder } = await lookAtHolder(runs);
   if (state === 'alive') {
     await connection.release();
     throw held(holder);
@@ -170,8 +160,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       if (kept === false) return lose();
       if (kept === true) writtenAtMs = clock.monotonic();
       const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
-      // Another main server may hold the named lock for the moment it needs to find our lease alive; not for a whole
-      // lease.
+      // Another main server may hold it for the moment it needs to find our lease alive; not for a whole lease.
       if (named !== 'others') oursAtMs = clock.monotonic();
       else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
     }
@@ -187,8 +176,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
     async release() {
       stop.abort();
       await renewing;
-      // The release would only be retried for a long time; the next main server on this host finds that its holder is
-      // dead.
+      // It would only be retried for long; the next main server here finds that its holder is dead.
       if (!isUnwritable) await runs.releaseLock(fence).catch(() => undefined);
       await connection?.release();
     },

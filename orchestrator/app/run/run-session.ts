@@ -38,7 +38,6 @@ export interface SessionOptions {
   /** Of the run, whatever the configuration says by now. */
   settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
   deadlineMs: number;
-  /** `host:port` of the callback listener. */
   callbackListen: string;
   launchKit: () => Promise<LaunchTemplate>;
   output: Output;
@@ -101,7 +100,6 @@ export async function openSession(options: SessionOptions) {
       }
       if (lock.lost.aborted) throw lock.lost.reason;
     },
-    /** Ends the run early but keeps its results. */
     async stop(): Promise<void> {
       await stores.runs.setRequest(runId, 'stop');
       loop.wake();
@@ -168,7 +166,6 @@ export function openLog(file: string, runId: string, onAlarm: (text: string) => 
   return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
 }
 
-/** The log of a run. */
 export const logFileOf = (config: Config, runId: string): string =>
   join(stateDirOf(config.file).run(runId), 'log.ndjson');
 
@@ -179,7 +176,6 @@ export function stateDirOf(configFile: string) {
     root,
     run: (runId: string): string => join(root, 'runs', runId),
     sandbox: (runId: string): string => join(root, 'sandbox', runId),
-    /** Cached prices. */
     prices: join(root, 'prices.json'),
     /** Build results that are kept: the Node that instances run. */
     cache: join(root, 'cache'),

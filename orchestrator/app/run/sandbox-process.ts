@@ -1,10 +1,13 @@
-/** Starts the sandbox as a separate process, which outlives this one, and calls its control routes. */
+/** The sandbox as a process that outlives this one: starts, asks, replaces and ends it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync, readFileSync } from 'node:fs';
+import { existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Output } from '../caller.ts';
+import { type RunLock, unwritable } from './run-lock.ts';
 import { makeStateFolder } from './state-folder.ts';
 
 export interface SandboxHandle {
@@ -16,13 +19,11 @@ export interface SandboxHandle {
 
 export interface SandboxOptions {
   dataDir: string;
-  /** 0 for any free port. */
   port: number;
   /** SHA-256 of the only bundles it may run. */
   bundles: string[];
   /** When it ends itself, whatever happens to us; null to stay until it is ended. */
   endsAtMs: number | null;
-  /** Omitted: the sandbox's own default. */
   region?: string;
   /** The endpoint and run whose mock instances it boots; omitted: the sandbox is a complete endpoint. */
   standInFor?: { endpoint: string; runId: string };
@@ -30,7 +31,15 @@ export interface SandboxOptions {
   controlToken?: string;
 }
 
+export type SandboxSettings = Omit<SandboxOptions, 'dataDir' | 'port' | 'controlToken'>;
+
 const START_TIMEOUT_MS = 20_000;
+const LOOK_EVERY_MS = 1_000;
+const TRY_AGAIN_MS = 5_000;
+/** How long its folder may be missing or unwritable: without it there is no room for objects or machines. */
+const GIVE_UP_MS = 30_000;
+/** More than fits into the rest of an allocated block. */
+const PROBE_BYTES = 8_192;
 
 /** The sandbox's entry beside this file: TypeScript in the checkout, JavaScript in the package. */
 function sandboxEntry(): string {
@@ -55,10 +64,7 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   ];
 }
 
-/**
- * Starts a sandbox and waits until it is ready. Throws `sandbox-failed` with the end of its log, `folder-unwritable`
- * without a folder.
- */
+/** Resolves when it is ready. Throws `sandbox-failed` with the end of its log, or `folder-unwritable`. */
 export async function startSandbox(options: SandboxOptions): Promise<SandboxHandle> {
   makeStateFolder(options.dataDir);
   const logFile = join(options.dataDir, 'sandbox.log');
@@ -77,6 +83,12 @@ export async function startSandbox(options: SandboxOptions): Promise<SandboxHand
     const text = `the sandbox did not start: ${describeError(error)}${tail ? `\n${tail}` : ''}`;
     throw new AppError('sandbox-failed', text, { hint: `Its log is ${logFile}`, cause: error });
   }
+}
+
+/** With the same folder, port and control token, so that everything configured for the old one finds it. */
+export function replaceSandbox(old: SandboxHandle, options: SandboxSettings): Promise<SandboxHandle> {
+  const { dataDir, controlToken, endpoint } = old;
+  return startSandbox({ ...options, dataDir, port: Number(new URL(endpoint).port), controlToken });
 }
 
 async function readFirstLine(stream: NodeJS.ReadableStream, exited: Promise<unknown>): Promise<string> {
@@ -106,9 +118,7 @@ export async function sandboxPid(sandbox: Reached): Promise<number | null> {
   }
 }
 
-/**
- * Ends the sandbox and everything it runs; a sandbox that is already gone is fine. Resolves when its process has ended.
- */
+/** Ends the sandbox, if it is there, and everything it runs. Resolves when its process has ended. */
 export async function stopSandbox(sandbox: Reached & { pid: number }): Promise<void> {
   const reply = await control(sandbox, 'POST', 'shutdown').catch(() => null);
   if (!reply?.ok) return;
@@ -126,11 +136,69 @@ function control(sandbox: Reached, method: 'GET' | 'POST', route: string): Promi
   });
 }
 
-export function isAlive(pid: number): boolean {
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch {
     return false;
+  }
+}
+
+/**
+ * Replaces the process of a run's sandbox when it dies, and updates `handle.pid`. Buckets survive; the control loop makes
+ * instances and load balancer again. A folder that cannot be written for half a minute ends the watch and the work under
+ * the lock. Returns a function that ends the watch.
+ */
+export function superviseSandbox(
+  handle: SandboxHandle,
+  options: SandboxSettings,
+  { output, lock }: { output: Pick<Output, 'line'>; lock: Pick<RunLock, 'giveUp'> },
+): () => Promise<void> {
+  const say = (text: string): void => output.line(`! ${text}`);
+  const stop = new AbortController();
+  let writtenAtMs = systemClock.monotonic();
+  const watch = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await systemClock.sleep(LOOK_EVERY_MS, stop.signal);
+      if (stop.signal.aborted) return;
+      const fault = findWriteFault(handle.dataDir);
+      if (fault === null) writtenAtMs = systemClock.monotonic();
+      const unwrittenMs = systemClock.monotonic() - writtenAtMs;
+      if (fault !== null && unwrittenMs > GIVE_UP_MS)
+        return lock.giveUp(unwritable(`the folder of the sandbox, ${handle.dataDir},`, fault, unwrittenMs));
+      if (isAlive(handle.pid)) continue;
+      // Another process may have replaced it already.
+      const pid = await sandboxPid(handle);
+      if (pid !== null) {
+        handle.pid = pid;
+        continue;
+      }
+      say('the sandbox has died, and its instances with it; another one takes its place');
+      try {
+        handle.pid = (await replaceSandbox(handle, options)).pid;
+      } catch (error) {
+        say(`the sandbox cannot be started again: ${describeError(error)}`);
+        await systemClock.sleep(TRY_AGAIN_MS, stop.signal);
+      }
+    }
+  };
+  const watching = watch();
+  return async () => {
+    stop.abort();
+    await watching;
+  };
+}
+
+/** Why nothing can be written into the folder now; null when writing works. */
+function findWriteFault(folder: string): unknown {
+  const file = join(folder, '.probe');
+  try {
+    writeFileSync(file, Buffer.alloc(PROBE_BYTES, 1));
+    return null;
+  } catch (error) {
+    return error;
+  } finally {
+    rmSync(file, { force: true });
   }
 }

@@ -49,21 +49,16 @@ export interface StartOptions extends ConfigPlace {
 
 const unchanged = (config: Config): Config => config;
 
-/** A due time of `orchestrator schedule`. */
 interface DueTimeOfRun {
   atMs: number;
   /** Called with the run's ID before the run is stored; an error it throws prevents that. */
   bindRun: (runId: string) => Promise<void>;
 }
 
-/** The source of a run's products. */
 export interface RunSource {
   /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
-  /**
-   * Null when there is nothing to do and the user knows why. Whether the products fit the result table is checked
-   * afterwards.
-   */
+  /** Null when there is nothing to do and the user knows why. The result table is checked afterwards. */
   choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
 }
 
@@ -91,7 +86,6 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
 }
 
 interface BoundOptions extends StartOptions {
-  /** Called before the run is stored. */
   bindRun: (runId: string) => Promise<void>;
 }
 

@@ -20,10 +20,7 @@ export function makeStateFolder(path: string): void {
   }
 }
 
-/**
- * Why nothing can be created in the folder; null when something can. Writes nothing; for a folder that does not exist
- * yet, the one above it decides.
- */
+/** Why nothing can be created in the folder, or above it while it does not exist; null when something can. */
 export function whyUnwritable(path: string): string | null {
   try {
     const found = statSync(path, { throwIfNoEntry: false });

@@ -9,10 +9,7 @@ const POLICIES = { controller, image, instance, instanceTrust };
 
 export type PolicyName = keyof typeof POLICIES;
 
-/**
- * A policy as JSON text.
- * @param account what stands for the account number: an expression of Terraform or of the shell, or the number itself
- */
+/** A policy as JSON text; `account` stands for the number: an expression of Terraform or the shell. */
 export function policyText(name: PolicyName, values: SetupValues, account: string): string {
   const names: Record<string, string> = {
     account,

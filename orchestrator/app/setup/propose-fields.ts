@@ -3,7 +3,6 @@ import type { FieldValue, Mapping } from '../../../shared/domain/mapping.ts';
 import { readMapping } from '../config/read-mapping.ts';
 import type { PageReading } from '../trial/ask-crawl-api.ts';
 
-/** A field in the short form of a mapping. */
 type FieldSource = string | Record<string, string | boolean>;
 
 const meta = (property: string): FieldSource => ({ css: `meta[property="${property}"]`, attr: 'content' });
@@ -11,10 +10,7 @@ const item = (name: string): FieldSource => ({ css: `[itemprop="${name}"]` });
 const itemContent = (name: string): FieldSource => ({ css: `[itemprop="${name}"]`, attr: 'content' });
 const linked = (path: string): FieldSource => ({ json_ld: path });
 
-/**
- * Places of each field, the most reliable first: data for machines (JSON-LD, microdata, OpenGraph) before what a page
- * shows. https://schema.org/Product and https://ogp.me name them.
- */
+/** Places of each field: data for machines (https://schema.org/Product, https://ogp.me) before what is shown. */
 const PLACES: Readonly<Record<string, readonly FieldSource[]>> = {
   title: [linked('name'), itemContent('name'), item('name'), meta('og:title'), { css: 'h1' }],
   price: [

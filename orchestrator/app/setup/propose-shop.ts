@@ -11,7 +11,6 @@ import { VERSION } from '../version.ts';
 import { probeMapping, type ProposedField, proposeFields, proposeProductUrl } from './propose-fields.ts';
 
 export interface ShopProposal {
-  /** With `{id}`. */
   template: string;
   /** Of the pages that were read. */
   ids: string[];

@@ -37,7 +37,6 @@ export function resourcesOf(values: SetupValues): Resource[] {
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
 }
 
-/** The matching sections of fleet.yaml. */
 export function fleetLines(values: SetupValues): string {
   const host = values.mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(values.mainServer.cidr);
   return [
@@ -53,10 +52,7 @@ export function fleetLines(values: SetupValues): string {
   ].join('\n');
 }
 
-/**
- * Without them a run goes to the default VPC, which has none of these groups; in another VPC only its owner can choose
- * the subnets.
- */
+/** Without subnets a run goes to the default VPC, which lacks these groups; only the owner can choose. */
 function subnetLines({ subnets, vpcId }: SetupValues): string[] {
   if (subnets.length > 0) return [`  subnets: [${subnets.join(', ')}]`];
   return vpcId === null ? [] : [`  subnets: [SUBNET-OF-${vpcId}-IN-ONE-ZONE, SUBNET-OF-${vpcId}-IN-ANOTHER-ZONE]`];

@@ -19,7 +19,6 @@ export interface SetupValues {
   partition: string;
   bucket: string;
   owner: string;
-  /** Prefix of the names of everything created. */
   name: string;
   /** The instance profile; its role has the same name. */
   instanceProfile: string;
@@ -27,18 +26,13 @@ export interface SetupValues {
   vpcId: string | null;
   subnets: readonly string[];
   mainServer: MainServer;
-  /** Port of the callback listener. */
   listenPort: number;
-  /**
-   * Port that instances call back at: differs if a proxy or port forwarding on the main server is in front of the
-   * listener.
-   */
+  /** Port that instances call back at; another one where a proxy is in front of the listener. */
   callbackPort: number;
   /** An existing IAM user that becomes the controller; null: none. */
   controllerUser: string | null;
   /** Days until objects under `runs/` are removed. */
   keepDays: number;
-  /** With the rights of `orchestrator image`. */
   image: boolean;
   /** With the port that `npm run canary` serves its pages at. */
   canary: boolean;
@@ -76,10 +70,7 @@ const FORMS: [keyof SetupFlags, RegExp, string][] = [
 
 const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = { controllerUser: '--controller-user' };
 
-/**
- * Fills in what neither flags nor configuration set. Throws one `usage` error for all values without a default.
- * @param config null without a fleet.yaml
- */
+/** Flags win over the configuration. Throws one `usage` error for all values that are missing or wrong. */
 export function setupValues(flags: SetupFlags, config: ConfigValues | null, environment: Environment): SetupValues {
   const aws = config?.aws;
   const region = flags.region ?? aws?.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;

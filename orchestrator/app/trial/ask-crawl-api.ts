@@ -1,7 +1,4 @@
-/**
- * Reads one page with the code that instances run. The main server never imports that code, so it runs as a separate
- * process: one JSON document in on stdin, one out on stdout.
- */
+/** Reads one page with the code of instances, as a process: one JSON document in on stdin, one out on stdout. */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

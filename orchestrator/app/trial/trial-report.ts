@@ -1,43 +1,25 @@
 /** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
-import {
-  type Field,
-  fieldType,
-  type FieldType,
-  type FieldValue,
-  type PageMapping,
-} from '../../../shared/domain/mapping.ts';
+import { type Field, fieldType, type FieldValue, type PageMapping } from '../../../shared/domain/mapping.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';
 
-export interface FieldReport {
-  name: string;
-  type: FieldType;
-  required: boolean;
-  /** With rows that of the first record, truncated like the values of the steps. */
-  value: FieldValue;
-  /** What each step left, from the page to the value; empty when the page was not read for this field. */
-  steps: StepTrace[];
-}
+export type FieldReport = ReturnType<typeof reportField>;
 
 export interface TrialReport {
   url: string;
-  /** How the page was fetched. */
   by: 'http' | 'browser' | 'file';
   requests: { url: string; status: number | null }[];
-  /** The outcome of the product in a run. */
   outcome: 'stored' | 'gone' | 'failed';
   /** Of a failed product, as in the ledger. */
   reason: string | null;
   detail: string | null;
   kind: 'html' | 'xml' | 'json' | null;
-  /** Name of the mapping that was used. */
   mapping: string | null;
   /** Steps that need the whole page as a tree, with their field; empty when the page is parsed as a stream. */
   dom: string[];
   fields: FieldReport[];
-  /** Null for a mapping without rows. */
   rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
   links: string[];
 }
@@ -79,10 +61,11 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
   };
 }
 
-function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }): FieldReport {
+/** `value`: with rows that of the first record. */
+function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }) {
+  /** What each step left, from the page to the value; empty when the page was not read for this field. */
   const steps = answer.trace.find((trace) => trace.field === field.name)?.steps ?? [];
-  // The first record may have been dropped, and a page without a required value gives no row: the steps still show the
-  // value.
+  // The first record may have been dropped, and no row was made without a required value: the steps have it.
   const value = inRows ? null : answer.rows?.[0]?.row[field.name];
   const { name, required } = field;
   return { name, type: fieldType(field), required, value: value ?? lastValue(field, steps), steps };

@@ -1,7 +1,4 @@
-/**
- * `orchestrator bundle`: builds what instances fetch at boot, to inspect it, keep it, or upload it to the bucket
- * beforehand.
- */
+/** `orchestrator bundle`: builds what instances fetch at boot, to inspect, keep or upload it. */
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -22,9 +19,7 @@ import { isLocal, regionOf } from '../../app/plan/target.ts';
 export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */
   architecture?: Architecture;
-  /** Upload it to aws.bucket. */
   upload?: boolean;
-  /** Write the archive to this file. */
   out?: string;
 }
 
@@ -35,7 +30,6 @@ interface MadeBundle extends Pick<Bundle, 'sha256' | 'sizeBytes' | 'contents'> {
   key: string;
   /** The file it was written to; null without --out. */
   path: string | null;
-  /** Null without --upload. */
   upload: { bucket: string; result: 'created' | 'exists' } | null;
 }
 

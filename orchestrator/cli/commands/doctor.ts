@@ -1,7 +1,6 @@
 /** `orchestrator doctor`: checks everything that a run depends on, without launching anything. */
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { exitCodeOf } from '../../app/checks/refuse.ts';
-import type { CheckResult } from '../../app/checks/run-checks.ts';
+import { type CheckResult, exitCodeOf } from '../../app/checks/run-checks.ts';
 import type { Output } from '../output.ts';
 import { examine, type ExamineOptions } from '../../app/checks/before-launch.ts';
 

@@ -1,7 +1,4 @@
-/**
- * `orchestrator explain RUN`: what happened in a run and why, and what the next one would need. Reads the database
- * only.
- */
+/** `orchestrator explain`: what happened in a run and why, and what the next one needs. Reads the database only. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';

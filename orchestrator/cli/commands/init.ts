@@ -1,7 +1,4 @@
-/**
- * `orchestrator init`: writes a commented fleet.yaml and mapping.yaml to start from, with --url those of a shop; never
- * over an existing file.
- */
+/** `orchestrator init`: writes fleet.yaml and mapping.yaml, with --url those of a shop; never over a file. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -24,7 +21,6 @@ export interface InitOptions {
   folder: string;
   /** Product pages to read; none writes the templates. */
   urls: readonly string[];
-  /** Takes what is proposed. */
   yes: boolean;
 }
 

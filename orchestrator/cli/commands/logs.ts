@@ -1,27 +1,20 @@
 /** `orchestrator logs`: the log of a run in words, from the state folder alone: it works without the database. */
-import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { StringDecoder } from 'node:string_decoder';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { loadConfig } from '../../app/config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { olderLogOf } from '../../app/run/log-file.ts';
-import { isWanted, type Level, type LogEntry, parseLogLine, renderEntry } from '../log-lines.ts';
+import { isWanted, type LogEntry, type LogFilter, parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
 import { stateDirOf } from '../../app/run/run-session.ts';
 import type { StatusOptions } from './status.ts';
 
-export interface LogsOptions extends StatusOptions {
-  follow?: boolean;
-  /** Omitted: all slots, and lines without a slot. */
-  slot?: number | null;
-  level: Level;
-}
+export type LogsOptions = StatusOptions & LogFilter & { follow?: boolean };
 
 const LOOK_EVERY_MS = 500;
-const BLOCK_BYTES = 64 * 1024;
 
 export async function logsCommand(options: LogsOptions, output: Output): Promise<ExitCode> {
   if (options.follow && output.json)
@@ -66,16 +59,11 @@ function findLog(configFile: string, wanted: string | undefined): { runId: strin
   return { runId, file: join(runs, runId, 'log.ndjson') };
 }
 
-/**
- * Emits whole lines, block by block; an incomplete last line waits for its rest. Starts with the older log, and after a
- * rotation reads the rotated log to its end first.
- */
+/** Emits whole lines; after a rotation it reads the rotated log to its end first. */
 class LineReader {
   readonly #file: string;
+  /** Behind the last whole line. */
   #at = 0;
-  #rest = '';
-  #decoder = new StringDecoder('utf8');
-  /** Inode of the file that was read last; null before. */
   #inode: number | null = null;
 
   constructor(file: string) {
@@ -88,30 +76,20 @@ class LineReader {
     const isMoved = this.#inode !== null && this.#inode === older?.ino;
     if (isMoved || (this.#inode === null && older !== undefined)) this.#readFile(olderLogOf(this.#file), onLine);
     // Another file, or shorter than before: it was replaced.
-    if (now === undefined || now.ino !== this.#inode || now.size < this.#at) this.#startOver();
+    if (now === undefined || now.ino !== this.#inode || now.size < this.#at) this.#at = 0;
     if (now === undefined) return;
     this.#inode = now.ino;
     this.#readFile(this.#file, onLine);
   }
 
-  #startOver(): void {
-    this.#at = 0;
-    this.#rest = '';
-    this.#decoder = new StringDecoder('utf8');
-  }
-
   #readFile(file: string, onLine: (line: string) => void): void {
     const descriptor = openSync(file, 'r');
     try {
-      const block = Buffer.alloc(BLOCK_BYTES);
-      for (;;) {
-        const bytes = readSync(descriptor, block, 0, block.length, this.#at);
-        if (bytes === 0) return;
-        this.#at += bytes;
-        const lines = (this.#rest + this.#decoder.write(block.subarray(0, bytes))).split('\n');
-        this.#rest = lines.pop() ?? '';
-        for (const line of lines) onLine(line);
-      }
+      const fresh = Buffer.alloc(Math.max(0, fstatSync(descriptor).size - this.#at));
+      const bytes = readSync(descriptor, fresh, 0, fresh.length, this.#at);
+      const end = fresh.subarray(0, bytes).lastIndexOf('\n') + 1;
+      this.#at += end;
+      for (const line of fresh.toString('utf8', 0, end).split('\n')) onLine(line);
     } finally {
       closeSync(descriptor);
     }

@@ -1,22 +1,32 @@
-/** `orchestrator report`: the report of an ended run. Reads the database only. */
+/** `orchestrator report`, `verify` and `cost`: what a run has come to, its proof, and its price. */
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { htmlReport } from '../../app/read/report-html.ts';
-import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
 import type { StatusOptions } from './status.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
+import { readVerifyFacts } from '../../db/verify-queries.ts';
+import { plural } from '../../plan/wording.ts';
+import { withRunBucket } from '../../app/cloud/run-bucket.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { isMigrated } from '../../db/migrate.ts';
+import type { CostBreakdown } from '../../plan/plan.ts';
+import { renderTable } from '../../app/text-table.ts';
 
-export interface ReportOptions extends StatusOptions {
-  html?: boolean;
-  /** Omitted: stdout. */
-  to?: string;
-}
-
-export async function reportCommand(options: ReportOptions, output: Output): Promise<ExitCode> {
+/** Writes to stdout without `to`. */
+export async function reportCommand(
+  options: StatusOptions & { html?: boolean; to?: string },
+  output: Output,
+): Promise<ExitCode> {
   const { html, to } = options;
   return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
@@ -42,4 +52,121 @@ function write(file: string, text: string): void {
   } catch (error) {
     throw new AppError('usage', `cannot write ${file}: ${describeError(error)}`);
   }
+}
+
+export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database) => {
+    const stores = await storesOf(database);
+    const run = await findRun(stores.runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
+    assertKept(run);
+    const [facts, instances, parts] = await Promise.all([
+      readVerifyFacts(database, run.id),
+      stores.of(run.id).fleet.instances(),
+      stores.of(run.id).results.parts(),
+    ]);
+    const verdict = await withRunBucket(run, (objects) => verifyRun({ run, facts, instances, parts, objects }));
+    output.line(renderVerdict(verdict));
+    output.document(verdict);
+    return verdict.holds ? EXIT.complete : EXIT.held;
+  });
+}
+
+function renderVerdict(verdict: Verdict): string {
+  const { products } = verdict;
+  const lines = [
+    `Run ${verdict.run}: ${verdict.holds ? 'holds' : 'DOES NOT HOLD'}`,
+    `  ${products.planned} planned = ${products.stored} stored + ${products.gone} gone + ${products.failed} failed${products.open > 0 ? ` + ${products.open} open` : ''}`,
+    `  ${plural(verdict.resultRows, 'row')} in the result table, ${plural(verdict.parts, 'part')} and ${plural(verdict.manifests, 'manifest')} in the bucket`,
+    ...verdict.differences.flatMap((d) => [
+      `  ! ${d.check}: expected ${d.expected}, found ${d.found}`,
+      ...d.examples.map((e) => `      ${e}`),
+    ]),
+    ...verdict.notes.map((n) => `  note: ${n}`),
+  ];
+  return lines.join('\n');
+}
+
+const LAST = 10;
+
+export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database) => {
+    if (options.runId === undefined) {
+      const stores = createStores(database);
+      const runs = (await isMigrated(database)) ? await stores.runs.list(LAST) : [];
+      const costs: RunCost[] = [];
+      for (const run of runs) costs.push(await read(stores, run));
+      output.line(costs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(costs));
+      output.document({ runs: costs.map(({ instances, ...cost }) => ({ ...cost, instances: instances.length })) });
+      return EXIT.complete;
+    }
+    const stores = await storesOf(database);
+    const cost = await read(stores, await getRun(stores.runs, options.runId));
+    output.line(renderCost(cost));
+    output.document(cost);
+    return EXIT.complete;
+  });
+}
+
+async function read(stores: Stores, run: RunRecord): Promise<RunCost> {
+  const instances = await stores.of(run.id).fleet.instances();
+  const stored = run.report?.products.stored ?? (await stores.of(run.id).results.totals()).stored;
+  return costOfRun(run, instances, stored, systemClock.now());
+}
+
+const usd = (amount: number): string => `$${amount.toFixed(4)}`;
+
+function renderRuns(costs: readonly RunCost[]): string {
+  return renderTable(
+    ['run', 'state', 'planned $', 'actual $', 'per 1,000 $', 'prices of', ''],
+    costs.map((c) => [
+      c.run,
+      c.state,
+      usd(c.estimated.total),
+      `${usd(c.actual.total)}${c.final ? '' : ' so far'}`,
+      c.per1000 === null ? null : usd(c.per1000),
+      c.actual.pricesOf,
+      c.dryRun ? 'dry run: nothing was paid' : '',
+    ]),
+  );
+}
+
+const PARTS: [Exclude<keyof CostBreakdown, 'currency' | 'pricesOf'>, string][] = [
+  ['instances', 'instances'],
+  ['credits', 'CPU credits, at most'],
+  ['ipv4', 'IPv4 addresses'],
+  ['ebs', 'EBS volumes'],
+  ['balancer', 'balancer'],
+  ['s3', 'S3 requests'],
+  ['total', 'total'],
+];
+
+function renderCost(cost: RunCost): string {
+  const head = `Run ${cost.run}: ${cost.state}${cost.dryRun ? '; a dry run: nothing was paid, these are AWS prices' : ''}`;
+  const parts = renderTable(
+    ['', 'planned', cost.final ? 'actual' : 'so far'],
+    PARTS.filter(([key]) => cost.actual[key] !== undefined).map(([key, name]) => [
+      name,
+      usd(cost.estimated[key] ?? 0),
+      usd(cost.actual[key] ?? 0),
+    ]),
+  );
+  const machines = renderTable(
+    ['slot', 'epoch', 'instance', 'type', 'seconds', '$/h', 'with address', ''],
+    cost.instances.map((i) => [
+      i.slot,
+      i.epoch,
+      i.instanceId,
+      i.instanceType,
+      i.seconds,
+      i.usdPerHour.toFixed(4),
+      usd(i.usd),
+      i.running ? 'still there' : '',
+    ]),
+  );
+  const notes = [
+    ...(cost.per1000 === null ? [] : [`${usd(cost.per1000)} per 1,000 products stored`]),
+    ...(cost.maxCost === null ? [] : [`cap ${usd(cost.maxCost)} (run.max_cost)`]),
+    `list prices of ${cost.actual.pricesOf}; the bill is AWS's`,
+  ];
+  return [head, '', parts, ...(cost.instances.length > 0 ? ['', machines] : []), '', notes.join('; ')].join('\n');
 }

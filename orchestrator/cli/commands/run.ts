@@ -1,5 +1,17 @@
-/** `orchestrator run`, `retry`, `resume` and `load`: the use cases that work on a run, with this terminal as their caller. */
-import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+/** `orchestrator plan`, `run`, `retry`, `resume` and `load`: the use cases of a run, with this terminal as their caller. */
+import express from 'express';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
+import { renderPlan } from '../../plan/render-plan.ts';
+import { refuseWebPages } from '../../server/health-app.ts';
+import { listen } from '../../server/listen.ts';
+import { metricsText } from '../../web/metrics.ts';
+import { loadConfig } from '../../app/config/load-config.ts';
+import { refusalOfPlan } from '../../app/plan/make-plan.ts';
+import { preflight } from '../../app/plan/preflight.ts';
+import { chooseTarget } from '../../app/plan/target.ts';
 import type { Caller, Progress } from '../../app/caller.ts';
 import { discoverSource } from '../../app/discover/discover-source.ts';
 import { discoveryConfig } from '../../app/discover/discovery-config.ts';
@@ -13,7 +25,6 @@ import { onLostOutput } from '../closed-output.ts';
 import { confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
 import { parseLogLine, renderEntry } from '../log-lines.ts';
-import { withMetrics } from '../metrics-listener.ts';
 import type { Output } from '../output.ts';
 import { type ProgressPrinter, createProgressPrinter } from '../progress.ts';
 
@@ -25,16 +36,56 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
   ids?: string | undefined;
   /** Serves /metrics here while the run works. */
   metrics?: string | undefined;
-  /** Only the first products of products.query. */
   limit?: number | undefined;
+}
+
+/** What a run would take, when it would end, and what it would cost. Changes nothing. */
+export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
+  const config = loadConfig(options.configPath, options.environment, options.flags);
+  const target = chooseTarget(config, options.dryRun, options.environment);
+  const checked = await preflight(config, target, { migrate: false });
+  try {
+    const products = await checked.readProducts(options.acceptDrop);
+    await checked.checkResults(products.ids);
+    const { plan } = await checked.plan(products);
+    output.line(renderPlan(plan, config.values.run.max_cost));
+    output.document(plan);
+    return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;
+  } finally {
+    await checked.database.close();
+  }
 }
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
 export function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
-  const { configPath, environment, metrics } = options;
-  return withMetrics({ configPath, environment, metrics }, output, () =>
+  return withMetrics(options, output, () =>
     inTerminal(output, (caller) => startRun(confirmed(options, output, caller), caller, sourceOf(options))),
   );
+}
+
+/** Carries `work` out while `/metrics` is served, if it is asked for. A night does not end for a taken port. */
+async function withMetrics<T>(options: RunOptions, output: Output, work: () => Promise<T>): Promise<T> {
+  const { configPath, environment, metrics } = options;
+  if (metrics === undefined) return work();
+  const database = await openDatabase(loadConfig(configPath, environment).values.database.url);
+  const stores = createStores(database);
+  const app = express();
+  app.use(refuseWebPages(metrics.slice(0, metrics.lastIndexOf(':'))));
+  app.get('/metrics', async (_request, response) => {
+    const { type, text } = await metricsText(stores);
+    response.type(type).send(text);
+  });
+  const listener = await listen(app, metrics, '--metrics').catch((error: unknown) => {
+    output.line(`! no metrics: ${describeError(error)}`);
+    return null;
+  });
+  if (listener) output.line(`metrics: http://${listener.host}:${listener.port}/metrics`);
+  try {
+    return await work();
+  } finally {
+    await listener?.close();
+    await database.close();
+  }
 }
 
 function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {

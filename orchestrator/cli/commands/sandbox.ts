@@ -7,22 +7,15 @@ import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
 import { sandboxArguments } from '../../app/run/sandbox-process.ts';
 
-export interface SandboxCommandOptions {
-  port: number;
-  /** The folder of its state. */
-  data: string;
-}
-
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
-export async function sandboxCommand(options: SandboxCommandOptions, output: Output): Promise<ExitCode> {
+export async function sandboxCommand(options: { port: number; data: string }, output: Output): Promise<ExitCode> {
   const bundles = await Promise.all([buildBundle(), buildBundle({ browser: true })]);
   const dataDir = resolve(options.data);
   const sandbox = { dataDir, port: options.port, bundles: bundles.map((b) => b.sha256), endsAtMs: null };
   const child = spawn(process.execPath, sandboxArguments(sandbox), { stdio: ['ignore', 'inherit', 'inherit'] });
   if (!output.json)
     process.stderr.write(`The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.\n`);
-  // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we were started; a second signal does no
-  // harm.
+  // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we started; a second one is harmless.
   const forward = (): void => void child.kill('SIGTERM');
   process.on('SIGTERM', forward);
   process.on('SIGINT', forward);

@@ -23,7 +23,6 @@ export interface ScheduleOptions extends ConfigPlace {
   next: number | null;
   printSystemd?: boolean;
   printCrontab?: boolean;
-  /** Set in the process of one due time. */
   carryOut: { dueAtMs: number; owner: string; name: string } | null;
 }
 

@@ -20,7 +20,6 @@ import { createProcesses, type ProcessOptions } from '../schedule/processes.ts';
 
 export interface ServeOptions extends ProcessOptions {
   environment: Environment;
-  /** Instead of `server.operator`. */
   listen?: string;
   schedule?: boolean;
 }

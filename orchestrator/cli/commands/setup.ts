@@ -1,7 +1,4 @@
-/**
- * `orchestrator setup`: prints what the account needs, as Terraform or aws-cli commands. It makes no call and changes
- * nothing.
- */
+/** `orchestrator setup`: prints what the account needs, as Terraform or aws-cli. Makes no call. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';

@@ -1,6 +1,4 @@
-/**
- * `orchestrator simulate`: simulates a run on a virtual clock, with failures, as often as requested. Touches nothing.
- */
+/** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -23,7 +21,6 @@ import { readProducts } from '../../app/plan/products.ts';
 export interface SimulateOptions {
   /** Default: `fleet.yaml`, if it exists. */
   configPath: string | undefined;
-  /** Of the configuration: deadline and cost. */
   flags: readonly FlagValue[];
   deadlineMs?: number | undefined;
   maxCost?: number | undefined;

@@ -1,8 +1,5 @@
-/**
- * `orchestrator watch`: the progress of a run that another process works on, from the database; it waits for one. Ctrl-C
- * ends only the watcher.
- */
-import type { RunReader, RunStore, Stores } from '../../control/model/stores.ts';
+/** `orchestrator watch`: progress of a run of another process, or of the next one. Ctrl-C ends only the watcher. */
+import type { RunReader, RunStore } from '../../control/model/stores.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -38,7 +35,8 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         output.document({ run: id, state: phase, reason, exitCode: facts.run.exitCode, report: facts.run.report });
         return EXIT.complete;
       }
-      const nobody = !(await isWorkedOn(stores, id));
+      const { state, holder } = await lookAtHolder(stores.runs);
+      const nobody = state !== 'alive' || (holder?.runId ?? id) !== id;
       if (nobody && !alone) {
         progress.end();
         output.line(`! no main server works on this run; take it up with: orchestrator resume ${id}`);
@@ -68,10 +66,4 @@ async function nextRun(runs: RunStore, leave: AbortSignal, output: Output): Prom
 async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {
   const [row, instances, counts] = await Promise.all([run.get(), fleet.instances(), work.counts()]);
   return { nowMs: systemClock.now(), run: row!, fleet: new FleetSnapshot(instances), work: counts, robots: null };
-}
-
-async function isWorkedOn({ runs }: Stores, runId: string): Promise<boolean> {
-  if (!runs.guard) return true;
-  const { state, holder } = await lookAtHolder(runs.guard);
-  return state === 'alive' && (holder?.runId ?? runId) === runId;
 }

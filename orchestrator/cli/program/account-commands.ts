@@ -83,7 +83,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
     name: 'gc',
     description: 'find what dead main servers have left at AWS: a first gc marks it, a later one ends it',
     options: [configFlag, flag('--dry-run', 'show what it would do, change nothing')],
-    load: async () => (await import('../commands/gc.ts')).gcCommand,
+    load: async () => (await import('../commands/clean-up.ts')).gcCommand,
   },
   {
     name: 'prune',
@@ -93,6 +93,6 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       flag('--older-than <duration>', 'instead of retention, such as 90d', readDuration),
       yesFlag('before removing'),
     ],
-    load: async () => (await import('../commands/prune.ts')).pruneCommand,
+    load: async () => (await import('../commands/clean-up.ts')).pruneCommand,
   },
 ];

@@ -10,7 +10,6 @@ export function readDuration(text: string): string {
   return text;
 }
 
-/** USD. */
 export function readAmount(text: string): number {
   const amount = Number(text);
   if (!(amount > 0)) throw new InvalidArgumentError('It must be an amount in USD, such as 5 or 0.80.');
@@ -37,7 +36,6 @@ export function readFewCount(text: string): number {
   return count;
 }
 
-/** From 0 to 1. */
 export function readShare(text: string): number {
   const share = parseShare(text);
   if (share === null) throw new InvalidArgumentError('It must be a share such as 5% or 0.05.');

@@ -38,7 +38,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     argument: ['<product>', 'its ID, or the URL of its page'],
     options: [configFlag],
     async load() {
-      const { productCommand } = await import('../commands/product.ts');
+      const { productCommand } = await import('../commands/rows.ts');
       return ({ runId: product, ...given }: Given, output: Output) =>
         productCommand({ ...given, product: product! }, output);
     },
@@ -55,7 +55,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
       toFlag,
       configFlag,
     ],
-    load: async () => (await import('../commands/export.ts')).exportCommand,
+    load: async () => (await import('../commands/rows.ts')).exportCommand,
   },
   {
     name: 'report',
@@ -84,13 +84,13 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     description: 'what a run was planned to cost and has cost, by instance',
     argument: ['[run]', 'default: the last ten runs, a line each'],
     options: [configFlag],
-    load: async () => (await import('../commands/cost.ts')).costCommand,
+    load: async () => (await import('../commands/report.ts')).costCommand,
   },
   {
     name: 'verify',
     description: 'prove that planned = stored + gone + failed, from ledger, manifests and result table',
     argument: ['[run]', 'default: the newest ended run'],
     options: [configFlag],
-    load: async () => (await import('../commands/verify.ts')).verifyCommand,
+    load: async () => (await import('../commands/report.ts')).verifyCommand,
   },
 ];

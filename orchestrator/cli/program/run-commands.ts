@@ -21,7 +21,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     name: 'plan',
     description: 'show instances, end, probability and price of a run; changes nothing',
     options: [configFlag, deadlineFlag, maxCostFlag, acceptDropFlag, dryRunFlag],
-    load: async () => (await import('../commands/plan.ts')).planCommand,
+    load: async () => (await import('../commands/run.ts')).planCommand,
   },
   {
     name: 'run',
@@ -94,21 +94,21 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     description: 'end a run early and keep what it has',
     argument: ['[run]', 'default: the newest unfinished run'],
     options: [configFlag],
-    load: async () => (await import('../commands/stop.ts')).stopCommand,
+    load: async () => (await import('../commands/end.ts')).stopCommand,
   },
   {
     name: 'cancel',
     description: 'end a run and discard its results; also those of a held run',
     argument: ['<run>', 'its name, as `status` lists it'],
     options: [configFlag, yesFlag('before discarding')],
-    load: async () => (await import('../commands/cancel.ts')).cancelCommand,
+    load: async () => (await import('../commands/end.ts')).cancelCommand,
   },
   {
     name: 'publish',
     description: 'publish the rows of a held run',
     argument: ['[run]', 'default: the newest held run'],
     options: [flag('--force', 'also over the rows of a run that began later'), configFlag],
-    load: async () => (await import('../commands/publish.ts')).publishCommand,
+    load: async () => (await import('../commands/end.ts')).publishCommand,
   },
   {
     name: 'load',

@@ -25,7 +25,6 @@ export interface DueTimeOptions extends ConfigPlace {
   dueAtMs: number;
   /** The daemon that the row must belong to. */
   owner: string;
-  /** Name of the schedule. */
   name: string;
 }
 

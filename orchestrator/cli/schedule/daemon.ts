@@ -3,13 +3,13 @@ import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { RunRecord, RunStore } from '../../control/model/stores.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
-import { NO_RESULT, endedNotice, stuckNotice, unstartedNotice } from '../../notify/notice.ts';
+import { NO_RESULT, endedNotice, type Notice, stuckNotice, unstartedNotice } from '../../notify/notice.ts';
 import { notifyPatiently } from '../../notify/deliver.ts';
 import type { StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
@@ -17,7 +17,7 @@ import { createHealthApp } from '../../server/health-app.ts';
 import { listen, type Listener } from '../../server/listen.ts';
 import { namedOf, targetsOf } from '../../app/run/announce.ts';
 import { onLostOutput } from '../closed-output.ts';
-import { type Config, type Environment, loadConfig } from '../../app/config/load-config.ts';
+import { type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
@@ -25,7 +25,7 @@ import { lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
 import { createProcesses, outputFolder, type ProcessOptions } from './processes.ts';
-import { Scheduler, type SchedulerOptions } from './scheduler.ts';
+import { Scheduler } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
   environment: Environment;
@@ -34,10 +34,7 @@ export interface DaemonOptions extends ProcessOptions {
   listenWith?: (health: () => { ok: boolean }) => Promise<Listener>;
 }
 
-/**
- * Exit code 0 after a signal. What would make every run fail is refused at once: no deadline, settings that a run on AWS
- * needs, a database that cannot be opened, an operator's port that is taken.
- */
+/** Exit code 0 after a signal. Refuses at once what would make every run fail, and an operator's port in use. */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {
   const { configPath, environment, dryRun, signal } = options;
   const config = loadConfig(configPath, environment);
@@ -46,25 +43,20 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   chooseTarget(config, dryRun, environment);
   const [named, targets, folder] = [namedOf(config), targetsOf(config), outputFolder(configPath)];
   const say = createVoice(output, folder);
-  const alarm = (text: string): void => say(`! ${text}`);
   const delivery = { clock: systemClock, signal };
+  const patiently = (notice: Notice): Promise<void> =>
+    notifyPatiently(targets, notice, delivery, (text) => say(`! ${text}`));
   const database = await openDatabase(place.url);
   try {
     await migrate(database);
     const store = new ScheduleStore(database, named.name);
+    const { runs } = createStores(database);
     /** One due time, or several that were missed together. Resolves when all webhooks know. */
     const tell = async (rows: readonly StoredDueTime[]): Promise<void> => {
       const { state, result, reason, ...times } = rows.at(-1)!;
-      const notice =
-        state === 'done'
-          ? endedNotice(result ?? { ...NO_RESULT, reason }, times, named)
-          : unstartedNotice(
-              state === 'missed' ? state : 'skipped',
-              rows.map((r) => r.dueAtMs),
-              reason,
-              named,
-            );
-      await notifyPatiently(targets, notice, delivery, alarm);
+      const due = rows.map((row) => row.dueAtMs);
+      if (state === 'done') await patiently(endedNotice(result ?? { ...NO_RESULT, reason }, times, named));
+      else await patiently(unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named));
       // What was cut off is told by the next daemon: twice rather than never.
       if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
     };
@@ -75,15 +67,24 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       catchUpMs: schedule.catch_up,
       graceMs: config.values.run.grace,
       store,
-      runs: runsOf(createStores(database).runs, config),
+      runs: {
+        async busy() {
+          const { state, holder } = await lookAtHolder(runs);
+          return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
+        },
+        async left(started) {
+          const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
+          const { table } = config.values.results;
+          return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
+        },
+      },
       processes: createProcesses(options, named.name),
       clock: systemClock,
       // A dry run must not look at the user's account.
       collectGarbage: !dryRun,
       say,
-      alarm,
       tell,
-      onStuck: (stuck) => void notifyPatiently(targets, stuckNotice(stuck, named), delivery, alarm),
+      onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
     });
     const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
     const health = (): { ok: boolean } => scheduler.health();
@@ -102,20 +103,6 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   } finally {
     await database.close();
   }
-}
-
-function runsOf(runs: RunStore, { values }: Config): SchedulerOptions['runs'] {
-  return {
-    async busy() {
-      const { state, holder } = runs.guard ? await lookAtHolder(runs.guard) : { state: 'nobody', holder: null };
-      return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
-    },
-    async left(started) {
-      const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
-      const { table } = values.results;
-      return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
-    },
-  };
 }
 
 /** What the daemon says has its time; where its output is lost, it goes to a file from then on. */

@@ -25,7 +25,6 @@ export interface Child {
   runner: string;
   /** Its exit code, or the signal that ended it. Never rejects. */
   ended: Promise<number | string>;
-  /** What it says. */
   logFile: string;
 }
 

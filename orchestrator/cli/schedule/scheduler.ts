@@ -1,19 +1,16 @@
-/**
- * The daemon's loop around `decide`: reads the record, carries out what is decided, and repeats that until nothing is left to
- * do. Any look may be the first one after a crash.
- */
+/** The daemon's loop around `decide`: reads the record and acts until nothing is left. Any look may be the first. */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
-import { type Action, decide, iso, type Settings, type Stop, type View, withoutEnd } from '../../schedule/decide.ts';
+import { type Action, decide, describeGivenUp, iso, type View, withoutEnd } from '../../schedule/decide.ts';
 import type { StuckRun } from '../../notify/notice.ts';
-import { type DueState, isDecided, type StoredDueTime } from '../../schedule/due-times.ts';
+import { isDecided, type StoredDueTime } from '../../schedule/due-times.ts';
 import type { Child, Processes } from './processes.ts';
 
-export interface SchedulerOptions extends Settings {
+export interface SchedulerOptions extends Pick<View, 'me' | 'timetable' | 'ifRunning' | 'catchUpMs' | 'graceMs'> {
   store: DueTimeStore;
   runs: {
     busy(): Promise<View['busy']>;
@@ -24,9 +21,8 @@ export interface SchedulerOptions extends Settings {
   clock: Clock;
   /** gc at the start. */
   collectGarbage: boolean;
+  /** A line that begins with `!` is one that a person should see. */
   say: (text: string) => void;
-  /** A line that a person should see. */
-  alarm: (text: string) => void;
   /** Tells the webhooks of a decided due time, or of several missed ones, and marks the rows. */
   tell: (rows: readonly StoredDueTime[]) => Promise<void>;
   /** Tells the webhooks of a run that does not end, or that cannot be resumed. */
@@ -45,25 +41,11 @@ const MAX_LOOKS = 50;
 
 /** Of a run that ended so there is nothing to be done at once: all of its rows, or most, are there, or a person ended it. */
 const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EXIT.failedProducts, EXIT.deadline];
-/** A loop that has not come round for so long hangs. */
-const SILENT_MS = 180_000;
 /** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
 const SLOW_MS = 10_000;
 
 /** What `/healthz` of the daemon tells: whether the schedule runs, and whether its last run needs a look. */
-export interface Health {
-  ok: boolean;
-  /** Why not, in words; null when all is well. */
-  problem: string | null;
-  /** `standby`: another daemon has started the newest due time. */
-  role: 'leading' | 'standby' | 'starting';
-  /** ISO time of the next due time. */
-  next: string | null;
-  /** `resume`: by this daemon. */
-  running: { kind: 'slot' | 'resume'; due: string; run: string | null } | null;
-  /** The newest due time that is decided. */
-  last: { due: string; state: DueState; exitCode: number | null; run: string | null } | null;
-}
+export type Health = ReturnType<Scheduler['health']>;
 
 export class Scheduler {
   readonly #o: SchedulerOptions;
@@ -73,17 +55,19 @@ export class Scheduler {
   readonly #starts = new Map<string | number, { count: number; atMs: number; runner: string }>();
   readonly #asked = new Map<string, number>();
   readonly #telling = new Set<string>();
-  /** Times by the clock that never jumps; `beganMs` is null between two rounds. */
-  #round: { beganMs: number | null; endedMs: number; fault: string | null; isFirst: boolean };
+  /** `beganMs` is by the monotonic clock, and null between two rounds. */
+  #round: { beganMs: number | null; fault: string | null; isFirst: boolean } = {
+    beganMs: null,
+    fault: null,
+    isFirst: true,
+  };
   #wake = new AbortController();
 
   constructor(options: SchedulerOptions) {
     this.#o = options;
-    this.#round = { beganMs: null, endedMs: options.clock.monotonic(), fault: null, isFirst: true };
   }
 
-  /** The document of `/healthz`. */
-  health(): Health {
+  health() {
     const { clock, timetable, me } = this.#o;
     const rows = this.#rows;
     const problem = this.#problem();
@@ -93,10 +77,12 @@ export class Scheduler {
     const kind = this.#starts.has(running?.runId ?? '') ? 'resume' : 'slot';
     const last = rows.findLast(isDecided);
     const { exitCode = null, run = null } = last?.result ?? {};
+    /** `standby`: another daemon has started the newest due time. */
+    const role: 'leading' | 'standby' = starter === me ? 'leading' : 'standby';
     return {
       ok: problem === null,
       problem,
-      role: this.#round.isFirst ? 'starting' : starter === me ? 'leading' : 'standby',
+      role: this.#round.isFirst ? ('starting' as const) : role,
       next: next === null ? null : iso(next),
       running: running ? { kind, due: iso(running.dueAtMs), run: running.runId } : null,
       last: last ? { due: iso(last.dueAtMs), state: last.state, exitCode, run } : null,
@@ -104,13 +90,10 @@ export class Scheduler {
   }
 
   #problem(): string | null {
-    const { fault, beganMs, endedMs } = this.#round;
-    const sinceMs = (ms: number): number => this.#o.clock.monotonic() - ms;
-    const seconds = (ms: number): number => Math.round(ms / 1_000);
+    const { fault, beganMs } = this.#round;
     if (fault) return fault;
-    if (beganMs !== null && sinceMs(beganMs) > SLOW_MS)
-      return `the database does not answer, for ${seconds(sinceMs(beganMs))} s by now`;
-    if (sinceMs(endedMs) > SILENT_MS) return `the loop has not come round for ${seconds(sinceMs(endedMs))} s`;
+    const tookMs = beganMs === null ? 0 : this.#o.clock.monotonic() - beganMs;
+    if (tookMs > SLOW_MS) return `the database does not answer, for ${Math.round(tookMs / 1_000)} s by now`;
     const result = this.#rows.findLast(({ state }) => state === 'done')?.result;
     if (!result || CONTENT.includes(result.exitCode)) return null;
     const why = result.reason ? `: ${result.reason}` : '';
@@ -134,23 +117,22 @@ export class Scheduler {
   }
 
   async #look(isLeaving: boolean): Promise<void> {
-    const { clock, alarm } = this.#o;
+    const { clock, say } = this.#o;
     this.#round.beganMs = clock.monotonic();
     try {
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
-        const actions = decide(await this.#view(isLeaving), this.#o);
+        const actions = decide(await this.#view(isLeaving));
         if (actions.length === 0) break;
         for (const action of actions) await this.#act(action);
       }
       this.#tellAll();
-      [this.#round.fault, this.#round.isFirst] = [null, false];
+      this.#round = { beganMs: null, fault: null, isFirst: false };
     } catch (error) {
       const fault = describeError(error);
       // What does not change is said once.
-      if (fault !== this.#round.fault) alarm(`the schedule cannot go on for now, and is tried again: ${fault}`);
-      this.#round.fault = fault;
+      if (fault !== this.#round.fault) say(`! the schedule cannot go on for now, and is tried again: ${fault}`);
+      this.#round = { ...this.#round, beganMs: null, fault };
     }
-    [this.#round.beganMs, this.#round.endedMs] = [null, clock.monotonic()];
   }
 
   async #view(isLeaving: boolean): Promise<View> {
@@ -161,41 +143,44 @@ export class Scheduler {
     const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
     const holder = await runs.busy();
     // One that has just ended is not to be resumed.
-    if (monotonicMs - this.#left.atMs >= LEFT_MS || (this.#left.runId !== null && !holder)) {
-      const runId = await runs.left(this.#rows.map((row) => row.runId));
-      this.#left = { runId, atMs: monotonicMs };
-    }
+    if (monotonicMs - this.#left.atMs >= LEFT_MS || (this.#left.runId !== null && !holder))
+      this.#left = { runId: await runs.left(this.#rows.map((row) => row.runId)), atMs: monotonicMs };
     const { stateOf } = processes;
     const leftRunId = this.#left.runId;
     // A process that resumes takes the lock only after a moment.
-    const resumer = leftRunId === null ? undefined : this.#starts.get(leftRunId)?.runner;
+    const resumer = this.#starts.get(leftRunId ?? '')?.runner;
     const resuming = resumer && stateOf(resumer) === 'alive' ? { owner: resumer, runId: leftRunId } : null;
     const starts: View['starts'] = (of) => {
       const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
       return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
     };
-    const [busy, wasAway] = [holder ?? resuming, this.#round.fault !== null];
-    return { nowMs, rows: this.#rows, busy, leftRunId, stateOf, starts, askedAtMs: this.#asked, wasAway, isLeaving };
+    const seen = { nowMs, rows: this.#rows, busy: holder ?? resuming, leftRunId, stateOf, starts };
+    return { ...this.#o, ...seen, askedAtMs: this.#asked, wasAway: this.#round.fault !== null, isLeaving };
   }
 
   async #act(action: Action): Promise<void> {
-    const { store, processes, say, alarm, me } = this.#o;
-    if (action.do === 'forget') return store.forget(action.dueAtMs, action.state);
-    if (action.do === 'stop') return this.#stop(action);
-    if (action.do === 'resume') {
-      say(`run ${action.runId} is unfinished: it is taken up`);
-      return this.#take(processes.start(`resume-${action.runId}`, 'resume', action.runId), null, action.runId);
+    const { store, processes, say, me } = this.#o;
+    switch (action.do) {
+      case 'forget':
+        return store.forget(action.dueAtMs, action.state);
+      case 'stop':
+        return this.#stop(action);
+      case 'resume':
+        say(`run ${action.runId} is unfinished: it is taken up`);
+        return this.#take(processes.start(`resume-${action.runId}`, 'resume', action.runId), null, action.runId);
+      case 'give-up':
+        return this.#giveUp(action.runId);
+      case 'write': {
+        const { dueAtMs, seen, change } = action;
+        const from = seen && { state: seen.state, owner: seen.owner, runner: seen.runner };
+        if (!(await store.write(dueAtMs, from, change))) return;
+        if (action.say) say(action.say);
+        if (change.state !== 'started') return;
+        const child = processes.carryOut(dueAtMs, me);
+        this.#take(child, dueAtMs, seen?.runId ?? null);
+        await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
+      }
     }
-    if (action.do === 'give-up') return this.#giveUp(action.runId);
-    const { dueAtMs, from, change } = action;
-    if (!(await store.write(dueAtMs, from, change))) return;
-    if (action.say) say(action.say);
-    if (action.alarm) alarm(action.alarm);
-    if (!action.start) return;
-    const runId = this.#rows.find((row) => row.dueAtMs === dueAtMs)?.runId ?? null;
-    const child = processes.carryOut(dueAtMs, me);
-    this.#take(child, dueAtMs, runId);
-    await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
   }
 
   #take({ runner, ended }: Child, dueAtMs: number | null, runId: string | null): void {
@@ -204,10 +189,9 @@ export class Scheduler {
     this.#starts.set(of, { count: (this.#starts.get(of)?.count ?? 0) + 1, atMs: clock.monotonic(), runner });
     const onEnd = async (code: number | string): Promise<void> => {
       // It could not write that down itself, as with a fault in the configuration.
-      if (runId === null && typeof code === 'number' && code !== EXIT.interrupted) {
-        const change = withoutEnd(null, code as ExitCode, clock.now());
-        await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
-      }
+      if (runId !== null || typeof code !== 'number' || code === EXIT.interrupted) return;
+      const change = withoutEnd(null, code as ExitCode, clock.now());
+      await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
     };
     void ended
       .then(onEnd)
@@ -221,24 +205,21 @@ export class Scheduler {
   #giveUp(runId: string): void {
     const { count, ...start } = this.#starts.get(runId)!;
     this.#starts.set(runId, { ...start, count: count + 1 });
-    const sentence = `run ${runId} could not be resumed ${count} times; the schedule goes on without it`;
-    this.#o.alarm(sentence);
+    const sentence = describeGivenUp(runId, count);
+    this.#o.say(`! ${sentence}`);
     const hint = `See why with: orchestrator logs ${runId}; then orchestrator resume ${runId}`;
     this.#o.onStuck({ runId, dueAtMs: null, sentence, hint });
   }
 
-  #stop(stop: Stop): void {
-    const { alarm, onStuck, processes, clock } = this.#o;
-    const isFirst = stop.signal === 'SIGTERM';
-    this.#asked.set(stop.row.runner, isFirst ? clock.now() : Infinity);
-    if (isFirst) alarm(`${stop.name} is long past its deadline and does not end: it is told to leave`);
-    else alarm(`${stop.name} has not left within a minute: its process is ended`);
-    if (isFirst) {
-      const { runId, dueAtMs } = stop.row;
-      const hint = 'It is taken up again by itself; look at it with: orchestrator logs';
-      onStuck({ runId, dueAtMs, sentence: `${stop.name} is long past its deadline and does not end`, hint });
-    }
-    processes.signal(stop.row.runner, stop.signal);
+  #stop({ row: { runId, dueAtMs }, runner, signal, name }: Extract<Action, { do: 'stop' }>): void {
+    const { say, onStuck, processes, clock } = this.#o;
+    this.#asked.set(runner, signal === 'SIGTERM' ? clock.now() : Infinity);
+    if (signal === 'SIGTERM') {
+      say(`! ${name} is long past its deadline and does not end: it is told to leave`);
+      const sentence = `${name} is long past its deadline and does not end`;
+      onStuck({ runId, dueAtMs, sentence, hint: 'It is taken up again by itself; look at it with: orchestrator logs' });
+    } else say(`! ${name} has not left within a minute: its process is ended`);
+    processes.signal(runner, signal);
   }
 
   /** Each decision once; a night of sleep is one message. What a restart cuts off is told again for a day. */
@@ -248,10 +229,8 @@ export class Scheduler {
     const untold = this.#rows.filter((row) => isDecided(row) && !row.told && row.idleMs < TELL_FOR_MS);
     const fresh = untold.filter((row) => !this.#telling.has(keyOf(row)));
     for (const row of fresh) this.#telling.add(keyOf(row));
-    const missed = fresh.filter((row) => row.state === 'missed');
-    const others = fresh.filter((row) => row.state !== 'missed').map((row) => [row]);
-    for (const rows of [...(missed.length > 0 ? [missed] : []), ...others])
-      void this.#o.tell(rows).catch(() => undefined);
+    const messages = Map.groupBy(fresh, (row) => (row.state === 'missed' ? 'missed' : keyOf(row)));
+    for (const rows of messages.values()) void this.#o.tell(rows).catch(() => undefined);
   }
 
   /** SIGTERM lets a run leave: its instances crawl on, and the next start takes it up. */
@@ -260,11 +239,14 @@ export class Scheduler {
     const own = this.#rows.flatMap((row) => (row.state === 'started' && row.owner === me ? [row.runner ?? ''] : []));
     const runners = new Set([...own, ...[...this.#starts.values()].map(({ runner }) => runner)]);
     const alive = (): string[] => [...runners].filter((runner) => processes.stateOf(runner) === 'alive');
+    const signalAll = (signal: 'SIGTERM' | 'SIGKILL'): void => {
+      for (const runner of alive()) processes.signal(runner, signal);
+    };
     if (alive().length > 0) say('waiting for the run to leave; the next start takes it up');
-    for (const runner of alive()) processes.signal(runner, 'SIGTERM');
+    signalAll('SIGTERM');
     const untilMs = clock.monotonic() + STOP_MS;
     while (alive().length > 0 && clock.monotonic() < untilMs) await clock.sleep(100);
-    for (const runner of alive()) processes.signal(runner, 'SIGKILL');
+    signalAll('SIGKILL');
     await this.#look(true);
   }
 }

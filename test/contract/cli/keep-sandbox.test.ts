@@ -1,20 +1,20 @@
 /** The supervisor of a sandbox: when it takes the sandbox for dead, and when it leaves it alone. */
 import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { superviseSandbox } from '../../../orchestrator/app/run/supervise-sandbox.ts';
 import {
   type SandboxHandle,
   sandboxPid,
   startSandbox,
   stopSandbox,
+  superviseSandbox,
 } from '../../../orchestrator/app/run/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';
 import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 
 const OPTIONS = { bundles: [], endsAtMs: null };
 const watcher = (said: string[]) => ({
-  say: (text: string) => void said.push(text),
-  giveUp: (error: Error) => void said.push(error.message),
+  output: { line: (text = '') => void said.push(text) },
+  lock: { giveUp: (error: Error) => void said.push(error.message) },
 });
 let folder: TempDir;
 let sandbox: SandboxHandle;
@@ -48,7 +48,7 @@ describe('the supervisor of a sandbox', () => {
     const unwatch = superviseSandbox(sandbox, OPTIONS, watcher(said));
     await waitFor(() => sandbox.pid !== pid, { what: 'another sandbox', timeoutMs: 20_000 });
     await unwatch();
-    expect(said).toEqual(['the sandbox has died, and its instances with it; another one takes its place']);
+    expect(said).toEqual(['! the sandbox has died, and its instances with it; another one takes its place']);
     expect(await sandboxPid(sandbox)).toBe(sandbox.pid);
   });
 });

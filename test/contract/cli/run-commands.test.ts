@@ -10,16 +10,13 @@ import { hasLeftovers, isUnfinished } from '../../../orchestrator/app/run/find-r
 import type { Session } from '../../../orchestrator/app/run/run-session.ts';
 import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { cancelCommand } from '../../../orchestrator/cli/commands/cancel.ts';
-import { costCommand } from '../../../orchestrator/cli/commands/cost.ts';
+import { cancelCommand, publishCommand, stopCommand } from '../../../orchestrator/cli/commands/end.ts';
+import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/report.ts';
 import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
-import { gcCommand } from '../../../orchestrator/cli/commands/gc.ts';
+import { gcCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
-import { publishCommand } from '../../../orchestrator/cli/commands/publish.ts';
 import { retryCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
-import { stopCommand } from '../../../orchestrator/cli/commands/stop.ts';
-import { verifyCommand } from '../../../orchestrator/cli/commands/verify.ts';
 import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
@@ -244,7 +241,7 @@ describe('leaving a run that has ended', () => {
     leave.abort();
     const interrupts = { leave: leave.signal, onFirst: () => undefined, dispose: () => undefined };
     const config = loadConfig(base().configPath, {});
-    const result = await carryOut({ runId: id, session, stores: bench.stores, config, interrupts, output });
+    const result = await carryOut(session, { runId: id, stores: bench.stores, config, interrupts, output });
     return { id, result, report };
   }
 

@@ -13,62 +13,38 @@ function chainOf(field: unknown): Step[] {
 const TRIM: Step = { type: 'trim' };
 
 describe('a field in the short form', () => {
-  it.each<[string, unknown, Step[]]>([
-    ['a bare text', 'h1', [{ type: 'css', selector: 'h1' }, TRIM]],
-    ['css', { css: 'h1' }, [{ type: 'css', selector: 'h1' }, TRIM]],
-    ['css with attr', { css: 'a', attr: 'href' }, [{ type: 'css', selector: 'a', attribute: 'href' }, TRIM]],
-    ['xpath', { xpath: '//h1' }, [{ type: 'xpath', expression: '//h1' }, TRIM]],
-    ['jsonpath', { jsonpath: '$.a' }, [{ type: 'jsonpath', expression: '$.a' }, TRIM]],
-    ['json_ld', { json_ld: 'offers.price' }, [{ type: 'json_ld', path: 'offers.price' }, TRIM]],
-    ['regex alone', { regex: 'a+' }, [{ type: 'regex', pattern: 'a+', group: 0 }, TRIM]],
-    ['regex with a group', { regex: 'a(b)' }, [{ type: 'regex', pattern: 'a(b)', group: 1 }, TRIM]],
-    ['regex with a group that only joins', { regex: 'a(?:b)' }, [{ type: 'regex', pattern: 'a(?:b)', group: 0 }, TRIM]],
+  it.each<[unknown, Step[]]>([
+    ['h1', [{ type: 'css', selector: 'h1' }, TRIM]],
+    [{ css: 'h1' }, [{ type: 'css', selector: 'h1' }, TRIM]],
+    [{ css: 'a', attr: 'href' }, [{ type: 'css', selector: 'a', attribute: 'href' }, TRIM]],
+    [{ xpath: '//h1' }, [{ type: 'xpath', expression: '//h1' }, TRIM]],
+    [{ jsonpath: '$.a' }, [{ type: 'jsonpath', expression: '$.a' }, TRIM]],
+    [{ json_ld: 'offers.price' }, [{ type: 'json_ld', path: 'offers.price' }, TRIM]],
+    [{ regex: 'a+' }, [{ type: 'regex', pattern: 'a+', group: 0 }, TRIM]],
+    [{ regex: 'a(b)' }, [{ type: 'regex', pattern: 'a(b)', group: 1 }, TRIM]],
+    [{ regex: 'a(?:b)' }, [{ type: 'regex', pattern: 'a(?:b)', group: 0 }, TRIM]],
+    [{ regex: { pattern: '(a)(b)', group: 2 } }, [{ type: 'regex', pattern: '(a)(b)', group: 2 }, TRIM]],
+    [{ css: 'h1', trim: false }, [{ type: 'css', selector: 'h1' }]],
+    [{ css: 'h1', number: false, all: false }, [{ type: 'css', selector: 'h1' }, TRIM]],
+    [{ css: 'b', integer: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'integer' }]],
+    [{ css: 'b', number: { decimal: ',' } }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: ',' }]],
+    [{ css: 'b', number: { decimal: 'auto' } }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'number' }]],
     [
-      'regex with a chosen group',
-      { regex: { pattern: '(a)(b)', group: 2 } },
-      [{ type: 'regex', pattern: '(a)(b)', group: 2 }, TRIM],
-    ],
-    ['trim switched off', { css: 'h1', trim: false }, [{ type: 'css', selector: 'h1' }]],
-    ['options that are false', { css: 'h1', number: false, all: false }, [{ type: 'css', selector: 'h1' }, TRIM]],
-    ['integer', { css: 'b', integer: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'integer' }]],
-    [
-      'number with a decimal mark',
-      { css: 'b', number: { decimal: ',' } },
-      [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: ',' }],
-    ],
-    [
-      'number with auto, the default',
-      { css: 'b', number: { decimal: 'auto' } },
-      [{ type: 'css', selector: 'b' }, TRIM, { type: 'number' }],
-    ],
-    [
-      'number with a decimal mark in then',
       { css: 'b', then: ['trim', { number: { decimal: '.' } }, { price: true }] },
       [{ type: 'css', selector: 'b' }, TRIM, { type: 'number', decimal: '.' }, { type: 'price' }],
     ],
-    ['all', { css: 'b', all: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'all' }]],
+    [{ css: 'b', all: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'all' }]],
+    [{ css: 'b', date: true }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: null, locale: null }]],
     [
-      'an ISO date',
-      { css: 'b', date: true },
-      [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: null, locale: null }],
-    ],
-    [
-      'a date with a format',
       { css: 'b', date: 'yyyy-MM-dd' },
       [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: 'yyyy-MM-dd', locale: null }],
     ],
     [
-      'a date with a locale',
       { css: 'b', date: { format: 'd MMMM yyyy', locale: 'fr' } },
       [{ type: 'css', selector: 'b' }, TRIM, { type: 'date', format: 'd MMMM yyyy', locale: 'fr' }],
     ],
+    [{ css: 'b', default: '' }, [{ type: 'css', selector: 'b' }, TRIM, { type: 'default', value: '' }]],
     [
-      'an empty default',
-      { css: 'b', default: '' },
-      [{ type: 'css', selector: 'b' }, TRIM, { type: 'default', value: '' }],
-    ],
-    [
-      'two replacements',
       {
         css: 'b',
         replace: [
@@ -84,7 +60,7 @@ describe('a field in the short form', () => {
         TRIM,
       ],
     ],
-  ])('reads %s', (_name, field, steps) => {
+  ])('reads %j', (field, steps) => {
     expect(chainOf(field)).toEqual(steps);
   });
 

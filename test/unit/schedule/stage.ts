@@ -119,8 +119,7 @@ export class Stage {
       processes: this.#processPort(),
       clock: this.wall,
       collectGarbage: false,
-      say: (text) => this.lines.push(text),
-      alarm: (text) => this.alarms.push(text),
+      say: (text) => void (text.startsWith('! ') ? this.alarms : this.lines).push(text),
       tell: (rows) => this.#tell(rows),
       onStuck: () => this.told.push('stuck'),
       // Longer than in life: most of the time of these tests is looking.

@@ -1,24 +1,46 @@
-/** `orchestrator cancel`: ends a run and discards its results; also the rows of a held run. */
+/** `orchestrator stop`, `cancel` and `publish`: a user ends a run early, or decides about a held one. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { reportOf } from '../../control/results/report.ts';
+import { publishReport } from '../../app/run/carry-out.ts';
+import { type EarlyEnd, endEarly } from '../../app/run/end-early.ts';
+import { findRun, getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { underLock } from '../../app/run/run-lock.ts';
+import { createOfflineCore } from '../../app/run/run-session.ts';
 import type { RunReader, RunRecord, Stores } from '../../control/model/stores.ts';
+import { buildReport } from '../../control/results/finish.ts';
+import { publishHeld } from '../../control/results/publish-held.ts';
+import { reportOf } from '../../control/results/report.ts';
+import type { Database } from '../../db/connect.ts';
 import { confirmLoss } from '../confirm.ts';
-import { endEarly } from '../../app/run/end-early.ts';
-import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { underLock } from '../../app/run/run-lock.ts';
 import { resumeInTerminal } from './run.ts';
 import type { StatusOptions } from './status.ts';
 
-export interface CancelOptions extends StatusOptions {
-  runId: string;
-  yes: boolean;
+/** Ends a run early and keeps its results. */
+export async function stopCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database) => {
+    const { runs } = await storesOf(database);
+    const run = await findRun(runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
+    if (isRunEnd(run.phase)) throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`);
+    const promise = `Run ${run.id} will stop: its instances upload what they have, and that is published.`;
+    const takeOver = takingOver(run.id, options, database, output);
+    return await endEarly(runs, { run, request: 'stop', promise, takeOver }, output);
+  });
 }
 
+const takingOver =
+  (runId: string, place: StatusOptions, database: Database, output: Output): EarlyEnd['takeOver'] =>
+  async () => {
+    await database.close();
+    return resumeInTerminal({ ...place, runId }, output);
+  };
+
+type CancelOptions = StatusOptions & { runId: string; yes: boolean };
+
+/** Ends a run and discards its results; also the rows of a held run. */
 export async function cancelCommand(options: CancelOptions, output: Output): Promise<ExitCode> {
   return withDatabase(options, async (database) => {
     const stores = await storesOf(database);
@@ -34,12 +56,8 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
     }
     if (run.phase === 'held') return await discardHeld(stores, run, output);
     const promise = `Run ${run.id} will end: its instances are terminated, and nothing is published.`;
-    const takeOver = async () => {
-      await database.close();
-      return resumeInTerminal({ ...options, runId: run.id }, output);
-    };
-    const end = { run, request: 'cancel' as const, promise, takeOver };
-    return await endEarly(stores.runs, end, output);
+    const takeOver = takingOver(run.id, options, database, output);
+    return await endEarly(stores.runs, { run, request: 'cancel', promise, takeOver }, output);
   });
 }
 
@@ -59,10 +77,7 @@ async function confirmed(options: CancelOptions, run: RunRecord, output: Output)
   return asked.finally(() => interrupts.dispose());
 }
 
-/**
- * There is no fleet any more. The move stores the cancel request too: stored alone it could remain on a run that
- * another process publishes instead.
- */
+/** The move stores the request too: stored alone it could stay on a run that another process publishes. */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
   return underLock(stores.runs, async (lock) => {
     lock.setRun(run.id);
@@ -80,5 +95,27 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
     output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
     output.document({ run: run.id, state: 'cancelled', reason, exitCode });
     return EXIT.complete;
+  });
+}
+
+/** Publishes the rows of a held run. */
+export async function publishCommand(options: StatusOptions & { force?: boolean }, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database, config) => {
+    const stores = await storesOf(database);
+    const run = await findRun(stores.runs, options.runId, 'held', (r) => r.phase === 'held');
+    return underLock(stores.runs, async (lock) => {
+      lock.setRun(run.id);
+      const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
+      // Another process may have published or discarded it while we waited for the lock.
+      const { rows } = await publishHeld(core, (await core.run.get())!, options.force === true);
+      // Measurements that only the main server of the crawl itself has.
+      const measured = run.report && { timings: run.report.timings, politeness: run.report.politeness };
+      const report = { ...(await buildReport(core)), ...measured };
+      await core.run.setReport(report);
+      output.line(`Published ${rows} rows of run ${run.id}.`);
+      output.line();
+      publishReport(report, (await core.run.get())!, config, output);
+      return EXIT.complete;
+    });
   });
 }

@@ -1,20 +1,21 @@
-/** `orchestrator gc`: ends what dead main servers have left behind, and only that. */
+/** `orchestrator gc` and `prune`: end what dead main servers have left at AWS, and remove what old runs have left here. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../control/gc/gc.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { collectGarbage, wordOf } from '../../app/run/collect-garbage.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { withDatabase } from '../../app/run/find-run.ts';
+import { storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
-
-export interface GcOptions extends ConfigPlace {
-  dryRun: boolean;
-}
+import { AppError } from '../../../shared/domain/errors.ts';
+import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
+import { describePruned, pruneRuns } from '../../app/run/next-night.ts';
+import { confirmLoss } from '../confirm.ts';
+import { watchInterrupts } from '../interrupts.ts';
 
 /** Exit code 1 when something could not be ended, 4 when a wrong clock stopped gc from trying. */
-export async function gcCommand(options: GcOptions, output: Output): Promise<ExitCode> {
+export async function gcCommand(options: ConfigPlace & { dryRun: boolean }, output: Output): Promise<ExitCode> {
   const { dryRun, environment } = options;
   return withDatabase(options, async (database, config) => {
     await migrate(database);
@@ -46,4 +47,32 @@ function renderCloud(report: GcReport): string {
     ]),
   );
   return refused === null ? table : `${table}\n\n! nothing was marked or ended: ${refused}`;
+}
+
+/** `olderThan`: a duration, instead of `retention`. */
+type PruneOptions = ConfigPlace & { olderThan?: string; yes: boolean };
+
+export async function pruneCommand(options: PruneOptions, output: Output): Promise<ExitCode> {
+  return withDatabase(options, async (database, config) => {
+    const retentionMs = options.olderThan === undefined ? config.values.retention : parseDuration(options.olderThan);
+    if (retentionMs === null)
+      throw new AppError('usage', `there is no retention in ${config.file}`, {
+        hint: 'Set it, or say how old: orchestrator prune --older-than 90d',
+      });
+    await storesOf(database);
+    const interrupts = watchInterrupts();
+    try {
+      const question = `Remove products, events and changes of runs that ended more than ${formatDuration(retentionMs)} ago?`;
+      if (!(await confirmLoss({ ...options, json: output.json, signal: interrupts.leave, question }))) {
+        output.line('Nothing was changed.');
+        return EXIT.interrupted;
+      }
+      const pruned = await pruneRuns(database, retentionMs, interrupts.leave);
+      output.line(`Removed what ${describePruned(pruned.runs.length, retentionMs)}: ${pruned.rows} rows.`);
+      output.document(pruned);
+      return interrupts.leave.aborted ? EXIT.interrupted : EXIT.complete;
+    } finally {
+      interrupts.dispose();
+    }
+  });
 }
