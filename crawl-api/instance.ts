@@ -198,7 +198,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     },
   });
   const drain = (): void => {
-    queue.drain();
+    queue.note({ t: 'drained' });
     changed.raise();
     heartbeat.poke();
   };

@@ -50,7 +50,7 @@ export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promis
     const reply = await parts.client.sendSigned(COMPLETION_PATH, completion);
     if (reply.status !== 200 || !answerSchema.parse(JSON.parse(reply.body)).ok)
       return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
-    queue.recordClosed();
+    queue.note({ t: 'closed' });
     return null;
   });
 }

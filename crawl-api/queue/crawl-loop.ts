@@ -140,7 +140,7 @@ export class CrawlLoop {
     const { judgement, result } = end;
     // The product's own page was right, and came after all held results: only the pages after it are in doubt.
     if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
-      await this.#write(() => queue.recordProof(), work);
+      await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
     const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
     const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
@@ -190,7 +190,7 @@ export class CrawlLoop {
    * none.
    */
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
-    const { queue, watch, canaryPages } = this.#parts;
+    const { queue, clock, watch, canaryPages } = this.#parts;
     for (;;) {
       const answer = await canaryPages.ask(this.#product, work);
       if (typeof answer === 'string') return answer;
@@ -204,7 +204,7 @@ export class CrawlLoop {
       if (advice === 'ask') continue;
       if (advice === 'accept') {
         this.#baseline.reset();
-        await this.#write(() => queue.recordProof(), work);
+        await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
         return 'accept';
       }
       await this.#beginIncident(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);

@@ -2,6 +2,7 @@
  * The instance's queue: accepts offers, follows orders, and keeps the results of products. Every change is in the
  * journal before it is reported.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -10,7 +11,7 @@ import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
 import type { Item, QueueState } from './queue-state.ts';
-import type { AddressIncident, JournalRecord } from './records.ts';
+import type { JournalRecord } from './records.ts';
 import { NO_RESERVE, type Reserve } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -154,13 +155,7 @@ export class Queue {
     if (drops.length > 0) records.push({ t: 'dropped', chunks: drops });
     if (grants.length > 0) records.push({ t: 'granted', chunks: grants });
     const { intervalMs, deadline, sealed, drain } = orders;
-    const now = this.state.orders;
-    let changed =
-      now === null ||
-      now.intervalMs !== intervalMs ||
-      now.deadline !== deadline ||
-      now.sealed !== sealed ||
-      now.drain !== drain;
+    let changed = !isDeepStrictEqual(this.state.orders, { intervalMs, deadline, sealed, drain });
     if (changed) records.push({ t: 'ordered', intervalMs, deadline, sealed, drain });
     if (orders.robots !== null && orders.robots.version !== this.state.robots?.version) {
       records.push({ t: 'robots', policy: orders.robots });
@@ -174,11 +169,6 @@ export class Queue {
     if (grants.length > 0) await this.#writer.sync();
     else this.#writer.syncSoon();
     return { granted: grants.length, changed };
-  }
-
-  /** Stops the crawl at the request of a program on this machine; no order reverses it. */
-  drain(): void {
-    this.note({ t: 'drained' });
   }
 
   /**
@@ -212,11 +202,6 @@ export class Queue {
     this.note(...records);
   }
 
-  /** A canary page was right: held results stand. */
-  recordProof(): void {
-    this.note({ t: 'proved', atMs: this.#clock.now() });
-  }
-
   /**
    * robots.txt forbids every page that could prove the held results: failures stand, any other result ends as `giveUp`
    * returns.
@@ -228,10 +213,6 @@ export class Queue {
       if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
     }
     this.note(...records, { t: 'accepted' });
-  }
-
-  recordIncident(incident: AddressIncident): void {
-    this.note({ t: 'incident', incident });
   }
 
   /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */
@@ -293,17 +274,9 @@ export class Queue {
     return cut;
   }
 
-  recordPart(part: PartRef): void {
-    this.note({ t: 'part', part });
-  }
-
   async recordManifest(text: string): Promise<void> {
     this.#writer.note({ t: 'manifest', text });
     await this.#writer.sync();
-  }
-
-  recordClosed(): void {
-    this.note({ t: 'closed' });
   }
 
   /** Uploaded parts that the main server has not confirmed, oldest first. */

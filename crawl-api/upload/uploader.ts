@@ -145,7 +145,7 @@ export class Uploader {
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
     for (;;) {
       try {
-        queue.recordPart(part);
+        queue.note({ t: 'part', part });
         break;
       } catch {
         if (stop.aborted) return;

@@ -228,7 +228,7 @@ describe('the release of a banned instance', () => {
     expect(w.queue.release()).toBe('uploading');
     const cut = (await w.queue.cut(1_000))!;
     expect(w.queue.release()).toBe('uploading');
-    w.queue.recordPart({ seq: cut.seq, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 3 });
+    w.queue.note({ t: 'part', part: { seq: cut.seq, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 3 } });
     expect(w.queue.release()).toBe('released');
     expect(w.queue.release()).toBe('nothing-left');
     expect(w.queue.progress(null)).toMatchObject({ assigned: 3, pending: 0, stored: 3 });

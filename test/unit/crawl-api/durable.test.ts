@@ -66,7 +66,7 @@ describe('F26: a crash recorded on a full disk', () => {
     expect(again.queue.hasRoom()).toBe(false);
 
     journal.full = false;
-    again.queue.drain();
+    again.queue.note({ t: 'drained' });
     expect(journal.records.slice(-2).map(({ t }) => t)).toEqual(['died', 'drained']);
     expect(journal.replay().items.get(1)).toMatchObject({ deaths: 1, state: 'postponed' });
   });
@@ -133,13 +133,13 @@ describe('F26: a full disk', () => {
     });
 
     expect((await w.queue.cut(1_000))?.seq).toBe(0);
-    w.queue.recordPart({ seq: 0, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 4 });
+    w.queue.note({ t: 'part', part: { seq: 0, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 4 } });
     await w.queue.follow(orders({ drain: true, partsAck: 0 }));
     await scene.run(1_000);
     expect(scene.end()).toBe('drained');
     w.queue.stopCrawling();
     await w.queue.recordManifest('{}');
-    w.queue.recordClosed();
+    w.queue.note({ t: 'closed' });
     expect(createQueue({ journal }).queue.state).toMatchObject({ closed: true, ackedSeq: 0 });
     expect(disk.room).toBeLessThan(10);
   });

@@ -59,7 +59,7 @@ describe('offers', () => {
 
   it('are refused while draining', async () => {
     const { queue } = createQueue();
-    queue.drain();
+    queue.note({ t: 'drained' });
     expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual({
       taken: false,
       refused: 'draining',
@@ -159,7 +159,7 @@ describe('orders', () => {
 
   it('cannot revoke a drain that was ordered on the instance', async () => {
     const { queue, journal } = createQueue();
-    queue.drain();
+    queue.note({ t: 'drained' });
     await queue.follow(orders({ drain: false }));
     expect(queue.isDraining).toBe(true);
     expect(createQueue({ journal }).queue.isDraining).toBe(true);
