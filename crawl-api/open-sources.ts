@@ -7,7 +7,7 @@ import { createTargetDispatcher } from '../shared/adapters/http/target-dispatche
 import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
-import type { Log } from './control/log.ts';
+import type { Log } from './control/retry.ts';
 import { type CompiledMapping, compileMapping } from './extract/compile-mapping.ts';
 import { PageExtractor } from './extract/page-extractor.ts';
 import type { BrowserSource } from './fetch/browser/browser-source.ts';

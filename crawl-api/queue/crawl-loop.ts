@@ -18,6 +18,7 @@ import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
+import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends PagesParts {
   productUrl: string;
@@ -36,8 +37,6 @@ type Outcome = Extract<VisitEnd, { kind: 'outcome' }>;
 
 export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
-/** Delay before retrying a failed disk write. */
-const DISK_RETRY_MS = 1_000;
 /** Number of pauses that a site may ask for before the product has failed. */
 const MAX_PAUSES = 3;
 /**
@@ -271,17 +270,8 @@ export class CrawlLoop {
     }
   }
 
-  /** Retries while the disk is full, so that no result is lost. */
   async #write(write: () => void, work: AbortSignal): Promise<void> {
-    for (;;) {
-      try {
-        write();
-        return;
-      } catch {
-        if (work.aborted) return;
-        await this.#parts.clock.sleep(DISK_RETRY_MS, work);
-      }
-    }
+    await untilWritten(write, this.#parts.clock, work);
   }
 }
 

@@ -118,4 +118,20 @@ export class JournalWriter {
   }
 }
 
+/** Delay before another attempt to write to a disk that has refused. */
+export const DISK_RETRY_MS = 1_000;
+
+/** Repeats the write while the disk refuses it, so that no result is lost; false once `stop` aborts. */
+export async function untilWritten(write: () => void, clock: Clock, stop: AbortSignal): Promise<boolean> {
+  for (;;) {
+    try {
+      write();
+      return true;
+    } catch {
+      if (stop.aborted) return false;
+      await clock.sleep(DISK_RETRY_MS, stop);
+    }
+  }
+}
+
 const FULL = 'the disk is full: no new work is accepted, existing results are being uploaded; free some space';

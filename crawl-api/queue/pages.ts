@@ -14,6 +14,7 @@ import { accused, type Judgement, type SeenPage } from '../politeness/judgement.
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
+import { DISK_RETRY_MS } from './journal-writer.ts';
 import type { Queue } from './queue.ts';
 
 export interface PagesParts {
@@ -54,8 +55,6 @@ export type Look =
 type Request = Omit<PageTarget, 'site'> & { via: 'http' | 'browser' };
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
-/** Delay before retrying a failed disk write. */
-const DISK_RETRY_MS = 1_000;
 
 export class Pages {
   readonly #parts: PagesParts;
@@ -200,5 +199,5 @@ export function findBarrier(queue: Queue, robots: 'respect' | 'ignore', nowMs: n
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
-  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + 1_000 };
+  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
 }
