@@ -152,31 +152,13 @@ function isScriptShell(body: string, shape: PageShape): boolean {
 }
 
 /** Last step of a path (without its extension) or any whole step of it. */
-const LOG_IN_STEPS = new Set(['login', 'log-in', 'signin', 'sign-in', 'sign_in', 'logon', 'sso', 'auth']);
-const CHECK_STEPS = new Set([
-  'verify',
-  'verification',
-  'captcha',
-  'validatecaptcha',
-  'challenge',
-  'checkpoint',
-  'blocked',
-  'block',
-  'banned',
-  'denied',
-  'access-denied',
-  'accessdenied',
-  'forbidden',
-  'robot',
-  'robotcheck',
-  'bot-check',
-  'botcheck',
-  'are-you-human',
-  'human',
-  'sorry',
-  'unusual-traffic',
-  'punish',
-]);
+const LOG_IN_STEPS = new Set('login log-in signin sign-in sign_in logon sso auth'.split(' '));
+const CHECK_STEPS = new Set(
+  (
+    'verify verification captcha validatecaptcha challenge checkpoint blocked block banned denied access-denied ' +
+    'accessdenied forbidden robot robotcheck bot-check botcheck are-you-human human sorry unusual-traffic punish'
+  ).split(' '),
+);
 const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/home', '/top']);
 
 /**
