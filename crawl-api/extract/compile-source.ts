@@ -7,7 +7,7 @@ import { findJson, toScalars } from './json-values.ts';
 import { type Libraries, loaded } from './libraries.ts';
 import { MAX_ROWS } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
-import { buildTable } from './state-table.ts';
+import { buildTable } from './selector-matcher.ts';
 import { MAX_VALUES } from './values.ts';
 
 type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
@@ -136,7 +136,7 @@ export class SourceCompiler {
         else {
           const value = element.attribs[attribute];
           if (typeof value !== 'string') continue;
-          budget.take(value.length);
+          budget.spend('chars', value.length);
           values.push(value.slice(0, options.maxChars));
         }
         if (values.length >= options.limit) break;

@@ -20,7 +20,7 @@ export function toScalars(values: readonly unknown[], maxChars: number, budget: 
     if (typeof value === 'number' || typeof value === 'boolean') scalars.push(value);
     else if (value !== null && value !== undefined) {
       const text = typeof value === 'string' ? value : stringify(value);
-      budget.take(text.length);
+      budget.spend('chars', text.length);
       scalars.push(text.slice(0, maxChars));
     }
   }

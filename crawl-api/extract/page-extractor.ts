@@ -104,7 +104,7 @@ class PageRun {
   rows(): Rows {
     if (this.#page.rows) return this.#manyRows(this.#page.rows);
     const { missing, hasValue, ...read } = this.#rowOf(this.#contents.page, this.#trace);
-    this.#contents.budget.keep(rowBytes(read.row));
+    this.#contents.budget.spend('rowBytes', rowBytes(read.row));
     const [first] = missing;
     if (first === undefined)
       return { rows: [{ key: null, ...read }], missing: null, ...(hasValue ? {} : { onlyDefaults: true }) };
@@ -133,7 +133,7 @@ class PageRun {
       const name = keyOf(read.row[key] ?? null);
       if (missing.length > 0 || name === null) firstMissing ??= missing[0] ?? key;
       else if (!rows.has(name)) {
-        this.#contents.budget.keep(rowBytes(read.row));
+        this.#contents.budget.spend('rowBytes', rowBytes(read.row));
         rows.set(name, { key: name, ...read });
       }
     }

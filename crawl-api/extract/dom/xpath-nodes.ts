@@ -49,7 +49,7 @@ export function isReverse(axis: Axis): boolean {
 /** The axis's nodes, nearest first. */
 export function* walkAxis(axis: Axis, node: XPathNode, world: XPathWorld): Generator<XPathNode> {
   const { root, budget } = world;
-  budget.walk();
+  budget.spend('visits');
   switch (axis) {
     case 'self':
       yield node;
@@ -95,14 +95,14 @@ export function* walkAxis(axis: Axis, node: XPathNode, world: XPathWorld): Gener
 
 function* siblings(first: ChildNode | null, way: 'next' | 'prev', budget: PageBudget): Generator<ChildNode> {
   for (let node = first; node !== null; node = node[way]) {
-    budget.walk();
+    budget.spend('visits');
     yield node;
   }
 }
 
 function* ancestors(node: XPathNode, world: XPathWorld): Generator<TreeNode> {
   for (let up = parentOf(node, world); up !== null; up = parentOf(up, world)) {
-    world.budget.walk();
+    world.budget.spend('visits');
     yield up;
   }
 }
@@ -131,7 +131,7 @@ function* preceding(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
   // Nodes whose inside is still to be walked: only these are no ancestors.
   let inside = 0;
   while (at !== world.root) {
-    world.budget.walk();
+    world.budget.spend('visits');
     if (at.prev) {
       at = at.prev;
       for (let last = lastChild(at); last !== null; last = lastChild(at)) {

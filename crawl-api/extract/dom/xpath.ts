@@ -119,7 +119,7 @@ function applyPredicates(nodes: XPathNode[], predicates: XPath[], world: XPathWo
   for (const predicate of predicates) {
     const size = kept.length;
     kept = kept.filter((node, i) => {
-      world.budget.walk();
+      world.budget.spend('visits');
       const value = evaluate(predicate, { node, position: i + 1, size, world });
       return typeof value === 'number' ? value === i + 1 : toBoolean(value);
     });
