@@ -20,9 +20,9 @@ export interface PackageRequest {
   /** An empty folder. */
   folder: string;
   /** Program to run instead of `npm`. */
-  npm?: string;
+  npm?: string | undefined;
   /** Aborts the fetch. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /**
