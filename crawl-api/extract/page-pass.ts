@@ -2,7 +2,7 @@
 import { parseJsonBlock } from './json-ld.ts';
 import { HtmlParser } from './markup/html-parser.ts';
 import type { MarkupHandler, MarkupParser } from './markup/markup-events.ts';
-import { XmlParser } from './markup/xml-parser.ts';
+import { createXmlParser } from './markup/xml-parser.ts';
 import { MAX_ROWS, MAX_SOURCE_CHARS, PageBudget, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
 import type { Contents, PageContents, PageKind, PagePlan } from './page-plan.ts';
 import { PageReader } from './page-reader.ts';
@@ -21,13 +21,11 @@ export class PagePass {
   constructor(plan: PagePlan, kind: PageKind | 'text', budget = new PageBudget()) {
     this.#plan = plan;
     this.#kind = kind;
-    const isMarkup = kind === 'html' || kind === 'xml';
     this.#reader = new PageReader(plan, budget);
-    this.#tree = isMarkup && plan.dom ? new plan.dom.TreeBuilder() : null;
+    this.#tree = plan.dom && (kind === 'html' || kind === 'xml') ? new plan.dom.TreeBuilder() : null;
     // One parser for both: the streaming matcher and the tree must see the same elements.
     const handler = this.#tree ? this.#treeHandler(this.#tree) : this.#reader;
-    const Parser = kind === 'xml' ? XmlParser : HtmlParser;
-    this.#parser = isMarkup ? new Parser(handler) : null;
+    this.#parser = createParser(kind, handler);
   }
 
   /** Takes the next piece; throws PageLimitError. */
@@ -99,4 +97,9 @@ export class PagePass {
     const empty = { values: page.values.map(() => []), node: null, json: undefined };
     for (const record of found) records.push({ ...empty, ...record });
   }
+}
+
+function createParser(kind: PageKind | 'text', handler: MarkupHandler): MarkupParser | null {
+  if (kind === 'html') return new HtmlParser(handler);
+  return kind === 'xml' ? createXmlParser(handler) : null;
 }

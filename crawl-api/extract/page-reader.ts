@@ -5,7 +5,6 @@
 import type { Element } from 'domhandler';
 import { parseJsonBlock } from './json-ld.ts';
 import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
-import { RecordAttributes } from './markup/record-attributes.ts';
 import {
   MAX_DEPTH,
   MAX_NESTED_RECORDS,
@@ -17,6 +16,8 @@ import {
 import type { Contents, PageContents, PagePlan } from './page-plan.ts';
 import { type ElementView, SelectorMatcher } from './selector-matcher.ts';
 import { MAX_JSON_CHARS } from './values.ts';
+
+const NO_ATTRIBUTES: Attributes = { get: () => undefined, toRecord: () => ({}) };
 
 /** Text collected for one matched element until it closes. */
 interface Capture {
@@ -54,7 +55,7 @@ export class PageReader implements MarkupHandler {
   #json: string | null = null;
   /** Number of the current element. */
   #serial = 0;
-  #opening: Attributes = new RecordAttributes();
+  #opening: Attributes = NO_ATTRIBUTES;
   #opensRecord = false;
   /** The record whose own selectors are being matched. */
   #scope: Filling | null = null;
@@ -218,7 +219,7 @@ export class ElementCounter {
   /** One object for all elements: a page has thousands. */
   readonly #view: ElementView = {
     name: '',
-    attributes: new RecordAttributes(),
+    attributes: NO_ATTRIBUTES,
     position: 0,
     positionOfType: 0,
     isRoot: false,

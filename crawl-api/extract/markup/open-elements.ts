@@ -3,7 +3,6 @@
  * the page omits. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
 import { isSpace } from './characters.ts';
-import { isAt } from './names.ts';
 import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
 const IMAGE_ALIAS = tagNamed('img');
@@ -163,7 +162,8 @@ export class OpenElements {
   popIfNamed(text: string, start: number, end: number): boolean {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
     if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
-    if (!isAt(text, start, end, this.#top!.name)) return false;
+    const { name } = this.#top!;
+    if (end - start !== name.length || !text.startsWith(name, start)) return false;
     this.pop(true);
     return true;
   }
