@@ -1,15 +1,13 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { FieldValue, KeyedRow, Row, ShownMarks } from '../../shared/domain/mapping.ts';
-import { type CompiledChain, runChain, type StepObserver } from './chain.ts';
+import { type CompiledChain, observeField, runChain, type StepObserver, type Trace } from './chain.ts';
 import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
 import { MAX_LINKS } from './page-limits.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
-import { rowBytes } from './row-size.ts';
-import { observeField, type Trace } from './trace.ts';
-import { fitValues } from './values.ts';
+import { fitValues, rowBytes } from './values.ts';
 
 export type { PageKind } from './page-plan.ts';
 
@@ -188,3 +186,15 @@ function keyOf(value: FieldValue): string | null {
   if (value === null) return null;
   return Array.isArray(value) ? value.map(asText).join(',') : asText(value);
 }
+
+/** True when at least one value was found on the page, or its list of records is rightly empty. */
+export function hasValues(extraction: Extraction): boolean {
+  return (
+    extraction.rows !== null &&
+    extraction.onlyDefaults !== true &&
+    (extraction.rows.length === 0 || extraction.rows.some(({ row }) => Object.values(row).some(isValue)))
+  );
+}
+
+const isValue = (value: unknown): boolean =>
+  value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0);

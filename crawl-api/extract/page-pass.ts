@@ -1,8 +1,8 @@
 /** Parses one page: the reader takes values while it streams, and a tree is built where one is needed. */
+import { Parser } from 'htmlparser2';
 import { parseJsonBlock } from './json-ld.ts';
 import { HtmlParser } from './markup/html-parser.ts';
-import type { MarkupHandler, MarkupParser } from './markup/markup-events.ts';
-import { createXmlParser } from './markup/xml-parser.ts';
+import type { Attributes, MarkupHandler, MarkupParser } from './markup/markup-events.ts';
 import { MAX_ROWS, MAX_SOURCE_CHARS, PageBudget, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
 import type { Contents, PageContents, PageKind, PagePlan } from './page-plan.ts';
 import { PageReader } from './page-reader.ts';
@@ -102,4 +102,30 @@ export class PagePass {
 function createParser(kind: PageKind | 'text', handler: MarkupHandler): MarkupParser | null {
   if (kind === 'html') return new HtmlParser(handler);
   return kind === 'xml' ? createXmlParser(handler) : null;
+}
+
+/** XML by htmlparser2, with names in lower case, as in selectors. */
+function createXmlParser(handler: MarkupHandler): MarkupParser {
+  let record: Record<string, string> = {};
+  const attributes: Attributes = {
+    // Own properties only: `[constructor]` would match what every object inherits.
+    get: (name) => (Object.hasOwn(record, name) ? record[name] : undefined),
+    toRecord: () => record,
+  };
+  return new Parser(
+    {
+      onopentag: (name, found) => {
+        record = found;
+        handler.open(name, attributes);
+      },
+      onclosetag: () => handler.close(),
+      ontext: (text) => {
+        if (text !== '' && handler.wantsText) handler.text(text);
+      },
+      oncomment: (text) => {
+        if (handler.wantsComments) handler.comment(text);
+      },
+    },
+    { xmlMode: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
+  );
 }

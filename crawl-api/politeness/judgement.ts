@@ -1,4 +1,5 @@
 /** Input and output of the ban rules. */
+import { StringDecoder } from 'node:string_decoder';
 import type { PageShape } from './page-shape.ts';
 import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
 
@@ -89,11 +90,7 @@ export function createEvidence(rule: string, url: string, reply: SeenReply | nul
   };
 }
 
+/** Without cutting a character in two. */
 function cutToBytes(text: string, limit: number): string {
-  const bytes = Buffer.from(text.slice(0, limit).toWellFormed());
-  if (bytes.length <= limit) return bytes.toString('utf8');
-  let end = limit;
-  // Do not cut a character in two.
-  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
+  return new StringDecoder('utf8').write(Buffer.from(text.slice(0, limit).toWellFormed()).subarray(0, limit));
 }

@@ -7,7 +7,7 @@ import { isAllowed } from '../../shared/domain/robots.ts';
 import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
-import { hasValues } from '../extract/has-values.ts';
+import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import { accused, type Judgement, type SeenPage } from '../politeness/judgement.ts';

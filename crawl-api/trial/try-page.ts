@@ -4,7 +4,7 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
 import { type CompiledMapping, compileMapping } from '../extract/compile-mapping.ts';
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
-import type { Trace } from '../extract/trace.ts';
+import type { Trace } from '../extract/chain.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';

@@ -2,8 +2,7 @@
 import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { isSameSite } from '../../../shared/domain/same-site.ts';
-import type { Extraction, PageKind } from '../../extract/page-extractor.ts';
-import { hasValues } from '../../extract/has-values.ts';
+import { type Extraction, hasValues, type PageKind } from '../../extract/page-extractor.ts';
 import type { PageResult, Reply } from '../page-result.ts';
 import { parseRetryAfter } from '../reply-head.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
