@@ -1,5 +1,4 @@
 /** Limits on crawled values, and fitting them to their columns. */
-import { StringDecoder } from 'node:string_decoder';
 import type { ChainValue, FieldType, FieldValue, Row } from '../../shared/domain/mapping.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 
@@ -22,7 +21,7 @@ function cleanText(text: string): string {
 function cutToBytes(text: string, maxBytes: number): string {
   // A UTF-16 unit is at most three bytes, so most texts need no byte count.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
-  return new StringDecoder('utf8').write(Buffer.from(text).subarray(0, maxBytes));
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read);
 }
 
 /** The result of a chain in the form of its column: the first value, or with `json` the list; null without any. */

@@ -1,5 +1,4 @@
 /** Input and output of the ban rules. */
-import { StringDecoder } from 'node:string_decoder';
 import type { PageShape } from './page-shape.ts';
 import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
 
@@ -92,5 +91,6 @@ export function createEvidence(rule: string, url: string, reply: SeenReply | nul
 
 /** Without cutting a character in two. */
 function cutToBytes(text: string, limit: number): string {
-  return new StringDecoder('utf8').write(Buffer.from(text.slice(0, limit).toWellFormed()).subarray(0, limit));
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
+  return text.slice(0, read).toWellFormed();
 }

@@ -30,7 +30,7 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
   const cleanUps: (() => Promise<void>)[] = [];
   try {
     const served = trial.file === null ? null : await serveFile(trial.file);
-    if (served) cleanUps.push(served.close);
+    if (served) cleanUps.push(() => served.close());
     const scratch = await mkdtemp(path.join(tmpdir(), 'crawlfleet-extract-'));
     cleanUps.push(() => rm(scratch, { recursive: true, force: true, maxRetries: 5 }));
     const url = served?.url ?? trial.url;
