@@ -89,10 +89,7 @@ async function packInto(platform: RuntimePlatform, sources: RuntimeSources): Pro
   return { platform, version: NODE_VERSION, file, sizeBytes: (await stat(file)).size, binaryBytes };
 }
 
-/**
- * Removes unfinished files of killed commands, once no process can still be working on them, and members of other Node
- * versions.
- */
+/** Removes other Node versions, and unfinished files that no process can still be working on. */
 async function sweep(cacheDir: string, packageName: string): Promise<void> {
   const abandonedMs = Date.now() - ABANDONED_MS;
   for (const found of await readdir(cacheDir)) {
@@ -212,10 +209,7 @@ function installed(packageName: string, file: string): string[] {
   }
 }
 
-/**
- * The file as a stream, which fails with `runtime-unavailable` when the package is damaged or lacks a file of that name
- * and size.
- */
+/** The file as a stream; fails with `runtime-unavailable` if the package is damaged or lacks that file. */
 function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
   const content = new PassThrough({ highWaterMark: 1_048_576 });
   let found = false;

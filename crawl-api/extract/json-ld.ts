@@ -30,10 +30,7 @@ const asItIs = (text: string): string => text;
 const STRING_OR_COMMENT = /"(?:\\[^]|[^"\\])*(?:"|$)|\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)/g;
 const STRING_OR_LAST_COMMA = /"(?:\\[^]|[^"\\])*(?:"|$)|,(?=\s*[}\]])/g;
 
-/**
- * Removes typical errors of hand-written JSON: comments, commas before a closing bracket, raw line ends in strings, a
- * semicolon at the end.
- */
+/** Removes comments, commas before a closing bracket, raw line ends in strings, a semicolon at the end. */
 const repaired = (text: string): string =>
   text
     .replace(STRING_OR_COMMENT, (found) => (found.startsWith('"') ? found : ' '))

@@ -142,10 +142,7 @@ class PageRun {
     return saysEmpty ? { rows: [], missing: null } : { rows: null, missing: 'rows' };
   }
 
-  /**
-   * The record's values, and the names of required fields without one. `hasValue`: at least one value comes from the
-   * page.
-   */
+  /** `missing`: required fields without a value. `hasValue`: at least one value comes from the page. */
   #rowOf(
     record: Contents,
     trace: Trace | null,

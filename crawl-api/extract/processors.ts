@@ -26,10 +26,7 @@ export interface StepContext {
   marks: Set<DecimalMark>;
 }
 
-/**
- * The values after one step; dates are handled elsewhere, by a library that few mappings need. `maxChars`: maximum
- * length of a text.
- */
+/** The values after one step, texts cut to `maxChars`. Dates need a library: see compile-mapping.ts. */
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
   values: readonly ChainValue[],

@@ -88,10 +88,7 @@ export class SelectorMatcher {
     this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
   }
 
-  /**
-   * Call at every start tag; `onMatch` is called with the number of each target whose selector the element matches,
-   * possibly twice.
-   */
+  /** Call at every start tag; `onMatch` gets each target whose selector the element matches, possibly twice. */
   open(view: ElementView, onMatch: (target: number) => void): void {
     const words = this.#words;
     const parent = this.#depth++ * this.#frame;

@@ -72,10 +72,7 @@ export class PageBody {
     return this.#complete && !this.#cut;
   }
 
-  /**
-   * The shape of the whole page; null when it was not read to its end. Computed on demand for a page that was kept
-   * whole.
-   */
+  /** The shape of the whole page; null when it was not read to its end. */
   shape(): PageShape | null {
     if (!this.#complete) return null;
     return this.#shape === null ? readShape(this.#kept) : this.#shape.end();

@@ -13,10 +13,7 @@ import { accused, type Judgement, type SeenPage, type SeenReply, unremarkable } 
 import type { SiteRules } from './site-rules.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 
-/**
- * Statuses with which sites refuse visitors; 430 and 999 by custom. 503 only without a Retry-After; 429 has its own
- * rule.
- */
+/** Statuses that refuse visitors; 430 and 999 by custom, 503 only without a Retry-After. */
 const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
 
 /** @param url the URL that was requested */

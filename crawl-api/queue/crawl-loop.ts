@@ -39,10 +39,7 @@ export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
 /** Number of pauses that a site may ask for before the product has failed. */
 const MAX_PAUSES = 3;
-/**
- * Maximum number of `gone` products to accept when no page was ever right: a ban may be a 404 from the first request
- * on.
- */
+/** Maximum `gone` products to accept when no page was ever right: a ban may be a 404 from the start. */
 const MAX_BELIEVED = 3;
 /** Delay after a product that needed no request, so that other tasks get a turn. */
 const BREATHER_MS = 1;
@@ -184,10 +181,7 @@ export class CrawlLoop {
     await this.#accept(item, result, { proves: true, isFinal }, work);
   }
 
-  /**
-   * Fetches canary pages until one answers; begins an incident if the address is not served. `none`: robots.txt allows
-   * none.
-   */
+  /** Fetches canary pages until one answers; an incident begins if it is not served. `none`: none is allowed. */
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
     const { queue, clock, watch, canaryPages } = this.#parts;
     for (;;) {
@@ -309,10 +303,7 @@ const LEAST_MS = 2_000;
 export class LatencyWatch {
   readonly #waits: number[] = [];
 
-  /**
-   * Takes the time to the first byte; true when the median of the last five is over two seconds and over five times
-   * that of the ones before.
-   */
+  /** True when the median time to the first byte of the last five is over 2 s and five times the earlier one. */
   note(waitMs: number): boolean {
     this.#waits.push(waitMs);
     if (this.#waits.length > BEFORE + RECENT) this.#waits.shift();

@@ -58,10 +58,7 @@ export class JournalWriter {
     }
   }
 
-  /**
-   * Like `note`, for what has already happened: on a completely full disk it applies immediately and is written before
-   * the next record.
-   */
+  /** Like `note`, for what has happened: on a full disk it applies at once and is written before the next. */
   noteAnyway(...records: JournalRecord[]): void {
     try {
       this.note(...records);

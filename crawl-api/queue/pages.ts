@@ -58,10 +58,7 @@ const NOT_NOW: NotNow = { kind: 'not-now' };
 
 export class Pages {
   readonly #parts: PagesParts;
-  /**
-   * Wall-clock time of monotonic zero: start times keep fractions, and setting the system clock does not change their
-   * gaps.
-   */
+  /** Wall-clock time of monotonic zero: setting the system clock does not change the gaps of start times. */
   readonly #wallMs: number;
 
   constructor(parts: PagesParts) {
@@ -89,10 +86,7 @@ export class Pages {
     }
   }
 
-  /**
-   * Whether a redirect or a link of the product at `site` may be followed: only to the same site, and only under rules
-   * that were read.
-   */
+  /** Whether a redirect or link may be followed: only to the same site, and only under rules that were read. */
   mayFollow(site: string, to: string): boolean {
     return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
   }
@@ -171,10 +165,7 @@ export class Pages {
   }
 }
 
-/**
- * Groups answers that take a site the same time: by status class, and by client, because each measures its first byte
- * differently.
- */
+/** Groups answers that take a site the same time: by status class, and by client. */
 function kindOf(via: Request['via'], page: PageAnswer): string | null {
   if (page.kind === 'not-now' || page.reply === null) return null;
   return `${via} ${Math.floor(page.reply.status / 100)}`;

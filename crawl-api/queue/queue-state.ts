@@ -57,10 +57,7 @@ export class QueueState {
   readonly lines = new ResultLines();
   /** Chunks returned untouched that the main server may not know of yet. */
   readonly transferred = new Set<string>();
-  /**
-   * Chunks that this instance may no longer own, because records were lost. Nothing is crawled until the main server
-   * has confirmed them.
-   */
+  /** Chunks to be confirmed before anything is crawled: lost records may have returned them. */
   readonly #doubtful = new Set<string>();
   /** Products in chunks held, granted or not, whatever their outcome. */
   held = 0;
@@ -220,10 +217,7 @@ export class QueueState {
     return this.pendingCount + this.postponedCount + this.heldCount;
   }
 
-  /**
-   * Ids of chunks held without a grant, or whose grant may be obsolete. During an incident no instance is granted
-   * anything, so doubtful chunks wait.
-   */
+  /** Chunks without a grant, or with a doubtful one; during an incident nothing is granted, so these wait. */
   offeredChunks(): string[] {
     const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
     return this.incident === null ? [...offered, ...this.#doubtful] : offered;

@@ -120,10 +120,7 @@ export class Queue {
     return { ...followed, transferred, changed: followed.changed || transferred > 0 };
   }
 
-  /**
-   * Returns those of the chunks that were not started; resolves to the number that may now be reported for the first
-   * time.
-   */
+  /** Returns chunks that were not started; resolves to the number to report for the first time. */
   async #transfer(wanted: readonly string[]): Promise<number> {
     const { state } = this;
     const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
@@ -171,10 +168,7 @@ export class Queue {
     return { granted: grants.length, changed };
   }
 
-  /**
-   * A request is about to be sent, for product `n` or CANARY_PAGE. Throws when the journal cannot be written; the
-   * request must not be sent then.
-   */
+  /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
   recordStart(n: number, atMs: number, browser = false): void {
     const at = Math.round(atMs * 1_000) / 1_000;
     this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}) });
@@ -202,10 +196,7 @@ export class Queue {
     this.note(...records);
   }
 
-  /**
-   * robots.txt forbids every page that could prove the held results: failures stand, any other result ends as `giveUp`
-   * returns.
-   */
+  /** No page that could prove the held results is allowed: failures stand, others end as `giveUp` returns. */
   giveUpHeld(giveUp: (item: Item, held: ItemResult) => ItemResult): void {
     const records: JournalRecord[] = [];
     for (const item of this.state.items.values()) {
@@ -246,10 +237,7 @@ export class Queue {
     this.#writer.syncSoon();
   }
 
-  /**
-   * No request will be sent any more: failed first tries are final. Held results without a proof get no outcome here,
-   * except failures.
-   */
+  /** No request follows: failed first tries are final, and held failures. Other held results get no outcome. */
   stopCrawling(): void {
     this.#closing = true;
     const records: JournalRecord[] = [];
@@ -260,10 +248,7 @@ export class Queue {
     if (records.length > 0) this.note(...records);
   }
 
-  /**
-   * Assigns the oldest results without a part to the next part: at most `limit` and at most `maxChars`, but at least
-   * one. On disk when it resolves.
-   */
+  /** Cuts the next part from the oldest results: at most `limit` and `maxChars`, but at least one. Synced. */
   async cut(limit: number, maxChars = Infinity): Promise<Cut | null> {
     const { from, to } = this.state.lines.uncut();
     if (from === to) return null;

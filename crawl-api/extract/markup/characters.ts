@@ -23,10 +23,7 @@ export function endsName(code: number): boolean {
   return code === GREATER_THAN || code === SLASH || isSpace(code);
 }
 
-/**
- * Whether the text from `start` to `end` is `name`, which is in lower case, in any case. Cutting each name out of the
- * page first would cost more than everything else.
- */
+/** Whether the text there is the lower-case `name`, in any case. Cutting each name out would cost most. */
 export function isNameAt(text: string, start: number, end: number, name: string): boolean {
   if (end - start !== name.length) return false;
   for (let i = 0; i < name.length; i++) {

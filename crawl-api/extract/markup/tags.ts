@@ -4,10 +4,7 @@
  * adoption agency and foster parenting; a test compares the trees with those of parse5.
  */
 
-/**
- * How text inside an element is read: `raw` verbatim, `rcdata` with entities, `plain` verbatim and to the end of the
- * page.
- */
+/** Text inside an element: `raw` verbatim, `rcdata` with entities, `plain` verbatim to the end of the page. */
 type TextOnly = 'raw' | 'rcdata' | 'plain';
 
 export interface Tag {
@@ -23,10 +20,7 @@ export interface Tag {
   readonly ends: ReadonlySet<string> | null;
   /** A paragraph around it closes when it starts. */
   readonly endsParagraph: boolean;
-  /**
-   * The standard's category "special": its end tag is searched for in scope, and end tags of other elements do not
-   * reach beyond it.
-   */
+  /** The standard's category "special": end tags of other elements do not reach beyond it. */
   readonly isSpecial: boolean;
   /** End tags of outer elements do not reach into it. */
   readonly isScope: boolean;

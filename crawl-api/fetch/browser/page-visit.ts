@@ -110,10 +110,7 @@ class Visit {
     return kind === 'html' ? null : this.#readData(kind, response);
   }
 
-  /**
-   * The page wants to navigate away, and was probed once more for what is required: with that it is a page, else a
-   * redirect.
-   */
+  /** The page wants to navigate away: with everything that is required it is a page, else a redirect. */
   async #judgeMove(answer: ProbeAnswer | null): Promise<PageResult> {
     const shown = answer?.html ? this.#extract(answer) : null;
     if (shown?.kind === 'page' && shown.extraction.missing === null && hasValues(shown.extraction)) return shown;
