@@ -18,7 +18,7 @@ import {
   toElsewhere,
   urls,
 } from './crawl-scene.ts';
-import { START_MS, createQueue, give, orders, products, robots } from './fakes.ts';
+import { START_MS, createQueue, give, orders, products, robots, createGranted, refusal } from './fakes.ts';
 
 const canary = { id: 'c1', fields: { t: 'x' } };
 
@@ -29,8 +29,7 @@ const banAfter = (count: number, ban: PageResult): Site => {
 };
 
 async function world(last = 10, sealed = true) {
-  const w = createQueue();
-  await give(w.queue, '1-1', [1, last], { sealed });
+  const w = await createGranted(last, { sealed });
   return w;
 }
 
@@ -122,11 +121,7 @@ describe('F28: a ban', () => {
     const second = await createScene(again);
     await second.run(1_700_000);
     expect(second.starts).toEqual([]);
-    expect(await again.queue.offer({ chunk: '9-1', share: 99, products: products(90, 91) })).toEqual({
-      taken: false,
-      refused: 'sealed',
-      room: 0,
-    });
+    expect(await again.queue.offer({ chunk: '9-1', share: 99, products: products(90, 91) })).toEqual(refusal('sealed'));
     await second.run(200_000);
     expect(second.starts.length).toBeGreaterThan(0);
   });
@@ -138,7 +133,7 @@ describe('F28: a ban', () => {
       sealed: false,
     });
     const offer = { chunk: '9-1', share: 99, products: products(90, 91) };
-    expect(await scene.queue.offer(offer)).toEqual({ taken: false, refused: 'banned', room: 0 });
+    expect(await scene.queue.offer(offer)).toEqual(refusal('banned'));
     await scene.run(1_900_000);
     expect(await scene.queue.offer(offer)).toMatchObject({ taken: true });
   });
@@ -343,8 +338,7 @@ describe('canary pages', () => {
   });
 
   it('are not requested past the deadline: unproven products get no outcome', async () => {
-    const w = createQueue();
-    await give(w.queue, '1-1', [1, 3], { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
+    const w = await createGranted(3, { deadline: new Date(START_MS + 2_900).toISOString(), sealed: true });
     const scene = await createScene(w, (path) => (path === '/p1' ? fine(path) : notFound));
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -507,8 +501,7 @@ describe('a ban page with its own heading', () => {
     });
 
     it('which fails when robots.txt forbids every canary page', async () => {
-      const w = createQueue();
-      await give(w.queue, '1-1', [1, 41], { robots: robots() });
+      const w = await createGranted(41, { robots: robots() });
       const site: Site = (path, tries) =>
         path === '/p20' ? fine(path, less) : path === '/p41' && tries === 1 ? broken() : fine(path, full);
       const scene = await createScene(w, site, { robots: 'respect' });
@@ -526,8 +519,7 @@ describe('a ban page with its own heading', () => {
     });
 
     it('which fails when there is no time for the second fetch', async () => {
-      const w = createQueue();
-      await give(w.queue, '1-1', [1, 30], { deadline: new Date(START_MS + 25_000).toISOString() });
+      const w = await createGranted(30, { deadline: new Date(START_MS + 25_000).toISOString() });
       const scene = await createScene(w, (path) => fine(path, path === '/p20' ? less : full));
       await scene.run(60_000);
       w.queue.stopCrawling();

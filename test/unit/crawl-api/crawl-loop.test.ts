@@ -7,7 +7,7 @@ import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { broken, crawl, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
-import { START_MS, createQueue, give, products } from './fakes.ts';
+import { START_MS, createQueue, give, products, createGranted } from './fakes.ts';
 
 const page: PageResult = fine();
 
@@ -71,8 +71,7 @@ describe('the crawl loop', () => {
 
   it('ends at the deadline even if the clock is set back at that moment', async () => {
     const deadlineMs = START_MS + 2_300;
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 10], { deadline: new Date(deadlineMs).toISOString() });
+    const world = await createGranted(10, { deadline: new Date(deadlineMs).toISOString() });
     const now = world.clock.now.bind(world.clock);
     let late = 0;
     world.clock.now = () => {
@@ -86,8 +85,7 @@ describe('the crawl loop', () => {
   });
 
   it('fails a product whose result is too large for the journal', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 2], { sealed: true });
+    const world = await createGranted(2, { sealed: true });
     const append = world.journal.append.bind(world.journal);
     world.journal.append = (records) => {
       if (JSON.stringify(records).length > 10_000) throw new RecordTooLargeError('a record of 70000000 bytes');
@@ -101,8 +99,7 @@ describe('the crawl loop', () => {
   });
 
   it('stops at the deadline in the middle of a page, which gets no result', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 10], { deadline: new Date(START_MS + 2_300).toISOString() });
+    const world = await createGranted(10, { deadline: new Date(START_MS + 2_300).toISOString() });
     const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -129,8 +126,7 @@ describe('the crawl loop', () => {
   });
 
   it('applies a longer interval before its orders are on disk', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3]);
+    const world = await createGranted(3);
     await world.queue.offer({ chunk: '4-1', share: 100_000, products: products(4, 6) });
     const scene = await createScene(world);
     await scene.run(500);
@@ -148,8 +144,7 @@ describe('the crawl loop', () => {
   });
 
   it('sends no request that it could not journal, and continues when the disk has room again', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 2], { sealed: true });
+    const world = await createGranted(2, { sealed: true });
     world.journal.full = true;
     const scene = await createScene(world);
     await scene.run(5_000);
@@ -199,8 +194,7 @@ describe('the crawl loop', () => {
   });
 
   it('keeps the pace across a restart of the process', async () => {
-    const first = createQueue();
-    await give(first.queue, '1-1', [1, 10]);
+    const first = await createGranted(10);
     const scene = await createScene(first);
     await scene.run(1_120);
     scene.stop.abort();

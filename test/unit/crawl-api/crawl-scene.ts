@@ -16,7 +16,7 @@ import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import { createQueue, give, type MemoryJournal, orders } from './fakes.ts';
+import { createQueue, type MemoryJournal, orders, createGranted } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 
@@ -166,8 +166,7 @@ export async function crawl(
   site?: Site,
   { ms = 60_000, sealed = true, ...options }: SceneOptions & { ms?: number; sealed?: boolean } = {},
 ): Promise<Scene & ReturnType<typeof createQueue>> {
-  const world = createQueue();
-  await give(world.queue, '1-1', [1, last], { sealed });
+  const world = await createGranted(last, { sealed });
   const scene = await createScene(world, site, options);
   await scene.run(ms);
   return { ...world, ...scene };

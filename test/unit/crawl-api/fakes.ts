@@ -118,4 +118,13 @@ export async function give(
   await queue.follow(orders({ grants: [chunk], ...changes }));
 }
 
+/** A queue with the granted products 1 to `last`. */
+export async function createGranted(last: number, changes: Partial<Orders> = {}) {
+  const world = createQueue();
+  await give(world.queue, '1-1', [1, last], changes);
+  return world;
+}
+
+export const refusal = (refused: string, room = 0) => ({ taken: false, refused, room });
+
 export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

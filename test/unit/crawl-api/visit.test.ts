@@ -18,11 +18,10 @@ import {
   toElsewhere,
   urls,
 } from './crawl-scene.ts';
-import { createQueue, give, robots } from './fakes.ts';
+import { createQueue, robots, createGranted } from './fakes.ts';
 
 async function world(last = 1, sealed = true) {
-  const w = createQueue();
-  await give(w.queue, '1-1', [1, last], { sealed });
+  const w = await createGranted(last, { sealed });
   return w;
 }
 
