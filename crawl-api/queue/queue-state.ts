@@ -91,100 +91,62 @@ export class QueueState {
   closed = false;
 
   apply(record: JournalRecord): void {
-    switch (record.t) {
-      case 'offered':
-        if (this.chunks.has(record.chunk)) return;
-        this.chunks.set(record.chunk, { products: record.products, size: record.products.length });
-        this.held += record.products.length;
-        return;
-      case 'granted':
-        for (const chunk of record.chunks) this.#grant(chunk);
-        return;
-      case 'dropped':
-        for (const id of record.chunks) this.#drop(id);
-        return;
-      case 'ordered': {
-        const { intervalMs, deadline, sealed, drain } = record;
-        this.orders = { intervalMs, deadline, sealed, drain };
-        return;
-      }
-      case 'robots':
-        this.robots = record.policy;
-        return;
-      case 'drained':
-        this.drained = true;
-        return;
-      case 'started':
-        this.#start(record);
-        return;
-      case 'broken-off':
-        this.underWay = null;
-        return;
-      case 'died':
-        this.#die(record.n);
-        return;
-      case 'postponed':
-        this.#postpone(record.result.n, record.result);
-        return;
-      case 'paused':
-        this.#pause(record.n, record.untilMs);
-        return;
-      case 'held':
-        this.#hold(record.result);
-        return;
-      case 'proved':
-        this.underWay = null;
-        this.okAtMs = Math.max(this.okAtMs ?? 0, record.atMs);
-        this.#acceptHeld();
-        return;
-      case 'accepted':
-        this.#acceptHeld();
-        return;
-      case 'incident':
-        this.underWay = null;
-        this.incident = record.incident;
-        if (record.incident.verdict === 'banned') this.#returnHeld();
-        return;
-      case 'reopened':
-        this.incident = null;
-        return;
-      case 'released':
-        this.#release();
-        return;
-      case 'transferred':
-        for (const id of record.chunks) this.#transfer(id);
-        return;
-      case 'taken':
-        for (const id of record.chunks) this.transferred.delete(id);
-        return;
-      case 'result':
-        this.#finish(record.result);
-        return;
-      case 'cut':
-        this.lines.cut({ seq: record.seq, from: record.from, to: record.to });
-        this.nextSeq = record.seq + 1;
-        return;
-      case 'part':
-        this.parts.push(record.part);
-        this.lines.store(record.part);
-        return;
-      case 'acked':
-        this.ackedSeq = Math.max(this.ackedSeq, record.seq);
-        return;
-      case 'manifest':
-        this.manifestText = record.text;
-        return;
-      case 'closed':
-        this.closed = true;
-        return;
-      case 'damaged':
-        this.damaged = true;
-        this.nextSeq += SEQ_JUMP;
-        // One of the lost records may have returned a chunk.
-        for (const { chunk } of this.#openItems()) this.#doubtful.add(chunk);
-        return;
-    }
+    const apply = this.#effects[record.t] as (record: JournalRecord) => void;
+    apply(record);
   }
+
+  /** What each record changes. */
+  readonly #effects: { [T in JournalRecord['t']]: (record: Extract<JournalRecord, { t: T }>) => void } = {
+    offered: ({ chunk, products }) => {
+      if (this.chunks.has(chunk)) return;
+      this.chunks.set(chunk, { products, size: products.length });
+      this.held += products.length;
+    },
+    granted: ({ chunks }) => chunks.forEach((id) => this.#grant(id)),
+    dropped: ({ chunks }) => chunks.forEach((id) => this.#drop(id)),
+    ordered: ({ intervalMs, deadline, sealed, drain }) => (this.orders = { intervalMs, deadline, sealed, drain }),
+    robots: ({ policy }) => (this.robots = policy),
+    drained: () => (this.drained = true),
+    started: (record) => this.#start(record),
+    'broken-off': () => (this.underWay = null),
+    died: ({ n }) => this.#die(n),
+    postponed: ({ result }) => this.#postpone(result.n, result),
+    paused: ({ n, untilMs }) => this.#pause(n, untilMs),
+    held: ({ result }) => this.#hold(result),
+    proved: ({ atMs }) => {
+      this.underWay = null;
+      this.okAtMs = Math.max(this.okAtMs ?? 0, atMs);
+      this.#acceptHeld();
+    },
+    accepted: () => this.#acceptHeld(),
+    incident: ({ incident }) => {
+      this.underWay = null;
+      this.incident = incident;
+      if (incident.verdict === 'banned') this.#returnHeld();
+    },
+    reopened: () => (this.incident = null),
+    released: () => this.#release(),
+    transferred: ({ chunks }) => chunks.forEach((id) => this.#transfer(id)),
+    taken: ({ chunks }) => chunks.forEach((id) => this.transferred.delete(id)),
+    result: ({ result }) => this.#finish(result),
+    cut: ({ seq, from, to }) => {
+      this.lines.cut({ seq, from, to });
+      this.nextSeq = seq + 1;
+    },
+    part: ({ part }) => {
+      this.parts.push(part);
+      this.lines.store(part);
+    },
+    acked: ({ seq }) => (this.ackedSeq = Math.max(this.ackedSeq, seq)),
+    manifest: ({ text }) => (this.manifestText = text),
+    closed: () => (this.closed = true),
+    damaged: () => {
+      this.damaged = true;
+      this.nextSeq += SEQ_JUMP;
+      // One of the lost records may have returned a chunk.
+      for (const { chunk } of this.#openItems()) this.#doubtful.add(chunk);
+    },
+  };
 
   /** The product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
   peek(retry: boolean): Item | null {
