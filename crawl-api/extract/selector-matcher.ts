@@ -172,7 +172,7 @@ function passes(test: ElementTest, element: ElementView): boolean {
     case 'attribute': {
       const value = element.attributes.get(test.name);
       if (value === undefined) return false;
-      return compare(test.operator, test.ignoreCase ? value.toLowerCase() : value, test.value);
+      return COMPARE[test.operator](test.ignoreCase ? value.toLowerCase() : value, test.value);
     }
     case 'position': {
       const offset = (test.ofType ? element.positionOfType : element.position) - test.b;
@@ -189,25 +189,16 @@ function passes(test: ElementTest, element: ElementView): boolean {
   }
 }
 
-function compare(operator: AttributeOperator, value: string, wanted: string): boolean {
-  switch (operator) {
-    case 'exists':
-      return true;
-    case 'equals':
-      return value === wanted;
-    case 'word':
-      return hasWord(value, wanted);
-    case 'hyphen':
-      return value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-');
-    // An empty string is the start, end and part of every value; in CSS such a selector matches nothing.
-    case 'start':
-      return wanted !== '' && value.startsWith(wanted);
-    case 'end':
-      return wanted !== '' && value.endsWith(wanted);
-    case 'contains':
-      return wanted !== '' && value.includes(wanted);
-  }
-}
+// An empty string is the start, end and part of every value; in CSS such a selector matches nothing.
+const COMPARE: Record<AttributeOperator, (value: string, wanted: string) => boolean> = {
+  exists: () => true,
+  equals: (value, wanted) => value === wanted,
+  word: hasWord,
+  hyphen: (value, wanted) => value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-'),
+  start: (value, wanted) => wanted !== '' && value.startsWith(wanted),
+  end: (value, wanted) => wanted !== '' && value.endsWith(wanted),
+  contains: (value, wanted) => wanted !== '' && value.includes(wanted),
+};
 
 /** True when `wanted` is one of the space-separated words. Builds no array, because it runs for most start tags. */
 function hasWord(value: string, wanted: string): boolean {

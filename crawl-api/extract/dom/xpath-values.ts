@@ -45,6 +45,13 @@ export function compare(operator: Comparison, left: XPathValue, right: XPathValu
 
 type Simple = string | number | boolean;
 
+const ORDER: Record<Exclude<Comparison, '=' | '!='>, (left: number, right: number) => boolean> = {
+  '<': (left, right) => left < right,
+  '<=': (left, right) => left <= right,
+  '>': (left, right) => left > right,
+  '>=': (left, right) => left >= right,
+};
+
 function compareSimple(operator: Comparison, left: Simple, right: Simple, world: XPathWorld): boolean {
   if (operator === '=' || operator === '!=') {
     let same: boolean;
@@ -54,20 +61,7 @@ function compareSimple(operator: Comparison, left: Simple, right: Simple, world:
     else same = left === right;
     return same === (operator === '=');
   }
-  return isOrdered(operator, toNumber(left, world), toNumber(right, world));
-}
-
-function isOrdered(operator: Comparison, left: number, right: number): boolean {
-  switch (operator) {
-    case '<':
-      return left < right;
-    case '<=':
-      return left <= right;
-    case '>':
-      return left > right;
-    default:
-      return left >= right;
-  }
+  return ORDER[operator](toNumber(left, world), toNumber(right, world));
 }
 
 /** What `other` is compared with: the texts of nodes, or whether there are any; or the value itself. */
