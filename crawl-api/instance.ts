@@ -16,7 +16,7 @@ import { importPublicKey } from '../shared/wire/signature.ts';
 import { closeEpoch } from './control/closing.ts';
 import { HeartbeatLoop } from './control/heartbeat.ts';
 import { sayHello } from './control/hello.ts';
-import type { Log } from './control/log.ts';
+import type { Log } from './control/retry.ts';
 import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
 import { SignalFlag } from './control/signal-flag.ts';
@@ -36,6 +36,7 @@ import { Uploader } from './upload/uploader.ts';
 import { productUrl } from '../shared/domain/product.ts';
 import { toFailure } from './queue/item-result.ts';
 import { JournalFile } from './queue/journal-file.ts';
+import { untilWritten } from './queue/journal-writer.ts';
 import { QueueState } from './queue/queue-state.ts';
 import { Queue } from './queue/queue.ts';
 import { ReserveFile } from './queue/reserve-file.ts';
@@ -204,7 +205,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     },
   });
   const drain = (): void => {
-    queue.drain();
+    queue.note({ t: 'drained' });
     changed.raise();
     heartbeat.poke();
   };
@@ -220,7 +221,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     const crawlEnd = await crawl.run(ending.signal);
     if (!ending.signal.aborted) {
       log.info({ end: crawlEnd, ...queue.progress(pageTimes.median()) }, 'crawl ended');
-      await stopCrawling(queue, clock, ending.signal);
+      await untilWritten(() => queue.stopCrawling(), clock, ending.signal);
     }
     status.crawling = false;
     uploader.flush();
@@ -266,18 +267,6 @@ function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
   if (!isCrawling) return 'uploading';
   if (state.incident) return 'banned';
   return state.items.size > 0 ? 'crawling' : 'ready';
-}
-
-async function stopCrawling(queue: Queue, clock: Clock, stop: AbortSignal): Promise<void> {
-  while (!stop.aborted) {
-    try {
-      queue.stopCrawling();
-      return;
-    } catch {
-      // A full disk, which heartbeats report. Wait, so that the results of first tries are not lost.
-      await clock.sleep(1_000, stop);
-    }
-  }
 }
 
 /** Sleeps at most an hour at a time: timers cannot exceed 24 days, and the system clock may change. */

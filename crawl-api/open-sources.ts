@@ -7,12 +7,12 @@ import { createTargetDispatcher } from '../shared/adapters/http/target-dispatche
 import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
-import type { Log } from './control/log.ts';
+import type { Log } from './control/retry.ts';
 import { type CompiledMapping, compileMapping } from './extract/compile-mapping.ts';
 import { PageExtractor } from './extract/page-extractor.ts';
-import type { BrowserSource } from './fetch/browser/browser-source.ts';
+import type { BrowserSource, BrowserSourceOptions } from './fetch/browser/browser-source.ts';
 import { type OpenExtractor, PageFetcher } from './fetch/page-fetcher.ts';
-import type { FetchHooks, PageAnswer, PageSource } from './fetch/page-result.ts';
+import type { PageSource } from './fetch/page-result.ts';
 
 export interface SourceParts {
   settings: InstanceSettings;
@@ -38,34 +38,36 @@ export interface Sources {
 
 /** Throws an AppError when the site needs rendering and no browser is installed. The caller closes both. */
 export async function openSources(parts: SourceParts): Promise<Sources> {
-  const { settings, address, clock } = parts;
+  const { settings, address, scratchDirectory, clock, log } = parts;
   const { site, mapping } = settings;
   const guard = createGuard(parts);
   const compiled = await compileMapping(mapping);
-  const openExtractor = openExtractorOf(compiled);
+  const openExtractor: OpenExtractor = (kind, url) => new PageExtractor(compiled, kind, url);
   const dispatcher = createTargetDispatcher({ localAddress: address, guard, connectTimeoutMs: site.timeoutMs });
   const http = new PageFetcher(dispatcher, site, clock, openExtractor);
   if (site.render === 'http') return { http, browser: null, broken: new Promise(() => {}) };
   try {
-    const executablePath = await findBrowser(parts.chromiumPath);
-    const opening = openBrowser(parts, executablePath, guard, compiled);
+    const opening = openBrowser(await findBrowser(parts.chromiumPath), compiled, {
+      localAddress: address,
+      guard,
+      settings: site,
+      openExtractor,
+      clock,
+      profileDirectory: scratchDirectory,
+      onProblem: (problem) => log.warn({ problem }, 'browser'),
+    });
     const broken = opening.then((source) => source.broken);
     // Avoids an unhandled rejection when the caller does not await it.
     broken.catch(() => {});
-    return { http, browser: new StartingSource(opening), broken };
+    return { http, browser: createStartingSource(opening), broken };
   } catch (error) {
     await http.close();
     throw error;
   }
 }
 
-const openExtractorOf =
-  (mapping: CompiledMapping): OpenExtractor =>
-  (kind, url) =>
-    new PageExtractor(mapping, kind, url);
-
 /** Asks Playwright, which takes a second to load, only when no browser is installed. */
-async function findBrowser(chromiumPath: string | null): Promise<string> {
+export async function findBrowser(chromiumPath: string | null): Promise<string> {
   const { findChromium } = await import('../shared/adapters/find-chromium.ts');
   const named = chromiumPath ?? undefined;
   try {
@@ -77,28 +79,13 @@ async function findBrowser(chromiumPath: string | null): Promise<string> {
 }
 
 /** Imports Playwright only where a browser is used, because it costs memory. */
-async function openBrowser(
-  parts: SourceParts,
+export async function openBrowser(
   executablePath: string,
-  guard: AddressGuard,
   compiled: CompiledMapping,
+  options: Omit<BrowserSourceOptions, 'executablePath' | 'expect'>,
 ): Promise<BrowserSource> {
-  const { settings, address, scratchDirectory, clock, log } = parts;
-  const [{ createBrowserSource }, { expectBy }] = await Promise.all([
-    import('./fetch/browser/create-browser-source.ts'),
-    import('./fetch/browser/expected-elements.ts'),
-  ]);
-  return createBrowserSource({
-    executablePath,
-    localAddress: address,
-    guard,
-    settings: settings.site,
-    openExtractor: openExtractorOf(compiled),
-    expect: expectBy(compiled),
-    clock,
-    profileDirectory: scratchDirectory,
-    onProblem: (problem) => log.warn({ problem }, 'browser'),
-  });
+  const { createBrowserSource, expectBy } = await import('./fetch/browser/create-browser-source.ts');
+  return createBrowserSource({ ...options, executablePath, expect: expectBy(compiled) });
 }
 
 /** True when the mapping can tell a valid page from any other: by a required field or by its rows. */
@@ -132,40 +119,27 @@ export function localAddressOf(address: string): string {
   return isIPv4(address) && address.startsWith('127.') ? address : '127.0.0.1';
 }
 
-export class StartingSource implements PageSource {
-  readonly #starting: Promise<PageSource | null>;
-  #started: PageSource | null = null;
-
-  /** @param starting when it rejects, the owner ends the program */
-  constructor(starting: Promise<PageSource>) {
-    this.#starting = starting.then(
-      (source) => (this.#started = source),
-      () => null,
-    );
-  }
-
-  /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
-  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
-    const source = this.#started ?? (await this.#waitFor(signal));
-    return source === null ? { kind: 'not-now' } : source.fetch(url, hooks, signal);
-  }
-
-  /** Waits for a pending start, so that nothing is left running. */
-  async close(): Promise<void> {
-    const source = await this.#starting;
-    await source?.close();
-  }
-
-  /** Null when the caller has given up. */
-  async #waitFor(signal: AbortSignal): Promise<PageSource | null> {
-    const { promise: aborted, resolve } = Promise.withResolvers<null>();
-    const onAbort = (): void => resolve(null);
-    signal.addEventListener('abort', onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    try {
-      return await Promise.race([this.#starting.then((source) => source ?? aborted), aborted]);
-    } finally {
-      signal.removeEventListener('abort', onAbort);
-    }
-  }
+/** A source that is still starting. @param starting when it rejects, the owner ends the program */
+export function createStartingSource(starting: Promise<PageSource>): PageSource {
+  let started: PageSource | null = null;
+  const start = starting.then(
+    (source) => (started = source),
+    () => null,
+  );
+  return {
+    /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
+    async fetch(url, hooks, signal) {
+      const aborted = new Promise<null>((resolve) => {
+        if (started !== null || signal.aborted) resolve(null);
+        else signal.addEventListener('abort', () => resolve(null), { once: true });
+      });
+      const source = started ?? (await Promise.race([start.then((one) => one ?? aborted), aborted]));
+      return source === null ? { kind: 'not-now' } : source.fetch(url, hooks, signal);
+    },
+    /** Waits for a pending start, so that nothing is left running. */
+    async close() {
+      const source = await start;
+      await source?.close();
+    },
+  };
 }

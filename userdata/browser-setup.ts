@@ -37,10 +37,7 @@ const BOOT_INSTALL_S = 360;
 const PROXY_PORTS = '32768-60999';
 const METADATA_URL = 'http://169.254.169.254/latest/meta-data/';
 
-/**
- * Sets `browser` to the path of a Chromium that starts, or to nothing. Ubuntu's package only prints that a snap is
- * needed.
- */
+/** Sets `browser` to a Chromium that starts, or to ''. Ubuntu's package only prints that it needs a snap. */
 export const FIND_BROWSER = `find_browser() {
   browser=''
   local path

@@ -17,10 +17,7 @@ export interface Bundle {
 }
 
 export interface BundleOptions {
-  /**
-   * Includes the browser driver, several times the size of the rest; the browser itself must be on the machine. Default
-   * false.
-   */
+  /** Includes the browser driver, several times the size of the rest; not the browser. Default false. */
   browser?: boolean;
   /** Null or left out where the machine has its own Node. */
   runtime?: PackedRuntime | null;

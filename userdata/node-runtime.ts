@@ -2,18 +2,17 @@
  * Provides Node as a gzip member of an archive, in a cache folder. The binary must have the pinned hash, so it may come
  * from any source: this machine, the cache or npm.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, type Hash, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { PassThrough, type Readable, Transform } from 'node:stream';
+import { PassThrough, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { RUNTIME_NAME, createMember, entryHead, entryTail } from './archive.ts';
 import { NODE_RELEASES, NODE_VERSION, type NodeRelease, type RuntimePlatform } from './node-release.ts';
 import { fetchPackage, hashFile } from './npm-package.ts';
-import { createGunzip } from 'node:zlib';
 import { Parser } from 'tar';
 
 /** Node for one platform, compressed: a tar entry as a separate gzip member. */
@@ -90,10 +89,7 @@ async function packInto(platform: RuntimePlatform, sources: RuntimeSources): Pro
   return { platform, version: NODE_VERSION, file, sizeBytes: (await stat(file)).size, binaryBytes };
 }
 
-/**
- * Removes unfinished files of killed commands, once no process can still be working on them, and members of other Node
- * versions.
- */
+/** Removes other Node versions, and unfinished files that no process can still be working on. */
 async function sweep(cacheDir: string, packageName: string): Promise<void> {
   const abandonedMs = Date.now() - ABANDONED_MS;
   for (const found of await readdir(cacheDir)) {
@@ -144,14 +140,7 @@ async function makeMember(
       onProgress(`Fetching Node ${NODE_VERSION} for ${platform} with npm (50 MB, once) …`);
       const { packageName, integrity } = release;
       const { npm, signal } = sources;
-      file = await fetchPackage({
-        name: packageName,
-        version: NODE_VERSION,
-        integrity,
-        folder,
-        ...(npm === undefined ? {} : { npm }),
-        ...(signal === undefined ? {} : { signal }),
-      });
+      file = await fetchPackage({ name: packageName, version: NODE_VERSION, integrity, folder, npm, signal });
     }
     const binary = openPackageFile(file, 'package/bin/node', release.binary.sizeBytes);
     const member = await compress(binary, name, release, cacheDir);
@@ -170,21 +159,22 @@ async function makeMember(
 
 /** Null when it is not the pinned binary. */
 async function compress(
-  binary: NodeJS.ReadableStream,
+  binary: Readable,
   name: string,
   { binary: pinned }: NodeRelease,
   cacheDir: string,
 ): Promise<string | null> {
   const unfinished = join(cacheDir, `unfinished-${randomBytes(6).toString('hex')}`);
   const [plain, packed] = [createHash('sha256'), createHash('sha256')];
+  /** The binary with its tar header and padding; hashes only the binary. */
+  const framed = async function* (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> {
+    yield entryHead(RUNTIME_NAME, pinned.sizeBytes, 0o755);
+    yield* hashed(chunks, plain);
+    yield entryTail(pinned.sizeBytes);
+  };
+  const member = (chunks: AsyncIterable<Buffer>): AsyncIterable<Buffer> => hashed(chunks, packed);
   try {
-    await pipeline(
-      binary,
-      framed(plain, pinned.sizeBytes),
-      createMember(),
-      hashing(packed),
-      createWriteStream(unfinished),
-    );
+    await pipeline(binary, framed, createMember(), member, createWriteStream(unfinished));
     if (plain.digest('hex') !== pinned.sha256) return null;
     const file = join(cacheDir, `${name}-${packed.digest('hex')}.gz`);
     await rename(unfinished, file);
@@ -194,29 +184,11 @@ async function compress(
   }
 }
 
-/** The binary with its tar header and padding; hashes only the binary. */
-function framed(hash: ReturnType<typeof createHash>, sizeBytes: number): Transform {
-  let begun = false;
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      hash.update(chunk);
-      if (!begun) this.push(entryHead(RUNTIME_NAME, sizeBytes, 0o755));
-      begun = true;
-      done(null, chunk);
-    },
-    flush(done) {
-      done(null, entryTail(sizeBytes));
-    },
-  });
-}
-
-function hashing(hash: ReturnType<typeof createHash>): Transform {
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      hash.update(chunk);
-      done(null, chunk);
-    },
-  });
+async function* hashed(chunks: AsyncIterable<Buffer>, hash: Hash): AsyncIterable<Buffer> {
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    yield chunk;
+  }
 }
 
 /** Where the same binary may already be: the running Node, and the packages that the project may be installed with. */
@@ -237,10 +209,7 @@ function installed(packageName: string, file: string): string[] {
   }
 }
 
-/**
- * The file as a stream, which fails with `runtime-unavailable` when the package is damaged or lacks a file of that name
- * and size.
- */
+/** The file as a stream; fails with `runtime-unavailable` if the package is damaged or lacks that file. */
 function openPackageFile(archive: string, name: string, sizeBytes: number): Readable {
   const content = new PassThrough({ highWaterMark: 1_048_576 });
   let found = false;
@@ -267,8 +236,7 @@ function openPackageFile(archive: string, name: string, sizeBytes: number): Read
   });
   parser.on('error', (error: unknown) => damaged('it cannot be read', error));
   const source = createReadStream(archive);
-  const unzipped = createGunzip();
-  for (const stream of [source, unzipped]) stream.on('error', (error: unknown) => damaged('it cannot be read', error));
-  source.pipe(unzipped).pipe(parser);
+  source.on('error', (error: unknown) => damaged('it cannot be read', error));
+  source.pipe(parser);
   return content;
 }

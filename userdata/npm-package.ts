@@ -20,15 +20,12 @@ export interface PackageRequest {
   /** An empty folder. */
   folder: string;
   /** Program to run instead of `npm`. */
-  npm?: string;
+  npm?: string | undefined;
   /** Aborts the fetch. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
-/**
- * The package's file in the folder, with the requested integrity. Throws `runtime-unavailable`, and `interrupted` on
- * the signal.
- */
+/** The package's file, with that integrity. Throws `runtime-unavailable`, and `interrupted` on the signal. */
 export async function fetchPackage(request: PackageRequest): Promise<string> {
   const { name, version, integrity, folder, npm = 'npm', signal } = request;
   const spec = `${name}@${version}`;
@@ -52,10 +49,7 @@ export async function fetchPackage(request: PackageRequest): Promise<string> {
   return file;
 }
 
-/**
- * Checks that npm's registry has exactly this package. Throws `runtime-unavailable` when it has not, or does not
- * answer.
- */
+/** Throws `runtime-unavailable` unless npm's registry answers and has exactly this package. */
 export async function askRegistry(request: Omit<PackageRequest, 'folder' | 'signal'>): Promise<void> {
   const { name, version, integrity, npm = 'npm' } = request;
   const spec = `${name}@${version}`;

@@ -15,10 +15,7 @@ export interface Program {
 }
 
 export interface ProgramOptions {
-  /**
-   * Includes the browser driver, several times the size of the rest; the browser itself must be on the machine. Default
-   * false.
-   */
+  /** Includes the browser driver, several times the size of the rest; not the browser. Default false. */
   browser?: boolean;
 }
 

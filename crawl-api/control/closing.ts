@@ -2,22 +2,18 @@
  * Closes the epoch: stores the manifest in the bucket, then sends the completion callback until the main server
  * confirms it. Every step is in the journal, so a restarted process continues with the next one, with the same bytes.
  */
-import { backoffMs } from '../../shared/domain/backoff.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import { describeError } from '../../shared/domain/errors.ts';
 import { manifestKey } from '../../shared/domain/keys.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import { answerSchema, type Completion, COMPLETION_PATH, type Progress } from '../../shared/wire/callbacks.ts';
 import { encodeManifest, type Manifest, manifestSchema } from '../../shared/wire/part.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
 import type { KeyObject } from 'node:crypto';
 import type { Queue } from '../queue/queue.ts';
 import type { Uploader } from '../upload/uploader.ts';
-import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
+import { type Retry, untilDone } from './retry.ts';
 
-export interface ClosingParts {
+export interface ClosingParts extends Retry {
   queue: Queue;
   uploader: Pick<Uploader, 'put'>;
   client: Pick<MainServerClient, 'sendSigned'>;
@@ -25,9 +21,6 @@ export interface ClosingParts {
   instanceId: string;
   privateKey: KeyObject;
   progress: () => Progress;
-  clock: Clock;
-  random: Random;
-  log: Log;
 }
 
 const RETRY = { firstMs: 500, maxMs: 15_000 };
@@ -36,23 +29,25 @@ const RETRY = { firstMs: 500, maxMs: 15_000 };
 export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promise<void> {
   const { queue, owner, uploader, privateKey, log } = parts;
   if (queue.state.closed) return;
-  await untilDone(parts, stop, 'manifest not written down', async () => {
+  const writeManifest = async (): Promise<null> => {
     if (queue.state.manifestText === null) await queue.recordManifest(JSON.stringify(createManifest(parts)));
     return null;
-  });
+  };
+  await untilDone(parts, { ...RETRY, what: 'manifest not written down' }, writeManifest, stop);
   if (stop.aborted || queue.state.manifestText === null) return;
   const bytes = encodeManifest(manifestSchema.parse(JSON.parse(queue.state.manifestText)), privateKey);
   const key = manifestKey(owner.run, owner.slot, owner.epoch);
   if (!(await uploader.put(key, bytes, 'application/json', stop))) return;
   log.info({ key, parts: queue.state.parts.length }, 'manifest stored');
   const completion: Completion = { manifestKey: key, manifestSha256: sha256Hex(bytes) };
-  await untilDone(parts, stop, 'completion not confirmed yet', async () => {
+  const sendCompletion = async (): Promise<string | null> => {
     const reply = await parts.client.sendSigned(COMPLETION_PATH, completion);
     if (reply.status !== 200 || !answerSchema.parse(JSON.parse(reply.body)).ok)
       return `status ${reply.status}: ${reply.body.slice(0, 300)}`;
-    queue.recordClosed();
+    queue.note({ t: 'closed' });
     return null;
-  });
+  };
+  await untilDone(parts, { ...RETRY, what: 'completion not confirmed yet' }, sendCompletion, stop);
 }
 
 function createManifest({ queue, owner, instanceId, progress, clock }: ClosingParts): Manifest {
@@ -66,19 +61,4 @@ function createManifest({ queue, owner, instanceId, progress, clock }: ClosingPa
     ...(queue.state.damaged ? { damaged: true } : {}),
     progress: progress(),
   };
-}
-
-/** Repeats the step until it returns null; any other result, or an error, is the problem to log. */
-async function untilDone(
-  { clock, random, log }: ClosingParts,
-  stop: AbortSignal,
-  what: string,
-  step: () => Promise<string | null>,
-): Promise<void> {
-  for (let failures = 0; !stop.aborted; failures++) {
-    const problem = await step().catch((error: unknown) => describeError(error));
-    if (problem === null) return;
-    if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, what);
-    await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);
-  }
 }

@@ -4,21 +4,16 @@
  */
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import { type Heartbeat, HEARTBEAT_PATH, type Orders, ordersSchema } from '../../shared/wire/callbacks.ts';
-import type { Log } from './log.ts';
 import type { MainServerClient, Reply } from './main-server-client.ts';
+import { logDoubling, type Retry } from './retry.ts';
 import { SignalFlag } from './signal-flag.ts';
 
-export interface HeartbeatParts {
+export interface HeartbeatParts extends Retry {
   client: Pick<MainServerClient, 'sendSigned'>;
   describe: () => Heartbeat;
   /** Carries out orders. May throw when they cannot be journalled; the main server then repeats them. */
   follow: (orders: Orders) => Promise<void>;
-  clock: Clock;
-  random: Random;
-  log: Log;
   intervalMs: number;
 }
 
@@ -38,7 +33,7 @@ export class HeartbeatLoop {
 
   /** Runs until the signal aborts. */
   async run(stop: AbortSignal): Promise<void> {
-    const { clock, random, intervalMs } = this.#parts;
+    const { clock, random, log, intervalMs } = this.#parts;
     while (!stop.aborted) {
       const problem = await this.#speak();
       if (problem === null) {
@@ -47,7 +42,7 @@ export class HeartbeatLoop {
         continue;
       }
       if (stop.aborted) return;
-      this.#note(problem);
+      logDoubling(log, this.#failures, problem, 'heartbeat failed');
       // Changes do not shorten this wait: do not flood a main server that is failing.
       await clock.sleep(
         backoffMs(this.#failures++, { firstMs: Math.min(250, intervalMs), maxMs: intervalMs }, random.next()),
@@ -73,10 +68,5 @@ export class HeartbeatLoop {
       return `orders not carried out: ${describeError(error)}`;
     }
     return null;
-  }
-
-  #note(problem: string): void {
-    if ((this.#failures & (this.#failures + 1)) === 0)
-      this.#parts.log.warn({ tries: this.#failures + 1, problem }, 'heartbeat failed');
   }
 }

@@ -1,11 +1,7 @@
 /** Sends hello until the main server accepts this instance or refuses it permanently. */
-import { backoffMs } from '../../shared/domain/backoff.ts';
-import { describeError } from '../../shared/domain/errors.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import { type Hello, HELLO_PATH } from '../../shared/wire/callbacks.ts';
-import type { Log } from './log.ts';
 import type { MainServerClient } from './main-server-client.ts';
+import { type Retry, untilDone } from './retry.ts';
 
 const RETRY = { firstMs: 250, maxMs: 5_000 };
 /**
@@ -18,25 +14,19 @@ const FINAL = [403, 409];
 export async function sayHello(
   client: Pick<MainServerClient, 'sendHello'>,
   hello: Omit<Hello, 'clock'>,
-  { clock, random, log }: { clock: Clock; random: Random; log: Log },
+  retry: Retry,
   stop: AbortSignal,
 ): Promise<'accepted' | 'refused' | 'stopped'> {
-  for (let failures = 0; !stop.aborted; failures++) {
-    let problem: string;
-    try {
-      const reply = await client.sendHello(HELLO_PATH, { ...hello, clock: new Date(clock.now()).toISOString() });
-      if (reply.status === 200) return 'accepted';
-      problem = `status ${reply.status}: ${reply.body.slice(0, 300)}`;
-      if (FINAL.includes(reply.status)) {
-        log.error({ problem }, 'the main server refuses this instance');
-        return 'refused';
-      }
-    } catch (error) {
-      problem = describeError(error);
-    }
-    // Log only the first failure and then each doubling: the console holds 64 KB.
-    if ((failures & (failures + 1)) === 0) log.warn({ tries: failures + 1, problem }, 'hello not accepted yet');
-    await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);
-  }
-  return 'stopped';
+  let answer: 'accepted' | 'refused' | 'stopped' = 'stopped';
+  const send = async (): Promise<string | null> => {
+    const clock = new Date(retry.clock.now()).toISOString();
+    const { status, body } = await client.sendHello(HELLO_PATH, { ...hello, clock });
+    const problem = `status ${status}: ${body.slice(0, 300)}`;
+    if (status !== 200 && !FINAL.includes(status)) return problem;
+    answer = status === 200 ? 'accepted' : 'refused';
+    if (answer === 'refused') retry.log.error({ problem }, 'the main server refuses this instance');
+    return null;
+  };
+  await untilDone(retry, { ...RETRY, what: 'hello not accepted yet' }, send, stop);
+  return answer;
 }

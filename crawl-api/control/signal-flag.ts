@@ -10,10 +10,7 @@ export class SignalFlag {
     this.#wake?.();
   }
 
-  /**
-   * Resolves at the next raise (immediately if there was one since the last wait), after `ms`, or on abort. True if
-   * raised.
-   */
+  /** True at the next raise, or at one since the last wait; false after `ms` or on abort. */
   async wait(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
     if (!this.#raised && !signal.aborted) {
       const timer = new AbortController();

@@ -60,3 +60,30 @@ export function runChain(
 function keep(values: readonly ChainValue[], onlyFirst: boolean): ChainValue[] {
   return (onlyFirst ? values.slice(0, 1) : values).filter((value) => value !== '');
 }
+
+interface TracedStep {
+  step: Step;
+  /** The first few values after the step, each shortened. */
+  values: ChainValue[];
+  /** Total number of values. */
+  count: number;
+}
+
+/** The fields' steps by field name; with `rows` those of the first record. */
+export type Trace = Map<string, TracedStep[]>;
+
+const MAX_SHOWN = 5;
+const MAX_SHOWN_CHARS = 200;
+
+/** Records a field's steps in the trace. */
+export function observeField(trace: Trace, field: string): StepObserver {
+  const steps: TracedStep[] = [];
+  trace.set(field, steps);
+  return (step, values) => {
+    steps.push({ step, values: values.slice(0, MAX_SHOWN).map(cut), count: values.length });
+  };
+}
+
+function cut(value: ChainValue): ChainValue {
+  return typeof value === 'string' && value.length > MAX_SHOWN_CHARS ? `${value.slice(0, MAX_SHOWN_CHARS)}…` : value;
+}

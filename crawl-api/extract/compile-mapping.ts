@@ -12,14 +12,12 @@ import {
   type SelectStep,
   type Step,
 } from '../../shared/domain/mapping.ts';
-import { findFaultsOfPage, type StepChecks } from '../../shared/adapters/step-faults.ts';
+import { findFaultsOfPage, needsDom, type StepChecks } from '../../shared/adapters/step-faults.ts';
 import type { CompiledChain, Source, Operation } from './chain.ts';
 import { SourceCompiler } from './compile-source.ts';
 import { type Libraries, loaded, loadLibraries } from './libraries.ts';
 import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
-import { findJsonValues, parseJsonBlock, parsePath } from './json-ld.ts';
-import { findJson, toScalars } from './json-values.ts';
 import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext } from './processors.ts';
 
@@ -81,7 +79,9 @@ function compileUrlPatterns(patterns: readonly string[], { regex }: Libraries): 
 }
 
 function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean): CompiledPage {
-  const compiler = new SourceCompiler(libraries, allByTree);
+  // Records that are found in the tree are searched there, too.
+  const inTree = allByTree || (page.rows !== null && needsDom(page.rows.each) !== null);
+  const compiler = new SourceCompiler(libraries, inTree);
   const chain = (steps: readonly Step[], inRecord: boolean): CompiledChain =>
     compileChain(steps, inRecord, compiler, { libraries, allByTree });
   const fields = page.fields.map((field) => ({ field, chain: chain(field.steps, page.rows !== null) }));
@@ -151,35 +151,17 @@ function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, 
 
 type Select = (text: string, place: StepContext) => readonly Scalar[];
 
+/** How a text is read that a later step selects from: as a page of its own. */
+const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', jsonpath: 'json', regex: 'text' } as const;
+
 function compileSelect(step: SelectStep, libraries: Libraries, allByTree: boolean, maxChars: number): Select {
-  switch (step.type) {
-    case 'css':
-    case 'xpath': {
-      // The text is parsed as a page of its own.
-      const compiler = new SourceCompiler(libraries, allByTree);
-      const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false });
-      const plan = compiler.plan(null, false);
-      return (text, { budget }) => {
-        const pass = new PagePass(plan, 'html', budget);
-        pass.write(text);
-        const contents = pass.end();
-        return source.read(contents, contents.page);
-      };
-    }
-    case 'json_ld': {
-      const path = parsePath(step.path);
-      return (text) => {
-        const block = parseJsonBlock(text);
-        return block === undefined ? [] : findJsonValues([block], path, MAX_VALUES);
-      };
-    }
-    case 'jsonpath': {
-      const path = loaded(libraries.jsonPath).compileJsonPath(step.expression);
-      return (text, { budget }) => toScalars(findJson(path, parseJsonBlock(text), MAX_VALUES), maxChars, budget);
-    }
-    case 'regex': {
-      const pattern = loaded(libraries.regex).compilePattern(step.pattern);
-      return (text, { budget }) => pattern.matches(text, step.group, MAX_VALUES, () => budget.search());
-    }
-  }
+  const compiler = new SourceCompiler(libraries, allByTree);
+  const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false });
+  const plan = compiler.plan(null, false);
+  return (text, { budget }) => {
+    const pass = new PagePass(plan, KINDS[step.type], budget);
+    pass.write(text);
+    const contents = pass.end();
+    return source.read(contents, contents.page);
+  };
 }

@@ -3,11 +3,11 @@ import type { Scalar, SelectStep } from '../../shared/domain/mapping.ts';
 import { type CompiledSelector, readSelector } from '../../shared/adapters/selector-check.ts';
 import type { Source } from './chain.ts';
 import { findJsonValues, parsePath } from './json-ld.ts';
-import { findJson, toScalars } from './json-values.ts';
 import { type Libraries, loaded } from './libraries.ts';
-import { MAX_ROWS } from './page-limits.ts';
+import type { JsonPath } from '../../shared/adapters/steps/json-path.ts';
+import { MAX_ROWS, type PageBudget, PageLimitError } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
-import { buildTable } from './state-table.ts';
+import { buildTable } from './selector-matcher.ts';
 import { MAX_VALUES } from './values.ts';
 
 type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
@@ -136,7 +136,7 @@ export class SourceCompiler {
         else {
           const value = element.attribs[attribute];
           if (typeof value !== 'string') continue;
-          budget.take(value.length);
+          budget.spend('chars', value.length);
           values.push(value.slice(0, options.maxChars));
         }
         if (values.length >= options.limit) break;
@@ -158,4 +158,36 @@ export class SourceCompiler {
 
 function fromPlace({ inRecord }: SourceOptions, read: (place: Contents, page: PageContents) => Scalar[]): Source {
   return { isOfPage: !inRecord, read: (page, record) => read(inRecord ? record : page.page, page) };
+}
+
+/** The values of the first `limit` nodes; none without JSON. Throws PageLimitError. */
+function findJson(path: JsonPath, json: unknown, limit: number): unknown[] {
+  if (json === undefined) return [];
+  try {
+    return path.find(json, limit);
+  } catch (error) {
+    throw new PageLimitError(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+/** Converts JSON values for a chain: null is no value, objects and arrays become JSON text. Throws PageLimitError. */
+function toScalars(values: readonly unknown[], maxChars: number, budget: PageBudget): Scalar[] {
+  const scalars: Scalar[] = [];
+  for (const value of values) {
+    if (typeof value === 'number' || typeof value === 'boolean') scalars.push(value);
+    else if (value !== null && value !== undefined) {
+      const text = typeof value === 'string' ? value : stringify(value);
+      budget.spend('chars', text.length);
+      scalars.push(text.slice(0, maxChars));
+    }
+  }
+  return scalars;
+}
+
+function stringify(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw new PageLimitError('the JSON nests too deep', { cause: error });
+  }
 }

@@ -12,7 +12,7 @@
 import { type PageBudget, PageLimitError } from './page-limits.ts';
 
 /** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
-export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
+export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'spend'>): unknown {
   const bare = unwrap(text.trim());
   for (const repair of [asItIs, repaired]) {
     try {
@@ -30,10 +30,7 @@ const asItIs = (text: string): string => text;
 const STRING_OR_COMMENT = /"(?:\\[^]|[^"\\])*(?:"|$)|\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)/g;
 const STRING_OR_LAST_COMMA = /"(?:\\[^]|[^"\\])*(?:"|$)|,(?=\s*[}\]])/g;
 
-/**
- * Removes typical errors of hand-written JSON: comments, commas before a closing bracket, raw line ends in strings, a
- * semicolon at the end.
- */
+/** Removes comments, commas before a closing bracket, raw line ends in strings, a semicolon at the end. */
 const repaired = (text: string): string =>
   text
     .replace(STRING_OR_COMMENT, (found) => (found.startsWith('"') ? found : ' '))
@@ -141,10 +138,10 @@ const MAX_JSON_CONTAINERS = 200_000;
  * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
  * @param keeper passed when the value stays in memory along with others of the page
  */
-export function parseBounded(text: string, keeper?: Pick<PageBudget, 'keepJson'>): unknown {
+export function parseBounded(text: string, keeper?: Pick<PageBudget, 'spend'>): unknown {
   const containers = countContainers(text);
   const value = JSON.parse(text) as unknown;
-  keeper?.keepJson(containers);
+  keeper?.spend('containers', containers);
   return value;
 }
 

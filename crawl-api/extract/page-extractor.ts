@@ -1,14 +1,12 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import { type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
-import { type CompiledChain, runChain, type StepObserver } from './chain.ts';
+import { type CompiledChain, observeField, runChain, type StepObserver, type Trace } from './chain.ts';
 import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
-import { rowBytes } from './row-size.ts';
-import { observeField, type Trace } from './trace.ts';
-import { fitValues } from './values.ts';
+import { fitValues, rowBytes } from './values.ts';
 
 export type { PageKind } from './page-plan.ts';
 
@@ -104,7 +102,7 @@ class PageRun {
     if (this.#page.rows) return this.#manyRows(this.#page.rows);
     if (this.#page.fields.length === 0) return { rows: [], missing: null };
     const { missing, hasValue, ...read } = this.#rowOf(this.#contents.page, this.#trace);
-    this.#contents.budget.keep(rowBytes(read.row));
+    this.#contents.budget.spend('rowBytes', rowBytes(read.row));
     const [first] = missing;
     if (first === undefined)
       return { rows: [{ key: null, ...read }], missing: null, ...(hasValue ? {} : { onlyDefaults: true }) };
@@ -133,7 +131,7 @@ class PageRun {
       const name = keyOf(read.row[key] ?? null);
       if (missing.length > 0 || name === null) firstMissing ??= missing[0] ?? key;
       else if (!rows.has(name)) {
-        this.#contents.budget.keep(rowBytes(read.row));
+        this.#contents.budget.spend('rowBytes', rowBytes(read.row));
         rows.set(name, { key: name, ...read });
       }
     }
@@ -144,10 +142,7 @@ class PageRun {
     return saysEmpty ? { rows: [], missing: null } : { rows: null, missing: 'rows' };
   }
 
-  /**
-   * The record's values, and the names of required fields without one. `hasValue`: at least one value comes from the
-   * page.
-   */
+  /** `missing`: required fields without a value. `hasValue`: at least one value comes from the page. */
   #rowOf(
     record: Contents,
     trace: Trace | null,
@@ -188,3 +183,15 @@ function keyOf(value: FieldValue): string | null {
   if (value === null) return null;
   return Array.isArray(value) ? value.map(asText).join(',') : asText(value);
 }
+
+/** True when at least one value was found on the page, or its list of records is rightly empty. */
+export function hasValues(extraction: Extraction): boolean {
+  return (
+    extraction.rows !== null &&
+    extraction.onlyDefaults !== true &&
+    (extraction.rows.length === 0 || extraction.rows.some(({ row }) => Object.values(row).some(isValue)))
+  );
+}
+
+const isValue = (value: unknown): boolean =>
+  value !== null && value !== undefined && !(Array.isArray(value) && value.length === 0);

@@ -6,14 +6,8 @@ export class PageLimitError extends Error {}
 export const MAX_DEPTH = 4_000;
 /** Maximum elements, texts and comments of a page that is kept as a tree. */
 export const MAX_NODES = 200_000;
-/** Maximum node visits by XPath and tree selectors on one page; a second or two of work. */
-const MAX_WALK = 10_000_000;
 /** Maximum blocks of JSON-LD on one page; shops have up to one for each product of a list. */
 export const MAX_JSON_BLOCKS = 1_000;
-/** Maximum arrays and objects of all JSON-LD blocks. */
-const MAX_KEPT_CONTAINERS = 200_000;
-/** Maximum characters of text extracted from one page, over all values. */
-const MAX_TAKEN_CHARS = 32_000_000;
 /** Maximum characters kept of the source for `regex`, and of a JSON page. */
 export const MAX_SOURCE_CHARS = 5_000_000;
 /** Maximum rows of one page. */
@@ -25,50 +19,45 @@ const MAX_SEARCH_MS = 3_000;
 /** Maximum nesting of records. */
 export const MAX_NESTED_RECORDS = 16;
 
+/** Message for a product whose rows exceed MAX_ROWS_BYTES. */
+export const TOO_MANY_BYTES = `the rows have more than ${MAX_ROWS_BYTES} bytes of JSON`;
+
+/** What a page may use up, and the error beyond it. */
+const BUDGET = {
+  /** Node visits by XPath and tree selectors; a second or two of work. */
+  visits: { most: 10_000_000, fault: 'the XPaths or selectors of the mapping take too long on this page' },
+  /** Characters of text extracted, over all values. */
+  chars: { most: 32_000_000, fault: 'the values that the mapping takes from this page are too large' },
+  /** Bytes of JSON of all rows. */
+  rowBytes: { most: MAX_ROWS_BYTES, fault: TOO_MANY_BYTES },
+  /** Blocks of JSON-LD, including broken ones. */
+  jsonBlocks: { most: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },
+  /** Arrays and objects of JSON that stays in memory while the page is read. */
+  containers: { most: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
+};
+
 /** Counts down the budget of a page; throws PageLimitError when it is used up. */
 export class PageBudget {
-  #walk: number;
-  #chars = MAX_TAKEN_CHARS;
-  #rowBytes = MAX_ROWS_BYTES;
-  #jsonBlocks = MAX_JSON_BLOCKS;
-  #containers = MAX_KEPT_CONTAINERS;
+  readonly #left: Record<keyof typeof BUDGET, number>;
   readonly #cpuMs: () => number;
   #searchEndMs: number | null = null;
 
   /** `cpuMs`: processor time of the process. Wall-clock time would fail pages where a small machine is throttled. */
-  constructor(walk = MAX_WALK, cpuMs = processCpuMs) {
-    this.#walk = walk;
+  constructor(visits = BUDGET.visits.most, cpuMs = processCpuMs) {
+    const { chars, rowBytes, jsonBlocks, containers } = BUDGET;
+    this.#left = {
+      visits,
+      chars: chars.most,
+      rowBytes: rowBytes.most,
+      jsonBlocks: jsonBlocks.most,
+      containers: containers.most,
+    };
     this.#cpuMs = cpuMs;
   }
 
-  /** Call for every node visited, or with their number. */
-  walk(nodes = 1): void {
-    this.#walk -= nodes;
-    if (this.#walk < 0) throw new PageLimitError('the XPaths or selectors of the mapping take too long on this page');
-  }
-
-  take(chars: number): void {
-    this.#chars -= chars;
-    if (this.#chars < 0) throw new PageLimitError('the values that the mapping takes from this page are too large');
-  }
-
-  /** Call for every block of JSON-LD, including broken ones. */
-  jsonBlock(): void {
-    this.#jsonBlocks--;
-    if (this.#jsonBlocks < 0) throw new PageLimitError(`the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD`);
-  }
-
-  /** Call with the arrays and objects of JSON that stays in memory while the page is read. */
-  keepJson(containers: number): void {
-    this.#containers -= containers;
-    if (this.#containers < 0)
-      throw new PageLimitError(`the JSON-LD of the page has more than ${MAX_KEPT_CONTAINERS} arrays and objects`);
-  }
-
-  /** Call with the bytes of JSON added to a row. */
-  keep(bytes: number): void {
-    this.#rowBytes -= bytes;
-    if (this.#rowBytes < 0) throw new PageLimitError(TOO_MANY_BYTES);
+  spend(what: keyof typeof BUDGET, amount = 1): void {
+    this.#left[what] -= amount;
+    if (this.#left[what] < 0) throw new PageLimitError(BUDGET[what].fault);
   }
 
   /**
@@ -82,8 +71,6 @@ export class PageBudget {
   }
 }
 
-/** Message for a product whose rows exceed MAX_ROWS_BYTES. */
-export const TOO_MANY_BYTES = `the rows have more than ${MAX_ROWS_BYTES} bytes of JSON`;
 /**
  * Message for a page with more records than MAX_ROWS. Omitting some would delete rows that an earlier crawl has stored.
  */

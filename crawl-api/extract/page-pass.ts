@@ -1,28 +1,31 @@
 /** Parses one page: the reader takes values while it streams, and a tree is built where one is needed. */
+import { Parser } from 'htmlparser2';
 import { parseJsonBlock } from './json-ld.ts';
 import { HtmlParser } from './markup/html-parser.ts';
-import type { MarkupHandler, MarkupParser } from './markup/markup-events.ts';
-import { XmlParser } from './markup/xml-parser.ts';
+import type { Attributes, MarkupHandler, MarkupParser } from './markup/markup-events.ts';
 import { MAX_ROWS, MAX_SOURCE_CHARS, PageBudget, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
-import type { PageContents, PageKind, PagePlan } from './page-plan.ts';
+import type { Contents, PageContents, PageKind, PagePlan } from './page-plan.ts';
 import { PageReader } from './page-reader.ts';
 import type { TreeBuilder } from './dom/tree.ts';
 
 export class PagePass {
   readonly #plan: PagePlan;
+  /** `text`: neither markup nor JSON. */
+  readonly #kind: PageKind | 'text';
   readonly #parser: MarkupParser | null;
   readonly #tree: TreeBuilder | null;
-  #reader: PageReader;
+  readonly #reader: PageReader;
   #source = '';
 
   /** `budget`: passed when the text is a part of a page that has its own. */
-  constructor(plan: PagePlan, kind: PageKind, budget = new PageBudget()) {
+  constructor(plan: PagePlan, kind: PageKind | 'text', budget = new PageBudget()) {
     this.#plan = plan;
+    this.#kind = kind;
     this.#reader = new PageReader(plan, budget);
-    this.#tree = kind !== 'json' && plan.dom ? new plan.dom.TreeBuilder() : null;
+    this.#tree = plan.dom && (kind === 'html' || kind === 'xml') ? new plan.dom.TreeBuilder() : null;
     // One parser for both: the streaming matcher and the tree must see the same elements.
     const handler = this.#tree ? this.#treeHandler(this.#tree) : this.#reader;
-    this.#parser = kind === 'json' ? null : kind === 'xml' ? new XmlParser(handler) : new HtmlParser(handler);
+    this.#parser = createParser(kind, handler);
   }
 
   /** Takes the next piece; throws PageLimitError. */
@@ -44,43 +47,39 @@ export class PagePass {
     if (this.#tree) this.#endTree(this.#tree);
     const { contents } = this.#reader;
     contents.source = this.#source;
-    if (this.#parser === null) this.#endJson(contents);
+    if (this.#kind === 'json') this.#endJson(contents);
     return contents;
   }
 
   #treeHandler(tree: TreeBuilder): MarkupHandler {
-    const reader = this.#plan.records?.by === 'tree' ? null : this.#reader;
+    const reader = this.#reader;
     return {
       wantsText: true,
       wantsComments: true,
       open: (name, attributes) => {
         const element = tree.open(name, attributes.toRecord());
-        reader?.open(name, attributes, element);
+        reader.open(name, attributes, element);
       },
       close: () => {
         tree.close();
-        reader?.close();
+        reader.close();
       },
       text: (text) => {
         tree.text(text);
-        reader?.text(text);
+        reader.text(text);
       },
       comment: (text) => tree.comment(text),
     };
   }
 
-  /** Records that need the tree are known now: the page is read again, from the tree. */
   #endTree(tree: TreeBuilder): void {
-    const root = tree.end();
-    const { records, dom } = this.#plan;
+    const { contents } = this.#reader;
+    contents.page.node = tree.end();
+    const { records } = this.#plan;
     if (records?.by === 'tree') {
-      const { budget } = this.#reader.contents;
-      const elements = records.find(root, budget);
-      if (elements.length > MAX_ROWS) throw new PageLimitError(TOO_MANY_ROWS);
-      this.#reader = new PageReader(this.#plan, budget, new Set(elements));
-      dom!.replay(root, this.#reader);
+      const found = records.find(contents.page.node, contents.budget);
+      this.#addRecords(found.map((node) => ({ node })));
     }
-    this.#reader.contents.page.node = root;
   }
 
   #endJson(contents: PageContents): void {
@@ -89,10 +88,44 @@ export class PagePass {
     if (json === undefined) return;
     contents.blocks.push(json);
     const { records } = this.#plan;
-    if (records?.by !== 'json') return;
-    const values = contents.page.values.map(() => []);
-    const found = records.find(json);
-    if (found.length > MAX_ROWS) throw new PageLimitError(TOO_MANY_ROWS);
-    for (const record of found) contents.records.push({ values, node: null, json: record });
+    if (records?.by === 'json') this.#addRecords(records.find(json).map((one) => ({ json: one })));
   }
+
+  #addRecords(found: readonly Partial<Contents>[]): void {
+    if (found.length > MAX_ROWS) throw new PageLimitError(TOO_MANY_ROWS);
+    const { page, records } = this.#reader.contents;
+    const empty = { values: page.values.map(() => []), node: null, json: undefined };
+    for (const record of found) records.push({ ...empty, ...record });
+  }
+}
+
+function createParser(kind: PageKind | 'text', handler: MarkupHandler): MarkupParser | null {
+  if (kind === 'html') return new HtmlParser(handler);
+  return kind === 'xml' ? createXmlParser(handler) : null;
+}
+
+/** XML by htmlparser2, with names in lower case, as in selectors. */
+function createXmlParser(handler: MarkupHandler): MarkupParser {
+  let record: Record<string, string> = {};
+  const attributes: Attributes = {
+    // Own properties only: `[constructor]` would match what every object inherits.
+    get: (name) => (Object.hasOwn(record, name) ? record[name] : undefined),
+    toRecord: () => record,
+  };
+  return new Parser(
+    {
+      onopentag: (name, found) => {
+        record = found;
+        handler.open(name, attributes);
+      },
+      onclosetag: () => handler.close(),
+      ontext: (text) => {
+        if (text !== '' && handler.wantsText) handler.text(text);
+      },
+      oncomment: (text) => {
+        if (handler.wantsComments) handler.comment(text);
+      },
+    },
+    { xmlMode: true, lowerCaseTags: true, lowerCaseAttributeNames: true },
+  );
 }

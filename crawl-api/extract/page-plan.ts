@@ -3,7 +3,7 @@ import type { Element } from 'domhandler';
 import type * as Dom from './dom/queries.ts';
 import type { TreeNode } from './dom/tree.ts';
 import type { PageBudget } from './page-limits.ts';
-import type { StateTable } from './state-table.ts';
+import type { StateTable } from './selector-matcher.ts';
 
 export type PageKind = 'html' | 'xml' | 'json';
 

@@ -5,7 +5,6 @@
 import type { Element } from 'domhandler';
 import { parseJsonBlock } from './json-ld.ts';
 import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
-import { RecordAttributes } from './markup/record-attributes.ts';
 import {
   MAX_DEPTH,
   MAX_NESTED_RECORDS,
@@ -15,9 +14,10 @@ import {
   TOO_MANY_ROWS,
 } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan } from './page-plan.ts';
-import { SelectorMatcher } from './selector-matcher.ts';
+import { type ElementView, SelectorMatcher } from './selector-matcher.ts';
 import { MAX_JSON_CHARS } from './values.ts';
-import type { ElementView } from './element-test.ts';
+
+const NO_ATTRIBUTES: Attributes = { get: () => undefined, toRecord: () => ({}) };
 
 /** Text collected for one matched element until it closes. */
 interface Capture {
@@ -49,22 +49,19 @@ export class PageReader implements MarkupHandler {
   /** Matchers of closed records, for reuse. */
   readonly #freeMatchers: SelectorMatcher[] = [];
   readonly #recordTarget: number;
-  /** Elements that are records, when the tree decides. */
-  readonly #recordElements: ReadonlySet<Element> | null;
   readonly #captures: Capture[] = [];
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
   /** Number of the current element. */
   #serial = 0;
-  #opening: Attributes = new RecordAttributes();
+  #opening: Attributes = NO_ATTRIBUTES;
   #opensRecord = false;
   /** The record whose own selectors are being matched. */
   #scope: Filling | null = null;
 
-  constructor(plan: PagePlan, budget: PageBudget, recordElements: ReadonlySet<Element> | null = null) {
+  constructor(plan: PagePlan, budget: PageBudget) {
     this.#plan = plan;
-    this.#recordElements = recordElements;
     this.#recordTarget = plan.records?.by === 'target' ? plan.records.target : -1;
     this.#counter = new ElementCounter(plan.table.countsTypes || plan.scopeTable?.countsTypes === true);
     this.#matcher = new SelectorMatcher(plan.table);
@@ -86,7 +83,7 @@ export class PageReader implements MarkupHandler {
     const view = this.#counter.open(name, attributes);
     this.#serial++;
     this.#opening = attributes;
-    this.#opensRecord = element !== null && this.#recordElements?.has(element) === true;
+    this.#opensRecord = false;
     this.#matcher.open(view, this.#onMatch);
     if (this.#opensRecord) this.#openRecord(element);
     for (const record of this.#openRecords) {
@@ -110,7 +107,7 @@ export class PageReader implements MarkupHandler {
       if (capture.room <= 0) continue;
       capture.text += text.length <= capture.room ? text : text.slice(0, capture.room);
       capture.room -= text.length;
-      this.#contents.budget.take(text.length);
+      this.#contents.budget.spend('chars', text.length);
     }
   }
 
@@ -155,7 +152,7 @@ export class PageReader implements MarkupHandler {
     if (attribute !== null) {
       const value = this.#opening.get(attribute);
       if (value === undefined) return;
-      this.#contents.budget.take(value.length);
+      this.#contents.budget.spend('chars', value.length);
       values.push(value.slice(0, maxChars));
     } else {
       this.#captures.push({ values, index: values.length, depth: this.#counter.depth, room: maxChars, text: '' });
@@ -195,7 +192,7 @@ export class PageReader implements MarkupHandler {
   #endSilence(): void {
     this.#silentDepth = 0;
     if (this.#json === null) return;
-    this.#contents.budget.jsonBlock();
+    this.#contents.budget.spend('jsonBlocks');
     const block = parseJsonBlock(this.#json, this.#contents.budget);
     if (block !== undefined) this.#contents.blocks.push(block);
     this.#json = null;
@@ -222,7 +219,7 @@ export class ElementCounter {
   /** One object for all elements: a page has thousands. */
   readonly #view: ElementView = {
     name: '',
-    attributes: new RecordAttributes(),
+    attributes: NO_ATTRIBUTES,
     position: 0,
     positionOfType: 0,
     isRoot: false,

@@ -26,10 +26,7 @@ export interface StepContext {
   marks: Set<DecimalMark>;
 }
 
-/**
- * The values after one step; dates are handled elsewhere, by a library that few mappings need. `maxChars`: maximum
- * length of a text.
- */
+/** The values after one step, texts cut to `maxChars`. Dates need a library: see compile-mapping.ts. */
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
   values: readonly ChainValue[],
@@ -145,35 +142,14 @@ export function toUrl(link: string, base: string): string | null {
  * Yes or no, from the words that shops use. Ignores case and surrounding white space; of a schema.org URL such as
  * `https://schema.org/InStock` the last part counts. Anything else (also `PreOrder`: neither) is no value.
  */
-const YES = [
-  'true',
-  'yes',
-  'y',
-  'on',
-  '1',
-  'in stock',
-  'available',
-  'instock',
-  'instoreonly',
-  'onlineonly',
-  'limitedavailability',
-];
-const NO = [
-  'false',
-  'no',
-  'n',
-  'off',
-  '0',
-  'out of stock',
-  'sold out',
-  'unavailable',
-  'not available',
-  'outofstock',
-  'soldout',
-  'discontinued',
-];
+const YES = 'true, yes, y, on, 1, in stock, available, instock, instoreonly, onlineonly, limitedavailability';
+const NO =
+  'false, no, n, off, 0, out of stock, sold out, unavailable, not available, outofstock, soldout, discontinued';
 
-const MEANING = new Map([...YES.map((word) => [word, true] as const), ...NO.map((word) => [word, false] as const)]);
+const MEANING = new Map([
+  ...YES.split(', ').map((word) => [word, true] as const),
+  ...NO.split(', ').map((word) => [word, false] as const),
+]);
 const MAX_CHARS = 200;
 
 /** True or false; null when the value is neither. */

@@ -3,8 +3,61 @@
  * element it keeps the states (positions in selectors) of the element, its ancestors and its earlier siblings, which is
  * all that descendant, child, + and ~ need.
  */
-import { type ElementView, meetsCompound } from './element-test.ts';
-import type { MatchState, StateTable } from './state-table.ts';
+import type {
+  AttributeOperator,
+  Combinator,
+  CompiledSelector,
+  Compound,
+  ElementTest,
+} from '../../shared/adapters/selector-check.ts';
+import type { Attributes } from './markup/markup-events.ts';
+
+/**
+ * One position in a selector: the element matches `compound` and relates to an element of state `previous` by
+ * `combinator`. `target` is set on the last position: an element in this state is a match.
+ */
+interface MatchState {
+  id: number;
+  compound: Compound;
+  combinator: Combinator | null;
+  previous: number;
+  target: number;
+}
+
+export interface StateTable {
+  /** Number of states; ids are 0 … count - 1. */
+  stateCount: number;
+  /** States that only an element of this name can be in. */
+  byTag: ReadonlyMap<string | null, readonly MatchState[]>;
+  /** States that any element can be in. */
+  anyTag: readonly MatchState[];
+  /** True when some selector counts elements by their name. */
+  countsTypes: boolean;
+}
+
+/** Builds one table from the selectors of all targets. */
+export function buildTable(targets: Iterable<readonly [target: number, selectors: CompiledSelector[]]>): StateTable {
+  const states: MatchState[] = [];
+  for (const [target, selectors] of targets) {
+    for (const selector of selectors) {
+      selector.forEach(({ combinator, compound }, at) => {
+        const id = states.length;
+        states.push({ id, compound, combinator, previous: id - 1, target: at === selector.length - 1 ? target : -1 });
+      });
+    }
+  }
+  const byTag = Map.groupBy(states, ({ compound }) => compound.tag);
+  const anyTag = byTag.get(null) ?? [];
+  return { stateCount: states.length, byTag, anyTag, countsTypes: states.some((s) => countsTypes(s.compound)) };
+}
+
+function countsTypes(compound: Compound): boolean {
+  return compound.tests.some(
+    (test) =>
+      (test.kind === 'position' && test.ofType) ||
+      ((test.kind === 'is' || test.kind === 'not') && test.any.some(countsTypes)),
+  );
+}
 
 // Each open element has four sets of states, one bit each, side by side in one array: a page has thousands of elements,
 // and separate sets would have to be created or cleared one by one.
@@ -35,10 +88,7 @@ export class SelectorMatcher {
     this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
   }
 
-  /**
-   * Call at every start tag; `onMatch` is called with the number of each target whose selector the element matches,
-   * possibly twice.
-   */
+  /** Call at every start tag; `onMatch` gets each target whose selector the element matches, possibly twice. */
   open(view: ElementView, onMatch: (target: number) => void): void {
     const words = this.#words;
     const parent = this.#depth++ * this.#frame;
@@ -97,4 +147,71 @@ export class SelectorMatcher {
     larger.set(this.#sets);
     this.#sets = larger;
   }
+}
+
+/** An element as its start tag shows it. Positions count from 1. */
+export interface ElementView {
+  name: string;
+  attributes: Attributes;
+  position: number;
+  positionOfType: number;
+  isRoot: boolean;
+  /** True for the record whose fields are being searched. */
+  isScope: boolean;
+}
+
+/** True when the element has the compound's name and passes all its tests. */
+function meetsCompound(compound: Compound, element: ElementView): boolean {
+  if (compound.tag !== null && compound.tag !== element.name) return false;
+  for (const test of compound.tests) if (!passes(test, element)) return false;
+  return true;
+}
+
+function passes(test: ElementTest, element: ElementView): boolean {
+  switch (test.kind) {
+    case 'attribute': {
+      const value = element.attributes.get(test.name);
+      if (value === undefined) return false;
+      return COMPARE[test.operator](test.ignoreCase ? value.toLowerCase() : value, test.value);
+    }
+    case 'position': {
+      const offset = (test.ofType ? element.positionOfType : element.position) - test.b;
+      return test.a === 0 ? offset === 0 : offset % test.a === 0 && offset / test.a >= 0;
+    }
+    case 'root':
+      return element.isRoot;
+    case 'scope':
+      return element.isScope;
+    case 'is':
+      return test.any.some((compound) => meetsCompound(compound, element));
+    case 'not':
+      return !test.any.some((compound) => meetsCompound(compound, element));
+  }
+}
+
+// An empty string is the start, end and part of every value; in CSS such a selector matches nothing.
+const COMPARE: Record<AttributeOperator, (value: string, wanted: string) => boolean> = {
+  exists: () => true,
+  equals: (value, wanted) => value === wanted,
+  word: hasWord,
+  hyphen: (value, wanted) => value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-'),
+  start: (value, wanted) => wanted !== '' && value.startsWith(wanted),
+  end: (value, wanted) => wanted !== '' && value.endsWith(wanted),
+  contains: (value, wanted) => wanted !== '' && value.includes(wanted),
+};
+
+/** True when `wanted` is one of the space-separated words. Builds no array, because it runs for most start tags. */
+function hasWord(value: string, wanted: string): boolean {
+  if (value === wanted) return wanted !== '' && !/[ \t\n\f\r]/.test(wanted);
+  if (wanted === '') return false;
+  for (let at = value.indexOf(wanted); at !== -1; at = value.indexOf(wanted, at + 1)) {
+    if (isEdge(value, at - 1) && isEdge(value, at + wanted.length)) return !/[ \t\n\f\r]/.test(wanted);
+  }
+  return false;
+}
+
+function isEdge(value: string, at: number): boolean {
+  if (at < 0 || at >= value.length) return true;
+  const code = value.charCodeAt(at);
+  return code === 32 || code === 9 || code === 10 || code === 12 || code === 13;
 }

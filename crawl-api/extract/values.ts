@@ -1,5 +1,5 @@
 /** Limits on crawled values, and fitting them to their columns. */
-import type { ChainValue, FieldType, FieldValue } from '../../shared/domain/mapping.ts';
+import type { ChainValue, FieldType, FieldValue, Row } from '../../shared/domain/mapping.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 
 /** Maximum UTF-8 bytes of a value: what MySQL's TEXT holds. */
@@ -21,10 +21,7 @@ function cleanText(text: string): string {
 function cutToBytes(text: string, maxBytes: number): string {
   // A UTF-16 unit is at most three bytes, so most texts need no byte count.
   if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
-  const bytes = Buffer.from(text);
-  let end = maxBytes;
-  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
+  return text.slice(0, new TextEncoder().encodeInto(text, new Uint8Array(maxBytes)).read);
 }
 
 /** The result of a chain in the form of its column: the first value, or with `json` the list; null without any. */
@@ -64,4 +61,23 @@ function fitList(values: readonly ChainValue[]): ChainValue[] | null {
     if (fitting !== '') list.push(fitting);
   }
   return list.length > 0 ? list : null;
+}
+
+/** Quotes, colon, comma; or a number. */
+const FIXED_BYTES = 16;
+
+/** Approximate bytes of the row's JSON, in one pass without building it; escapes are not counted. */
+export function rowBytes(row: Row): number {
+  let bytes = FIXED_BYTES;
+  for (const [name, value] of Object.entries(row)) bytes += name.length + valueBytes(value);
+  return bytes;
+}
+
+function valueBytes(value: FieldValue): number {
+  if (typeof value === 'string') return FIXED_BYTES + Buffer.byteLength(value);
+  if (isUnread(value)) return 4 * FIXED_BYTES + Buffer.byteLength(value.text);
+  if (!Array.isArray(value)) return FIXED_BYTES;
+  let bytes = FIXED_BYTES;
+  for (const one of value) bytes += valueBytes(one);
+  return bytes;
 }

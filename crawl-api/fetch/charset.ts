@@ -11,59 +11,48 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
+import { analyse } from 'chardet';
 
 /** Number of leading bytes that decide the encoding; the rest is decoded as it arrives. */
 export const HEAD_BYTES = 65_536;
-
-/** Returns the charsets that fit the bytes, most likely first, each with a confidence of 0 to 100. */
-export type Guess = (bytes: Uint8Array) => { name: string; confidence: number }[];
-
-export interface CharsetChoice {
-  charset: string;
-  /** True when a guess by the bytes could do better than `charset`. */
-  doubtful: boolean;
-}
 
 /**
  * The encoding of a page by its first bytes.
  *
  * @param head the first HEAD_BYTES, or all of the page when `isAll`
  */
-export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: string): CharsetChoice {
-  const sure = (charset: string): CharsetChoice => ({ charset, doubtful: false });
+export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: string): string {
   const header = headerCharset(contentType);
   const mark = markOf(head) ?? (header?.startsWith('utf-16') ? header : null);
-  if (mark !== null) return sure(mark);
+  if (mark !== null) return mark;
   const ascii = isAscii(head);
   const whole = isAll ? head : withoutCutCharacter(head);
   // Nearly every page returns at one of these, before it is searched for a declaration.
-  if (ascii && head.includes(ESCAPE)) return sure(escapedCharset(head, isAll) ?? header ?? 'utf-8');
-  if (ascii && (isAll || header !== null)) return sure(header ?? 'utf-8');
+  if (ascii && head.includes(ESCAPE)) return escapedCharset(head, isAll) ?? header ?? 'utf-8';
+  if (ascii && (isAll || header !== null)) return header ?? 'utf-8';
   const utf8 = ascii || isUtf8(whole);
-  if (utf8 && (header === 'utf-8' || hasManyCharacters(whole))) return sure('utf-8');
-  if (!utf8 && header !== null && isMultiByte(header) && decodesCleanly(header, head, isAll)) return sure(header);
+  if (utf8 && (header === 'utf-8' || hasManyCharacters(whole))) return 'utf-8';
+  if (!utf8 && header !== null && isMultiByte(header) && decodesCleanly(header, head, isAll)) return header;
 
   const declared = declarations(header, head);
   const first = declared[0];
-  if (utf8) return sure(declared.includes('utf-8') ? 'utf-8' : (first ?? 'utf-8'));
+  if (utf8) return declared.includes('utf-8') ? 'utf-8' : (first ?? 'utf-8');
   const { wide, broken } = countCharacters(whole);
   // A shop that cuts a text in the middle of a character leaves a broken byte or two in a page that is UTF-8
   // nevertheless.
-  if (wide >= MANY && wide >= broken * 10) return sure('utf-8');
+  if (wide >= MANY && wide >= broken * 10) return 'utf-8';
   // A server that declares latin1 for everything is less reliable than a page that declares a multi-byte charset.
   const fitting = [...declared.filter(isMultiByte), ...declared].find(
     (label) => label !== 'utf-8' && decodesCleanly(label, head, isAll),
   );
-  if (fitting !== undefined) return sure(fitting);
-  return { charset: first ?? 'windows-1252', doubtful: first === undefined || broken >= FEW };
+  if (fitting !== undefined) return fitting;
+  const guessed = first === undefined || broken >= FEW ? guessCharset(head, isAll) : null;
+  return guessed ?? first ?? 'windows-1252';
 }
 
-/**
- * A better charset than the doubtful one: the most likely that decodes the bytes without errors; null when none is
- * likely enough.
- */
-export function guessCharset(head: Uint8Array, isAll: boolean, guess: Guess): string | null {
-  for (const { name, confidence } of guess(withoutTags(head))) {
+/** The most likely charset that decodes the bytes without errors; null when none is likely enough. */
+function guessCharset(head: Uint8Array, isAll: boolean): string | null {
+  for (const { name, confidence } of analyse(withoutTags(head))) {
     const charset = knownCharset(name);
     if (charset === null || charset === 'utf-8' || charset.startsWith('utf-16')) continue;
     if (confidence < (isMultiByte(charset) ? 40 : 20)) continue;

@@ -19,10 +19,7 @@ export interface ExchangeOptions {
   openExtractor: (kind: PageKind) => PageExtractor;
 }
 
-/**
- * Maximum bytes read of a reply that is no page: the ban rules need them, and a connection read to its end can be
- * reused.
- */
+/** Maximum bytes read of a reply that is no page, for the ban rules and to reuse the connection. */
 const MAX_NOTE_BYTES = 65_536;
 
 export class Exchange implements Dispatcher.DispatchHandler {
@@ -55,10 +52,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return this.#reply !== null;
   }
 
-  /**
-   * Ends the exchange with this finding, unless the head of the reply has decided, and drops the connection if the
-   * reply is not complete.
-   */
+  /** Ends the exchange with this finding, unless the head has decided; drops the connection of an open reply. */
   stop(finding: Finding): void {
     if (this.#settled) return;
     this.#settled = true;

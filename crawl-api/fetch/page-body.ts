@@ -47,13 +47,12 @@ export class PageBody {
 
   constructor(options: PageBodyOptions) {
     this.#options = options;
-    this.#text = new TextReader(options.contentType, {
-      onText: (text) => this.#read(text),
-      onReady: () => this.#decoder?.resume(),
-      onEnd: () => this.#finish(),
-    });
+    this.#text = new TextReader(options.contentType, (text) => this.#read(text));
     this.#decoder = createContentDecoder(options.encoding, {
-      onBytes: (bytes) => this.#take(bytes),
+      onBytes: (bytes) => {
+        this.#take(bytes);
+        return true;
+      },
       onDrain: options.onDrain,
       onEnd: () => this.#endBytes(),
       onError: (error) =>
@@ -73,10 +72,7 @@ export class PageBody {
     return this.#complete && !this.#cut;
   }
 
-  /**
-   * The shape of the whole page; null when it was not read to its end. Computed on demand for a page that was kept
-   * whole.
-   */
+  /** The shape of the whole page; null when it was not read to its end. */
   shape(): PageShape | null {
     if (!this.#complete) return null;
     return this.#shape === null ? readShape(this.#kept) : this.#shape.end();
@@ -102,41 +98,39 @@ export class PageBody {
     this.#kept ||= this.#text.peek().slice(0, KEPT_BODY_CHARS);
   }
 
-  #take(bytes: Uint8Array): boolean {
-    if (this.#done) return false;
+  #take(bytes: Uint8Array): void {
+    if (this.#done) return;
     const room = this.#options.maxBytes - this.#bytes;
     this.#bytes += bytes.length;
     if (bytes.length > room) {
-      if (!this.#options.openExtractor) this.#keepPart(bytes.subarray(0, room));
+      if (!this.#options.openExtractor) this.#keep(bytes.subarray(0, room));
       this.#fail('too-large', `more than ${this.#options.maxBytes} bytes`);
-      return false;
+      return;
     }
-    if (!this.#first) return this.#text.push(bytes);
-    this.#first.push(bytes);
-    return this.#bytes < SNIFFED_BYTES || this.#passFirst();
+    this.#keep(bytes);
+    if (this.#first && this.#bytes >= SNIFFED_BYTES) this.#passFirst(this.#first);
   }
 
-  #keepPart(bytes: Uint8Array): void {
+  #keep(bytes: Uint8Array): void {
     if (this.#first) this.#first.push(bytes);
     else this.#text.push(bytes);
   }
 
-  #passFirst(): boolean {
-    const pieces = this.#first ?? [];
+  #passFirst(pieces: readonly Uint8Array[]): void {
     this.#first = null;
     const first = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
     const format = findFileFormat(first);
-    if (format !== null) {
+    if (format !== null)
       this.#fail('content-type', `${format} as ${this.#options.contentType.slice(0, 100) || 'nothing'}`);
-      return false;
-    }
-    return first.length === 0 || this.#text.push(first);
+    else if (first.length > 0) this.#text.push(first);
   }
 
   #endBytes(): void {
     if (this.#done) return;
-    if (this.#first) this.#passFirst();
-    if (!this.#done) this.#text.end();
+    if (this.#first) this.#passFirst(this.#first);
+    if (this.#done) return;
+    this.#text.end();
+    this.#finish();
   }
 
   #read(text: string): void {

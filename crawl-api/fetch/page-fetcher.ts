@@ -98,10 +98,7 @@ function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
   return `${stage} within ${timeoutMs} ms`;
 }
 
-/**
- * Splits without a URL parser, which would read `%2E%2E` as a step up the path; an ID may be exactly that. Returns null
- * for anything but http and https.
- */
+/** Null unless http(s). Not by a URL parser: an ID may be `%2E%2E`, which is a step up the path to it. */
 export function splitUrl(url: string): { origin: string; path: string } | null {
   const match = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url);
   if (!match || !URL.canParse(match[1]!)) return null;

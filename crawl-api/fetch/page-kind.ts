@@ -20,15 +20,12 @@ export function classifyContent(contentType: string, disposition: string): Conte
   return type === '' || !type.includes('/') || type.startsWith('text/') || SCRIPTS.has(type) ? 'text' : 'other';
 }
 
-const BYTES = new Set([
-  'application/octet-stream',
-  'binary/octet-stream',
-  'application/unknown',
-  'application/x-unknown',
-  'unknown/unknown',
-  'application/force-download',
-  '*/*',
-]);
+const BYTES = new Set(
+  (
+    'application/octet-stream binary/octet-stream application/unknown application/x-unknown unknown/unknown ' +
+    'application/force-download */*'
+  ).split(' '),
+);
 
 /** Servers older than JSON's own media type send JSON as a script. */
 const SCRIPTS = new Set(['application/javascript', 'application/x-javascript', 'application/x-json']);

@@ -13,10 +13,7 @@ import { accused, type Judgement, type SeenPage, type SeenReply, unremarkable } 
 import type { SiteRules } from './site-rules.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 
-/**
- * Statuses with which sites refuse visitors; 430 and 999 by custom. 503 only without a Retry-After; 429 has its own
- * rule.
- */
+/** Statuses that refuse visitors; 430 and 999 by custom, 503 only without a Retry-After. */
 const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
 
 /** @param url the URL that was requested */
@@ -154,31 +151,13 @@ function isScriptShell(body: string, shape: PageShape): boolean {
 }
 
 /** Last step of a path (without its extension) or any whole step of it. */
-const LOG_IN_STEPS = new Set(['login', 'log-in', 'signin', 'sign-in', 'sign_in', 'logon', 'sso', 'auth']);
-const CHECK_STEPS = new Set([
-  'verify',
-  'verification',
-  'captcha',
-  'validatecaptcha',
-  'challenge',
-  'checkpoint',
-  'blocked',
-  'block',
-  'banned',
-  'denied',
-  'access-denied',
-  'accessdenied',
-  'forbidden',
-  'robot',
-  'robotcheck',
-  'bot-check',
-  'botcheck',
-  'are-you-human',
-  'human',
-  'sorry',
-  'unusual-traffic',
-  'punish',
-]);
+const LOG_IN_STEPS = new Set('login log-in signin sign-in sign_in logon sso auth'.split(' '));
+const CHECK_STEPS = new Set(
+  (
+    'verify verification captcha validatecaptcha challenge checkpoint blocked block banned denied access-denied ' +
+    'accessdenied forbidden robot robotcheck bot-check botcheck are-you-human human sorry unusual-traffic punish'
+  ).split(' '),
+);
 const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/home', '/top']);
 
 /**

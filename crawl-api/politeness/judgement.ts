@@ -91,11 +91,8 @@ export function createEvidence(rule: string, url: string, reply: SeenReply | nul
   };
 }
 
+/** Without cutting a character in two. */
 function cutToBytes(text: string, limit: number): string {
-  const bytes = Buffer.from(text.slice(0, limit).toWellFormed());
-  if (bytes.length <= limit) return bytes.toString('utf8');
-  let end = limit;
-  // Do not cut a character in two.
-  while (end > 0 && (bytes[end]! & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(limit));
+  return text.slice(0, read).toWellFormed();
 }

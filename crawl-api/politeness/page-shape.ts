@@ -13,10 +13,7 @@ export interface PageShape {
   hasPasswordField: boolean;
   /** Elements other than html, head, body, script, noscript, style, title, link, meta and base. */
   otherElements: number;
-  /**
-   * The last 16 to 32 K characters of the source, because a large page may begin with style alone. Used only while the
-   * page has less than ENOUGH_CHARS.
-   */
+  /** The last 16 to 32 K characters of a page with less than ENOUGH_CHARS: it may begin with style alone. */
   tail: string;
 }
 

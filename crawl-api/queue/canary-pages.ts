@@ -17,10 +17,7 @@ export class CanaryPages {
   readonly #template: string;
   readonly #state: QueueState;
   #next = 0;
-  /**
-   * Canaries whose page differed from the configuration, by id, with the difference. Skipped while another page is
-   * available.
-   */
+  /** By id, how a canary's page differed from the configuration. Skipped while another page is available. */
   readonly #doubted = new Map<string, string>();
   /** The canary that has just differed: the product stored last decides whether it is out of date. */
   #inDoubt: string | null = null;
@@ -33,10 +30,7 @@ export class CanaryPages {
     this.#state = state;
   }
 
-  /**
-   * True when a canary page is available that robots.txt is not known to forbid: a configured canary, a product stored
-   * here, or one that the fleet has stored.
-   */
+  /** True when robots.txt is not known to forbid every configured canary and the page stored last. */
   get canAsk(): boolean {
     return this.#canaries.some(({ id }) => !this.#isForbidden(id)) || this.#lastStored() !== null;
   }

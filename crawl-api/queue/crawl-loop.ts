@@ -18,6 +18,7 @@ import { CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
+import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends PagesParts {
   productUrl: string;
@@ -38,14 +39,9 @@ type Outcome = Extract<VisitEnd, { kind: 'outcome' }>;
 
 export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
-/** Delay before retrying a failed disk write. */
-const DISK_RETRY_MS = 1_000;
 /** Number of pauses that a site may ask for before the product has failed. */
 const MAX_PAUSES = 3;
-/**
- * Maximum number of `gone` products to accept when no page was ever right: a ban may be a 404 from the first request
- * on.
- */
+/** Maximum `gone` products to accept when no page was ever right: a ban may be a 404 from the start. */
 const MAX_BELIEVED = 3;
 /** Why a canary page was fetched after so many results that only hold while the site serves the address. */
 const UNPROVED: Partial<Record<JudgementKind, string>> = { gone: 'gone-in-row', unchanged: 'unchanged-in-row' };
@@ -145,7 +141,7 @@ export class CrawlLoop {
     const { judgement, result } = end;
     // The product's own page was right, and came after all held results: only the pages after it are in doubt.
     if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
-      await this.#write(() => queue.recordProof(), work);
+      await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
     const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
     const { canAsk } = canaryPages;
     const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
@@ -189,12 +185,9 @@ export class CrawlLoop {
     await this.#accept(item, result, { proves: true, isFinal }, work);
   }
 
-  /**
-   * Fetches canary pages until one answers; begins an incident if the address is not served. `none`: robots.txt allows
-   * none.
-   */
+  /** Fetches canary pages until one answers; an incident begins if it is not served. `none`: none is allowed. */
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
-    const { queue, watch, canaryPages } = this.#parts;
+    const { queue, clock, watch, canaryPages } = this.#parts;
     for (;;) {
       const answer = await canaryPages.ask(this.#product, work);
       if (typeof answer === 'string') return answer;
@@ -208,7 +201,7 @@ export class CrawlLoop {
       if (advice === 'ask') continue;
       if (advice === 'accept') {
         this.#baseline.reset();
-        await this.#write(() => queue.recordProof(), work);
+        await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
         return 'accept';
       }
       await this.#beginIncident(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);
@@ -275,17 +268,8 @@ export class CrawlLoop {
     }
   }
 
-  /** Retries while the disk is full, so that no result is lost. */
   async #write(write: () => void, work: AbortSignal): Promise<void> {
-    for (;;) {
-      try {
-        write();
-        return;
-      } catch {
-        if (work.aborted) return;
-        await this.#parts.clock.sleep(DISK_RETRY_MS, work);
-      }
-    }
+    await untilWritten(write, this.#parts.clock, work);
   }
 }
 
@@ -323,10 +307,7 @@ const LEAST_MS = 2_000;
 export class LatencyWatch {
   readonly #waits: number[] = [];
 
-  /**
-   * Takes the time to the first byte; true when the median of the last five is over two seconds and over five times
-   * that of the ones before.
-   */
+  /** True when the median time to the first byte of the last five is over 2 s and five times the earlier one. */
   note(waitMs: number): boolean {
     this.#waits.push(waitMs);
     if (this.#waits.length > BEFORE + RECENT) this.#waits.shift();

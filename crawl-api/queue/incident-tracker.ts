@@ -29,7 +29,7 @@ export class IncidentTracker {
     const { queue, clock, coolDownMs, onChange } = this.#parts;
     const sinceMs = clock.now();
     const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, leastMs) : null;
-    queue.recordIncident({ verdict, sinceMs, untilMs, evidence });
+    queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence } });
     onChange();
   }
 

@@ -58,10 +58,7 @@ export class JournalWriter {
     }
   }
 
-  /**
-   * Like `note`, for what has already happened: on a completely full disk it applies immediately and is written before
-   * the next record.
-   */
+  /** Like `note`, for what has happened: on a full disk it applies at once and is written before the next. */
   noteAnyway(...records: JournalRecord[]): void {
     try {
       this.note(...records);
@@ -115,6 +112,22 @@ export class JournalWriter {
     this.#syncPlanned = false;
     // `problem` is reported in the heartbeat; the next write retries.
     await this.sync().catch(() => undefined);
+  }
+}
+
+/** Delay before another attempt to write to a disk that has refused. */
+export const DISK_RETRY_MS = 1_000;
+
+/** Repeats the write while the disk refuses it, so that no result is lost; false once `stop` aborts. */
+export async function untilWritten(write: () => void, clock: Clock, stop: AbortSignal): Promise<boolean> {
+  for (;;) {
+    try {
+      write();
+      return true;
+    } catch {
+      if (stop.aborted) return false;
+      await clock.sleep(DISK_RETRY_MS, stop);
+    }
   }
 }
 

@@ -8,13 +8,14 @@ import type { Validators } from '../../shared/domain/validators.ts';
 import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
-import { hasValues } from '../extract/has-values.ts';
+import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import { accused, type Judgement, type SeenPage } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
 import type { RenderChoice } from '../politeness/render-choice.ts';
 import type { SiteRules } from '../politeness/site-rules.ts';
+import { DISK_RETRY_MS } from './journal-writer.ts';
 import type { Queue } from './queue.ts';
 
 export interface PagesParts {
@@ -57,15 +58,10 @@ export type Look =
 type Request = Omit<PageTarget, 'site'> & { via: 'http' | 'browser' };
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
-/** Delay before retrying a failed disk write. */
-const DISK_RETRY_MS = 1_000;
 
 export class Pages {
   readonly #parts: PagesParts;
-  /**
-   * Wall-clock time of monotonic zero: start times keep fractions, and setting the system clock does not change their
-   * gaps.
-   */
+  /** Wall-clock time of monotonic zero: setting the system clock does not change the gaps of start times. */
   readonly #wallMs: number;
 
   constructor(parts: PagesParts) {
@@ -94,10 +90,7 @@ export class Pages {
     }
   }
 
-  /**
-   * Whether a redirect or a link of the product at `site` may be followed: only to the same site, and only under rules
-   * that were read.
-   */
+  /** Whether a redirect or link may be followed: only to the same site, and only under rules that were read. */
   mayFollow(site: string, to: string): boolean {
     return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
   }
@@ -176,10 +169,7 @@ export class Pages {
   }
 }
 
-/**
- * Groups answers that take a site the same time: by status class, and by client, because each measures its first byte
- * differently.
- */
+/** Groups answers that take a site the same time: by status class, and by client. */
 function kindOf(via: Request['via'], page: PageAnswer): string | null {
   if (page.kind === 'not-now' || page.reply === null) return null;
   return `${via} ${Math.floor(page.reply.status / 100)}`;
@@ -204,5 +194,5 @@ export function findBarrier(queue: Queue, robots: 'respect' | 'ignore', nowMs: n
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
-  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + 1_000 };
+  return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
 }

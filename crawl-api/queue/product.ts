@@ -5,7 +5,7 @@ import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS } from '../../shared/wire/part.ts';
 import { MAX_ROWS_BYTES, TOO_MANY_BYTES } from '../extract/page-limits.ts';
-import { rowBytes } from '../extract/row-size.ts';
+import { rowBytes } from '../extract/values.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../politeness/judgement.ts';
 import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';

@@ -16,7 +16,7 @@ import { ResultLines } from './result-lines.ts';
 
 export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;
 export type ItemState = (typeof ITEM_STATES)[number];
-const OPEN_STATES: readonly ItemState[] = ['pending', 'postponed', 'held'];
+type OpenState = Extract<ItemState, 'pending' | 'postponed' | 'held'>;
 
 export interface Item extends Product {
   chunk: string;
@@ -48,16 +48,16 @@ const SEQ_JUMP = 1_000;
 export class QueueState {
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Map<number, Item>();
-  readonly #pending = new NumberQueue();
-  readonly #postponed = new NumberQueue();
-  readonly #held = new NumberQueue();
+  /** The products without an outcome, by state; within each, in the order in which they came. */
+  readonly #open: Readonly<Record<OpenState, Set<number>>> = {
+    pending: new Set(),
+    postponed: new Set(),
+    held: new Set(),
+  };
   readonly lines = new ResultLines();
   /** Chunks returned untouched that the main server may not know of yet. */
   readonly transferred = new Set<string>();
-  /**
-   * Chunks that this instance may no longer own, because records were lost. Nothing is crawled until the main server
-   * has confirmed them.
-   */
+  /** Chunks to be confirmed before anything is crawled: lost records may have returned them. */
   readonly #doubtful = new Set<string>();
   /** Products in chunks held, granted or not, whatever their outcome. */
   held = 0;
@@ -91,135 +91,95 @@ export class QueueState {
   closed = false;
 
   apply(record: JournalRecord): void {
-    switch (record.t) {
-      case 'offered':
-        if (this.chunks.has(record.chunk)) return;
-        this.chunks.set(record.chunk, { products: record.products, size: record.products.length });
-        this.held += record.products.length;
-        return;
-      case 'granted':
-        for (const chunk of record.chunks) this.#grant(chunk);
-        return;
-      case 'dropped':
-        for (const id of record.chunks) this.#drop(id);
-        return;
-      case 'ordered': {
-        const { intervalMs, deadline, sealed, drain } = record;
-        this.orders = { intervalMs, deadline, sealed, drain };
-        return;
-      }
-      case 'robots':
-        this.robots = record.policy;
-        return;
-      case 'drained':
-        this.drained = true;
-        return;
-      case 'started':
-        this.#start(record);
-        return;
-      case 'broken-off':
-        this.underWay = null;
-        return;
-      case 'died':
-        this.#die(record.n);
-        return;
-      case 'postponed':
-        this.#postpone(record.result.n, record.result);
-        return;
-      case 'paused':
-        this.#pause(record.n, record.untilMs);
-        return;
-      case 'held':
-        this.#hold(record.result);
-        return;
-      case 'proved':
-        this.underWay = null;
-        this.okAtMs = Math.max(this.okAtMs ?? 0, record.atMs);
-        this.#acceptHeld();
-        return;
-      case 'accepted':
-        this.#acceptHeld();
-        return;
-      case 'incident':
-        this.underWay = null;
-        this.incident = record.incident;
-        if (record.incident.verdict === 'banned') this.#returnHeld();
-        return;
-      case 'reopened':
-        this.incident = null;
-        return;
-      case 'released':
-        this.#release();
-        return;
-      case 'transferred':
-        for (const id of record.chunks) this.#transfer(id);
-        return;
-      case 'taken':
-        for (const id of record.chunks) this.transferred.delete(id);
-        return;
-      case 'result':
-        this.#finish(record.result);
-        return;
-      case 'cut':
-        this.lines.cut({ seq: record.seq, from: record.from, to: record.to });
-        this.nextSeq = record.seq + 1;
-        return;
-      case 'part':
-        this.parts.push(record.part);
-        this.lines.store(record.part);
-        return;
-      case 'acked':
-        this.ackedSeq = Math.max(this.ackedSeq, record.seq);
-        return;
-      case 'manifest':
-        this.manifestText = record.text;
-        return;
-      case 'closed':
-        this.closed = true;
-        return;
-      case 'damaged':
-        this.damaged = true;
-        this.nextSeq += SEQ_JUMP;
-        // One of the lost records may have returned a chunk.
-        for (const { state, chunk } of this.items.values()) if (OPEN_STATES.includes(state)) this.#doubtful.add(chunk);
-        return;
-    }
+    const apply = this.#effects[record.t] as (record: JournalRecord) => void;
+    apply(record);
   }
+
+  /** What each record changes. */
+  readonly #effects: { [T in JournalRecord['t']]: (record: Extract<JournalRecord, { t: T }>) => void } = {
+    offered: ({ chunk, products }) => {
+      if (this.chunks.has(chunk)) return;
+      this.chunks.set(chunk, { products, size: products.length });
+      this.held += products.length;
+    },
+    granted: ({ chunks }) => chunks.forEach((id) => this.#grant(id)),
+    dropped: ({ chunks }) => chunks.forEach((id) => this.#drop(id)),
+    ordered: ({ intervalMs, deadline, sealed, drain }) => (this.orders = { intervalMs, deadline, sealed, drain }),
+    robots: ({ policy }) => (this.robots = policy),
+    drained: () => (this.drained = true),
+    started: (record) => this.#start(record),
+    'broken-off': () => (this.underWay = null),
+    died: ({ n }) => this.#die(n),
+    postponed: ({ result }) => this.#postpone(result.n, result),
+    paused: ({ n, untilMs }) => this.#pause(n, untilMs),
+    held: ({ result }) => this.#hold(result),
+    proved: ({ atMs }) => {
+      this.underWay = null;
+      this.okAtMs = Math.max(this.okAtMs ?? 0, atMs);
+      this.#acceptHeld();
+    },
+    accepted: () => this.#acceptHeld(),
+    incident: ({ incident }) => {
+      this.underWay = null;
+      this.incident = incident;
+      if (incident.verdict === 'banned') this.#returnHeld();
+    },
+    reopened: () => (this.incident = null),
+    released: () => this.#release(),
+    transferred: ({ chunks }) => chunks.forEach((id) => this.#transfer(id)),
+    taken: ({ chunks }) => chunks.forEach((id) => this.transferred.delete(id)),
+    result: ({ result }) => this.#finish(result),
+    cut: ({ seq, from, to }) => {
+      this.lines.cut({ seq, from, to });
+      this.nextSeq = seq + 1;
+    },
+    part: ({ part }) => {
+      this.parts.push(part);
+      this.lines.store(part);
+    },
+    acked: ({ seq }) => (this.ackedSeq = Math.max(this.ackedSeq, seq)),
+    manifest: ({ text }) => (this.manifestText = text),
+    closed: () => (this.closed = true),
+    damaged: () => {
+      this.damaged = true;
+      this.nextSeq += SEQ_JUMP;
+      // One of the lost records may have returned a chunk.
+      for (const { chunk } of this.#openItems()) this.#doubtful.add(chunk);
+    },
+  };
 
   /** The product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
   peek(retry: boolean): Item | null {
     if (this.#doubtful.size > 0) return null;
-    const n = this.#pending.first ?? (retry ? this.#postponed.first : undefined);
+    const { pending, postponed } = this.#open;
+    const [n] = pending.size === 0 && retry ? postponed : pending;
     return n === undefined ? null : this.items.get(n)!;
   }
 
   get pendingCount(): number {
-    return this.#pending.size;
+    return this.#open.pending.size;
   }
 
   get postponedCount(): number {
-    return this.#postponed.size;
+    return this.#open.postponed.size;
   }
 
   get heldCount(): number {
-    return this.#held.size;
+    return this.#open.held.size;
   }
 
   /** A product held as `gone`; null when there is none. */
   firstHeldGone(): Extract<ItemResult, { outcome: 'gone' }> | null {
-    for (const { held } of this.items.values()) if (held?.outcome === 'gone') return held;
+    for (const { held } of this.#openItems()) if (held?.outcome === 'gone') return held;
     return null;
   }
 
   /** Granted products without an outcome. */
   get openCount(): number {
-    return this.#pending.size + this.#postponed.size + this.#held.size;
+    return this.pendingCount + this.postponedCount + this.heldCount;
   }
 
-  /**
-   * Ids of chunks held without a grant, or whose grant may be obsolete. During an incident no instance is granted
-   * anything, so doubtful chunks wait.
-   */
+  /** Chunks without a grant, or with a doubtful one; during an incident nothing is granted, so these wait. */
   offeredChunks(): string[] {
     const offered = [...this.chunks].filter(([, chunk]) => chunk.products !== null).map(([id]) => id);
     return this.incident === null ? [...offered, ...this.#doubtful] : offered;
@@ -232,6 +192,10 @@ export class QueueState {
     const items = this.#itemsOf(id);
     // Products that are here under an older generation stay here.
     return items.length === chunk.size && items.every((i) => i.state === 'pending' && !i.asked && i.deaths === 0);
+  }
+
+  #openItems(): Item[] {
+    return [...this.items.values()].filter(({ state }) => isOpen(state));
   }
 
   #itemsOf(chunk: string): Item[] {
@@ -258,7 +222,7 @@ export class QueueState {
         pauses: 0,
         deaths: 0,
       });
-      this.#pending.push(n);
+      this.#open.pending.add(n);
     }
     chunk.products = null;
   }
@@ -288,7 +252,7 @@ export class QueueState {
   #die(n: number): void {
     this.underWay = null;
     const item = this.items.get(n);
-    if (!item || !OPEN_STATES.includes(item.state)) return;
+    if (!item || !isOpen(item.state)) return;
     item.deaths++;
     this.#postpone(n, item.first);
   }
@@ -304,45 +268,38 @@ export class QueueState {
     this.underWay = null;
     const item = this.items.get(n);
     if (item?.state !== 'pending') return;
-    this.#leaveQueue(item);
-    item.state = 'postponed';
+    this.#move(item, 'postponed');
     item.first = first;
     item.again = true;
-    this.#postponed.push(n);
   }
 
   #hold(result: ItemResult): void {
     this.underWay = null;
     const item = this.items.get(result.n);
     if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
-    this.#leaveQueue(item);
-    item.state = 'held';
+    this.#move(item, 'held');
     item.held = result;
     if (result.outcome === 'stored') this.lastStored ??= item.n;
-    this.#held.push(item.n);
   }
 
   /** Applies each held result as if it had just come in, with nothing against it. */
   #acceptHeld(): void {
-    for (let n = this.#held.first; n !== undefined; n = this.#held.first) {
-      const item = this.items.get(n)!;
-      const result = item.held!;
+    for (const { item, result } of this.#returnHeld()) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
-      this.#unhold(item);
-      if (retry) this.#postpone(n, result);
+      if (retry) this.#postpone(item.n, result);
       else this.#finish(result);
     }
   }
 
-  #returnHeld(): void {
-    for (let n = this.#held.first; n !== undefined; n = this.#held.first) this.#unhold(this.items.get(n)!);
-  }
-
-  #unhold(item: Item): void {
-    this.#held.remove(item.n);
-    item.state = 'pending';
-    item.held = null;
-    this.#pending.push(item.n);
+  /** Makes held products pending again; returns their results. */
+  #returnHeld(): { item: Item; result: ItemResult }[] {
+    return [...this.#open.held].map((n) => {
+      const item = this.items.get(n)!;
+      const result = item.held!;
+      item.held = null;
+      this.#move(item, 'pending');
+      return { item, result };
+    });
   }
 
   #transfer(id: string): void {
@@ -354,8 +311,8 @@ export class QueueState {
   /** Drops the chunk's open products: another instance owns them now. */
   #forgetOpen(id: string): void {
     for (const item of this.#itemsOf(id)) {
-      if (!OPEN_STATES.includes(item.state)) continue;
-      this.#leaveQueue(item);
+      if (!isOpen(item.state)) continue;
+      this.#open[item.state].delete(item.n);
       this.items.delete(item.n);
       this.held--;
     }
@@ -365,24 +322,15 @@ export class QueueState {
   #release(): void {
     for (const [id, chunk] of this.chunks) if (chunk.products !== null) this.#drop(id);
     this.#doubtful.clear();
-    for (const item of this.items.values()) {
-      if (!OPEN_STATES.includes(item.state)) continue;
-      this.items.delete(item.n);
-      this.held--;
-      // The same chunk may be offered here again and must not count as held.
-      this.chunks.delete(item.chunk);
-    }
-    this.#pending.clear();
-    this.#postponed.clear();
-    this.#held.clear();
+    // The same chunks may be offered here again and must not count as held.
+    for (const id of new Set(this.#openItems().map(({ chunk }) => chunk))) this.#forgetOpen(id);
   }
 
   #finish(result: ItemResult): void {
     this.underWay = null;
     const item = this.items.get(result.n);
-    if (!item || !OPEN_STATES.includes(item.state)) return;
-    this.#leaveQueue(item);
-    item.state = result.outcome;
+    if (!item || !isOpen(item.state)) return;
+    this.#move(item, result.outcome);
     item.reason = result.outcome === 'failed' ? result.reason : null;
     item.first = null;
     item.held = null;
@@ -394,48 +342,12 @@ export class QueueState {
     this.lines.add(result);
   }
 
-  #leaveQueue(item: Item): void {
-    const queue = item.state === 'pending' ? this.#pending : item.state === 'postponed' ? this.#postponed : this.#held;
-    queue.remove(item.n);
+  #move(item: Item, to: ItemState): void {
+    if (isOpen(item.state)) this.#open[item.state].delete(item.n);
+    if (isOpen(to)) this.#open[to].add(item.n);
+    item.state = to;
   }
 }
 
-/** A FIFO queue of product numbers; taking the first is cheap at any length. */
-
-/** Numbers taken before their memory is freed. */
-const BLOCK = 1_024;
-
-class NumberQueue {
-  #numbers: number[] = [];
-  #head = 0;
-
-  get size(): number {
-    return this.#numbers.length - this.#head;
-  }
-
-  get first(): number | undefined {
-    return this.#numbers[this.#head];
-  }
-
-  push(n: number): void {
-    this.#numbers.push(n);
-  }
-
-  remove(n: number): void {
-    if (this.first === n) {
-      this.#head++;
-      if (this.#head === BLOCK) {
-        this.#numbers.splice(0, BLOCK);
-        this.#head = 0;
-      }
-      return;
-    }
-    const at = this.#numbers.indexOf(n, this.#head);
-    if (at !== -1) this.#numbers.splice(at, 1);
-  }
-
-  clear(): void {
-    this.#numbers = [];
-    this.#head = 0;
-  }
-}
+const isOpen = (state: ItemState): state is OpenState =>
+  state === 'pending' || state === 'postponed' || state === 'held';

@@ -2,6 +2,7 @@
  * The instance's queue: accepts offers, follows orders, and keeps the results of products. Every change is in the
  * journal before it is reported.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -10,7 +11,7 @@ import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
 import type { Item, QueueState } from './queue-state.ts';
-import type { AddressIncident, JournalRecord } from './records.ts';
+import type { JournalRecord } from './records.ts';
 import { NO_RESERVE, type Reserve } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -119,10 +120,7 @@ export class Queue {
     return { ...followed, transferred, changed: followed.changed || transferred > 0 };
   }
 
-  /**
-   * Returns those of the chunks that were not started; resolves to the number that may now be reported for the first
-   * time.
-   */
+  /** Returns chunks that were not started; resolves to the number to report for the first time. */
   async #transfer(wanted: readonly string[]): Promise<number> {
     const { state } = this;
     const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
@@ -154,13 +152,7 @@ export class Queue {
     if (drops.length > 0) records.push({ t: 'dropped', chunks: drops });
     if (grants.length > 0) records.push({ t: 'granted', chunks: grants });
     const { intervalMs, deadline, sealed, drain } = orders;
-    const now = this.state.orders;
-    let changed =
-      now === null ||
-      now.intervalMs !== intervalMs ||
-      now.deadline !== deadline ||
-      now.sealed !== sealed ||
-      now.drain !== drain;
+    let changed = !isDeepStrictEqual(this.state.orders, { intervalMs, deadline, sealed, drain });
     if (changed) records.push({ t: 'ordered', intervalMs, deadline, sealed, drain });
     if (orders.robots !== null && orders.robots.version !== this.state.robots?.version) {
       records.push({ t: 'robots', policy: orders.robots });
@@ -176,15 +168,7 @@ export class Queue {
     return { granted: grants.length, changed };
   }
 
-  /** Stops the crawl at the request of a program on this machine; no order reverses it. */
-  drain(): void {
-    this.note({ t: 'drained' });
-  }
-
-  /**
-   * A request is about to be sent, for product `n` or CANARY_PAGE. Throws when the journal cannot be written; the
-   * request must not be sent then.
-   */
+  /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
   recordStart(n: number, atMs: number, browser = false): void {
     const at = Math.round(atMs * 1_000) / 1_000;
     this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}) });
@@ -212,15 +196,7 @@ export class Queue {
     this.note(...records);
   }
 
-  /** A canary page was right: held results stand. */
-  recordProof(): void {
-    this.note({ t: 'proved', atMs: this.#clock.now() });
-  }
-
-  /**
-   * robots.txt forbids every page that could prove the held results: failures stand, any other result ends as `giveUp`
-   * returns.
-   */
+  /** No page that could prove the held results is allowed: failures stand, others end as `giveUp` returns. */
   giveUpHeld(giveUp: (item: Item, held: ItemResult) => ItemResult): void {
     const records: JournalRecord[] = [];
     for (const item of this.state.items.values()) {
@@ -228,10 +204,6 @@ export class Queue {
       if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
     }
     this.note(...records, { t: 'accepted' });
-  }
-
-  recordIncident(incident: AddressIncident): void {
-    this.note({ t: 'incident', incident });
   }
 
   /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */
@@ -265,10 +237,7 @@ export class Queue {
     this.#writer.syncSoon();
   }
 
-  /**
-   * No request will be sent any more: failed first tries are final. Held results without a proof get no outcome here,
-   * except failures.
-   */
+  /** No request follows: failed first tries are final, and held failures. Other held results get no outcome. */
   stopCrawling(): void {
     this.#closing = true;
     const records: JournalRecord[] = [];
@@ -279,10 +248,7 @@ export class Queue {
     if (records.length > 0) this.note(...records);
   }
 
-  /**
-   * Assigns the oldest results without a part to the next part: at most `limit` and at most `maxChars`, but at least
-   * one. On disk when it resolves.
-   */
+  /** Cuts the next part from the oldest results: at most `limit` and `maxChars`, but at least one. Synced. */
   async cut(limit: number, maxChars = Infinity): Promise<Cut | null> {
     const { from, to } = this.state.lines.uncut();
     if (from === to) return null;
@@ -293,17 +259,9 @@ export class Queue {
     return cut;
   }
 
-  recordPart(part: PartRef): void {
-    this.note({ t: 'part', part });
-  }
-
   async recordManifest(text: string): Promise<void> {
     this.#writer.note({ t: 'manifest', text });
     await this.#writer.sync();
-  }
-
-  recordClosed(): void {
-    this.note({ t: 'closed' });
   }
 
   /** Uploaded parts that the main server has not confirmed, oldest first. */

@@ -59,10 +59,7 @@ export type JournalRecord =
   | { t: 'taken'; chunks: string[] }
   /** The product's outcome. Results are numbered from 0 in the order of these records. */
   | { t: 'result'; result: ItemResult }
-  /**
-   * Results with numbers in [from, to) make part `seq`. Written before the upload, so that every retry has the same
-   * bytes.
-   */
+  /** Results [from, to) make part `seq`. Written before the upload: every retry has the same bytes. */
   | { t: 'cut'; seq: number; from: number; to: number }
   /** The part is in the bucket. */
   | { t: 'part'; part: PartRef }

@@ -3,9 +3,9 @@
  * listening server, so that tests can use it on any port.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import express, { type Request, type Response } from 'express';
+import express, { type NextFunction, type Request, type Response } from 'express';
 import type { KeyObject } from 'node:crypto';
-import { BodyBudget } from '../../shared/adapters/http/body-budget.ts';
+import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
 import { markProved } from '../../shared/adapters/http/connection-limit.ts';
 import {
   HEALTH_PATH,
@@ -18,7 +18,6 @@ import {
 } from '../../shared/wire/instance-api.ts';
 import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
 import type { OfferAnswer } from '../queue/queue.ts';
-import { answerFaults, answerUnknownPaths } from './answers.ts';
 
 /** Maximum bytes of offers being read at once: one of the largest size, or some hundred of the usual 20 kB. */
 const OFFERS_BYTES = 6_000_000;
@@ -106,4 +105,30 @@ function parseOffer(body: Uint8Array): Offer | { fault: string } {
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   return { fault: `the offer is malformed: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim() };
+}
+
+/** The reply of both listeners when no route matches. */
+export function answerUnknownPaths(_request: Request, response: Response): void {
+  response.status(404).json({ error: 'no such path' });
+}
+
+/** The reply of both listeners when reading a request fails. Express recognises it by its four parameters. */
+export function answerFaults(error: unknown, request: Request, response: Response, next: NextFunction): void {
+  if (response.headersSent) {
+    next(error);
+    return;
+  }
+  if (error instanceof BodyRefused) {
+    // The request was evicted to free memory, or the sender is gone: read no more of it.
+    closeUnlessRead(request, response, error.status === 413 ? 2 * MAX_OFFER_BYTES : 0);
+    response.status(error.status).json({ error: error.message });
+    return;
+  }
+  const status = statusOf(error);
+  response.status(status).json({ error: status < 500 ? 'the request is malformed' : 'internal error' });
+}
+
+function statusOf(error: unknown): number {
+  const status = (error as { status?: unknown } | null)?.status;
+  return typeof status === 'number' && status >= 400 && status < 500 ? status : 500;
 }

@@ -3,10 +3,7 @@ import http, { type RequestListener, type Server } from 'node:http';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 
-/**
- * Maximum unauthenticated connections in all: a load balancer needs a few per node, and this bounds the memory that
- * strangers can use.
- */
+/** Maximum unauthenticated connections: a load balancer needs a few per node; it bounds strangers' memory. */
 export const MAX_CONNECTIONS = 512;
 
 /**

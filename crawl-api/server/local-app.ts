@@ -9,8 +9,7 @@ import { z } from 'zod';
 import type { Heartbeat } from '../../shared/wire/callbacks.ts';
 import type { Queue } from '../queue/queue.ts';
 import { ITEM_STATES, type ItemState } from '../queue/queue-state.ts';
-import { answerFaults, answerUnknownPaths } from './answers.ts';
-import { createApp } from './balancer-app.ts';
+import { answerFaults, answerUnknownPaths, createApp } from './balancer-app.ts';
 
 export interface LocalAppParts {
   owner: { run: string } & EpochId;

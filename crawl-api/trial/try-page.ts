@@ -2,22 +2,21 @@
 import { describeStep } from '../../shared/domain/describe-step.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import type { PageTrial, TrialAnswer } from '../../shared/wire/page-trial.ts';
-import { compileMapping } from '../extract/compile-mapping.ts';
+import { type CompiledMapping, compileMapping } from '../extract/compile-mapping.ts';
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
-import type { Trace } from '../extract/trace.ts';
-import { expectBy, type Expected } from '../fetch/browser/expected-elements.ts';
+import type { Trace } from '../extract/chain.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
 import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
 import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { listen, stopListening } from '../server/listen.ts';
 import { tmpdir } from 'node:os';
-import { type AddressGuard, createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
-import { PageFetcher } from '../fetch/page-fetcher.ts';
+import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
+import { findBrowser, openBrowser } from '../open-sources.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
 interface LastReading {
@@ -28,27 +27,25 @@ interface LastReading {
 /** Throws AppError for an invalid mapping, an unreadable file or a missing browser. */
 export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
   const mapping = await compileMapping(trial.mapping);
-  const served = trial.file === null ? null : await serveFile(trial.file);
+  const cleanUps: (() => Promise<void>)[] = [];
   try {
+    const served = trial.file === null ? null : await serveFile(trial.file);
+    if (served) cleanUps.push(() => served.close());
+    const scratch = await mkdtemp(path.join(tmpdir(), 'crawlfleet-extract-'));
+    cleanUps.push(() => rm(scratch, { recursive: true, force: true, maxRetries: 5 }));
+    const url = served?.url ?? trial.url;
     let last: LastReading | null = null;
-    const source = await openSource({
-      url: served?.url ?? trial.url,
-      site: trial.site,
-      openExtractor: (kind, fetched) => {
-        const extractor = new PageExtractor(mapping, kind, served ? trial.url : fetched, { trace: true });
-        last = { kind, extractor };
-        return extractor;
-      },
-      expect: expectBy(mapping),
-    });
-    try {
-      const { result, requests } = await fetchOnce(source, served?.url ?? trial.url, systemClock);
-      return describe(result, served ? [] : requests, last);
-    } finally {
-      await source.close();
-    }
+    const openExtractor: OpenExtractor = (kind, fetched) => {
+      const extractor = new PageExtractor(mapping, kind, served ? trial.url : fetched, { trace: true });
+      last = { kind, extractor };
+      return extractor;
+    };
+    const source = await openSource(trial.site, url, { mapping, openExtractor, scratch });
+    cleanUps.push(() => source.close());
+    const { result, requests } = await fetchOnce(source, url);
+    return describe(result, served ? [] : requests, last);
   } finally {
-    await served?.close();
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
   }
 }
 
@@ -89,19 +86,10 @@ function describeTrace(trace: Trace): (TrialAnswer & { outcome: 'read' })['trace
 /** Delay between two hops: no pace is configured here, and one second harms no site. */
 const HOP_MS = 1_000;
 
-export interface Hop {
-  url: string;
-  /** Null when no reply came. */
-  status: number | null;
-}
+type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 
-export interface TrialPage {
-  /** Of the last request; never a redirect that was followed. */
-  result: PageAnswer;
-  requests: Hop[];
-}
-
-export async function fetchOnce(source: PageSource, url: string, clock: Clock): Promise<TrialPage> {
+/** The result of the last request; never a redirect that was followed. */
+async function fetchOnce(source: PageSource, url: string): Promise<{ result: PageAnswer; requests: Hop[] }> {
   const requests: Hop[] = [];
   const signal = new AbortController().signal;
   const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
@@ -118,13 +106,8 @@ export async function fetchOnce(source: PageSource, url: string, clock: Clock): 
     if (refusal !== null)
       return { result: { kind: 'failed', reason: 'redirect', detail: refusal, reply, retryAfterMs: null }, requests };
     target = to;
-    await clock.sleep(HOP_MS);
+    await systemClock.sleep(HOP_MS);
   }
-}
-
-export interface FileServer {
-  url: string;
-  close(): Promise<void>;
 }
 
 /** A saved page has lost its headers; its format is detected as for a site that sends none. */
@@ -137,7 +120,7 @@ const TYPES: Record<string, string> = {
 };
 
 /** Rejects when the file cannot be read. */
-export async function serveFile(file: string): Promise<FileServer> {
+async function serveFile(file: string): Promise<{ url: string; close(): Promise<void> }> {
   const bytes = await readFile(file);
   const type = TYPES[path.extname(file).toLowerCase()];
   // Other programs on the machine must not get the file by guessing the port.
@@ -164,55 +147,31 @@ export async function serveFile(file: string): Promise<FileServer> {
 /** Any address of this machine: no fleet shares it. */
 const ANY_ADDRESS = '0.0.0.0';
 
-export interface SourceOptions {
-  url: string;
-  site: PageTrial['site'];
-  openExtractor: (kind: PageKind, url: string) => PageExtractor;
-  /** What the browser waits for on the page of this URL. */
-  expect: (url: string) => Expected;
+interface SourceParts {
+  mapping: CompiledMapping;
+  openExtractor: OpenExtractor;
+  /** Folder for the browser's profiles. */
+  scratch: string;
 }
 
 /** A private ip:port in `url` itself is allowed, as in a crawl. Rejects when no browser is installed. */
-export async function openSource(options: SourceOptions): Promise<PageSource> {
-  const { url, site, openExtractor } = options;
+async function openSource(
+  site: PageTrial['site'],
+  url: string,
+  { mapping, openExtractor, scratch }: SourceParts,
+): Promise<PageSource> {
   const guard = createAddressGuard({ productUrl: url, allowPrivate: site.allowPrivate, forbidden: [] });
-  if (site.render === 'browser') return openBrowser(options, guard);
-  const dispatcher = createTargetDispatcher({
-    localAddress: ANY_ADDRESS,
-    guard,
-    connectTimeoutMs: site.timeoutMs,
-  });
-  return new PageFetcher(dispatcher, site, systemClock, openExtractor);
-}
-
-async function openBrowser({ site, openExtractor, expect }: SourceOptions, guard: AddressGuard): Promise<PageSource> {
-  const [{ createBrowserSource, playwrightPath }, { findChromium }] = await Promise.all([
-    import('../fetch/browser/create-browser-source.ts'),
-    import('../../shared/adapters/find-chromium.ts'),
-  ]);
-  const profileDirectory = await mkdtemp(path.join(tmpdir(), 'crawlfleet-extract-'));
-  const removeProfiles = (): Promise<void> => rm(profileDirectory, { recursive: true, force: true, maxRetries: 5 });
-  try {
-    const browser = await createBrowserSource({
-      executablePath: findChromium({ named: site.chromiumPath ?? undefined, playwrightPath }),
-      localAddress: ANY_ADDRESS,
-      guard,
-      settings: site,
-      openExtractor,
-      expect,
-      clock: systemClock,
-      profileDirectory,
-      onProblem: (problem) => void process.stderr.write(`${problem}\n`),
-    });
-    return {
-      fetch: (url, hooks, signal) => browser.fetch(url, hooks, signal),
-      close: async () => {
-        await browser.close();
-        await removeProfiles();
-      },
-    };
-  } catch (error) {
-    await removeProfiles();
-    throw error;
+  const common = { localAddress: ANY_ADDRESS, guard };
+  if (site.render === 'http') {
+    const dispatcher = createTargetDispatcher({ ...common, connectTimeoutMs: site.timeoutMs });
+    return new PageFetcher(dispatcher, site, systemClock, openExtractor);
   }
+  return openBrowser(await findBrowser(site.chromiumPath), mapping, {
+    ...common,
+    settings: site,
+    openExtractor,
+    clock: systemClock,
+    profileDirectory: scratch,
+    onProblem: (problem) => void process.stderr.write(`${problem}\n`),
+  });
 }

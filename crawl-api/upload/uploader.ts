@@ -11,6 +11,7 @@ import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { PART_PRODUCTS } from '../../shared/wire/part.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
+import { untilWritten } from '../queue/journal-writer.ts';
 import type { Queue } from '../queue/queue.ts';
 import { gzipSync } from 'node:zlib';
 import { partKey } from '../../shared/domain/keys.ts';
@@ -143,16 +144,7 @@ export class Uploader {
     const cut = queue.state.lines.cuts[0]!;
     const { bytes, part } = buildPart(owner, cut.seq, queue.state.lines.linesOf(cut));
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
-    for (;;) {
-      try {
-        queue.recordPart(part);
-        break;
-      } catch {
-        if (stop.aborted) return;
-        await clock.sleep(RETRY.firstMs, stop);
-      }
-    }
-    onChange();
+    if (await untilWritten(() => queue.note({ t: 'part', part }), clock, stop)) onChange();
   }
 }
 

@@ -41,7 +41,7 @@ export function compileCss(selector: string): CssQuery {
 
 function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>['adapter']> {
   const isTag = (node: TreeNode): node is Element => {
-    place.budget.walk();
+    place.budget.spend('visits');
     return node instanceof Element;
   };
   const getChildren = (node: TreeNode): TreeNode[] => ('children' in node ? node.children : []);
@@ -51,7 +51,7 @@ function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>
     getName: (element) => element.name,
     getParent: (element) => element.parent,
     getSiblings: (node) => {
-      place.budget.walk();
+      place.budget.spend('visits');
       return node.parent ? node.parent.children : [node];
     },
     prevElementSibling: (node) => {
@@ -63,7 +63,7 @@ function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>
     hasAttrib: hasAttribute,
     getText: (node) => sourceOf(node, place.budget, MAX_CONTAINS_CHARS),
     equals: (a, b) => {
-      place.budget.walk();
+      place.budget.spend('visits');
       return a === b;
     },
     // Used only by css-select's own searches, which are not used here.

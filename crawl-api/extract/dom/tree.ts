@@ -4,18 +4,9 @@
  * `endIndex` of an element that of the last node inside it.
  */
 import { type ChildNode, Comment, Document, Element, type ParentNode, Text } from 'domhandler';
-import type { Attributes } from '../markup/markup-events.ts';
-import { RecordAttributes } from '../markup/record-attributes.ts';
 import { MAX_NODES, type PageBudget, PageLimitError } from '../page-limits.ts';
 
 export type TreeNode = Document | ChildNode;
-
-/** The events that a tree is built from and replayed as. */
-interface TreeEvents {
-  open(name: string, attributes: Attributes, element: Element | null): void;
-  text(text: string): void;
-  close(): void;
-}
 
 export class TreeBuilder {
   readonly root = new Document([]);
@@ -69,32 +60,11 @@ export class TreeBuilder {
   }
 }
 
-/** Replays the parser events of the whole tree. */
-export function replay(root: Document, events: TreeEvents): void {
-  const attributes = new RecordAttributes();
-  for (let node: TreeNode | null = root.firstChild; node !== null;) {
-    if (node instanceof Element) {
-      events.open(node.name, attributes.of(node.attribs), node);
-      if (node.firstChild) {
-        node = node.firstChild;
-        continue;
-      }
-      events.close();
-    } else if (node instanceof Text) events.text(node.data);
-    while (node !== null && node.next === null) {
-      node = node.parent;
-      if (node instanceof Element) events.close();
-      else node = null;
-    }
-    node = node === null ? null : node.next;
-  }
-}
-
 /** The nodes inside the root in document order, each counted against the budget. */
 export function* descendants(root: TreeNode, budget: PageBudget): Generator<ChildNode> {
   let node = firstChild(root);
   while (node !== null) {
-    budget.walk();
+    budget.spend('visits');
     yield node;
     const inner = firstChild(node);
     if (inner !== null) {
@@ -120,7 +90,7 @@ export function sourceOf(node: TreeNode, budget: PageBudget, limit: number): str
     text += inner.data;
     if (text.length >= limit) break;
   }
-  budget.take(Math.min(text.length, limit));
+  budget.spend('chars', Math.min(text.length, limit));
   return text.slice(0, limit);
 }
 
@@ -138,7 +108,7 @@ export function textOf(node: TreeNode, budget: PageBudget, limit: number): strin
       if (text.length >= limit) break;
     } else if (inner instanceof Element && isSilent(inner)) silentUntil = inner.endIndex!;
   }
-  budget.take(Math.min(text.length, limit));
+  budget.spend('chars', Math.min(text.length, limit));
   return text.slice(0, limit);
 }
 
@@ -148,7 +118,7 @@ function isSilent(element: Element): boolean {
 
 function isInsideSilent(node: TreeNode, budget: PageBudget): boolean {
   for (let up = node.parent; up !== null; up = up.parent) {
-    budget.walk();
+    budget.spend('visits');
     if (up instanceof Element && isSilent(up)) return true;
   }
   return false;

@@ -15,71 +15,53 @@ export interface CallContext {
 
 /** Calls a function; the parser has checked the number of arguments. */
 export function callFunction(name: FunctionName, args: XPathValue[], place: CallContext): XPathValue {
-  const { world } = place;
-  const [first, second, third] = args;
-  const text = (value: XPathValue | undefined): string => toText(value ?? [place.node], world);
-  switch (name) {
-    case 'last':
-      return place.size;
-    case 'position':
-      return place.position;
-    case 'count':
-      return nodesOf(first).length;
-    case 'id':
-      return findById(first!, world);
-    case 'name':
-      return nameOf(first === undefined ? place.node : nodesOf(first)[0]);
-    case 'local-name':
-      return nameOf(first === undefined ? place.node : nodesOf(first)[0]).replace(/^[^:]*:/, '');
-    case 'namespace-uri':
-      return '';
-    case 'string':
-      return text(first);
-    case 'concat':
-      return args.map((arg) => text(arg)).join('');
-    case 'starts-with':
-      return text(first).startsWith(text(second));
-    case 'contains':
-      return text(first).includes(text(second));
-    case 'substring-before': {
-      const at = text(first).indexOf(text(second));
-      return at === -1 ? '' : text(first).slice(0, at);
-    }
-    case 'substring-after': {
-      const at = text(first).indexOf(text(second));
-      return at === -1 ? '' : text(first).slice(at + text(second).length);
-    }
-    case 'substring':
-      return substring(text(first), toNumber(second!, world), third === undefined ? Infinity : toNumber(third, world));
-    case 'string-length':
-      return Array.from(text(first)).length;
-    case 'normalize-space':
-      return text(first)
-        .replace(/[ \t\r\n]+/g, ' ')
-        .replace(/^ | $/g, '');
-    case 'translate':
-      return translate(text(first), text(second), text(third));
-    case 'boolean':
-      return toBoolean(first!);
-    case 'not':
-      return !toBoolean(first!);
-    case 'true':
-      return true;
-    case 'false':
-      return false;
-    case 'lang':
-      return hasLanguage(place, text(first).toLowerCase());
-    case 'number':
-      return toNumber(first ?? [place.node], world);
-    case 'sum':
-      return nodesOf(first).reduce((sum, node) => sum + toNumber(stringOf(node, world), world), 0);
-    case 'floor':
-      return Math.floor(toNumber(first!, world));
-    case 'ceiling':
-      return Math.ceil(toNumber(first!, world));
-    case 'round':
-      return Math.round(toNumber(first!, world));
-  }
+  return FUNCTIONS[name](args, place);
+}
+
+/** The text of an argument; of the context node where it was left out. */
+const text = (value: XPathValue | undefined, { node, world }: CallContext): string => toText(value ?? [node], world);
+const number = (value: XPathValue | undefined, { node, world }: CallContext): number =>
+  toNumber(value ?? [node], world);
+const name = (value: XPathValue | undefined, { node }: CallContext): string =>
+  nameOf(value === undefined ? node : nodesOf(value)[0]);
+
+const FUNCTIONS: Record<FunctionName, (args: XPathValue[], at: CallContext) => XPathValue> = {
+  last: (_, { size }) => size,
+  position: (_, { position }) => position,
+  count: ([nodes]) => nodesOf(nodes).length,
+  id: ([value], { world }) => findById(value!, world),
+  name: ([node], at) => name(node, at),
+  'local-name': ([node], at) => name(node, at).replace(/^[^:]*:/, ''),
+  'namespace-uri': () => '',
+  string: ([value], at) => text(value, at),
+  concat: (args, at) => args.map((arg) => text(arg, at)).join(''),
+  'starts-with': ([whole, part], at) => text(whole, at).startsWith(text(part, at)),
+  contains: ([whole, part], at) => text(whole, at).includes(text(part, at)),
+  'substring-before': ([whole, part], at) => around(text(whole, at), text(part, at)).before,
+  'substring-after': ([whole, part], at) => around(text(whole, at), text(part, at)).behind,
+  substring: ([whole, start, length], at) =>
+    substring(text(whole, at), number(start, at), length === undefined ? Infinity : number(length, at)),
+  'string-length': ([value], at) => Array.from(text(value, at)).length,
+  'normalize-space': ([value], at) =>
+    text(value, at)
+      .replace(/[ \t\r\n]+/g, ' ')
+      .replace(/^ | $/g, ''),
+  translate: ([value, from, to], at) => translate(text(value, at), text(from, at), text(to, at)),
+  boolean: ([value]) => toBoolean(value!),
+  not: ([value]) => !toBoolean(value!),
+  true: () => true,
+  false: () => false,
+  lang: ([value], at) => hasLanguage(at, text(value, at).toLowerCase()),
+  number: ([value], at) => number(value, at),
+  sum: ([nodes], { world }) => nodesOf(nodes).reduce((sum, node) => sum + toNumber(stringOf(node, world), world), 0),
+  floor: ([value], at) => Math.floor(number(value, at)),
+  ceiling: ([value], at) => Math.ceil(number(value, at)),
+  round: ([value], at) => Math.round(number(value, at)),
+};
+
+function around(whole: string, part: string): { before: string; behind: string } {
+  const at = whole.indexOf(part);
+  return at === -1 ? { before: '', behind: '' } : { before: whole.slice(0, at), behind: whole.slice(at + part.length) };
 }
 
 /** The nodes of a value; none when it is of another type. */

@@ -47,62 +47,46 @@ export function isReverse(axis: Axis): boolean {
 }
 
 /** The axis's nodes, nearest first. */
-export function* walkAxis(axis: Axis, node: XPathNode, world: XPathWorld): Generator<XPathNode> {
-  const { root, budget } = world;
-  budget.walk();
-  switch (axis) {
-    case 'self':
-      yield node;
-      return;
-    case 'child':
-      if (!(node instanceof AttributeNode)) yield* siblings(firstChild(node), 'next', budget);
-      return;
-    case 'parent': {
-      const parent = parentOf(node, world);
-      if (parent) yield parent;
-      return;
-    }
-    case 'descendant-or-self':
-      yield node;
-      if (!(node instanceof AttributeNode)) yield* descendants(node, budget);
-      return;
-    case 'descendant':
-      if (!(node instanceof AttributeNode)) yield* descendants(node, budget);
-      return;
-    case 'ancestor-or-self':
-      yield node;
-      yield* ancestors(node, world);
-      return;
-    case 'ancestor':
-      yield* ancestors(node, world);
-      return;
-    case 'attribute':
-      if (node instanceof Element) yield* attributesOf(node);
-      return;
-    case 'following-sibling':
-      if (node !== root && !(node instanceof AttributeNode)) yield* siblings(node.next, 'next', budget);
-      return;
-    case 'preceding-sibling':
-      if (node !== root && !(node instanceof AttributeNode)) yield* siblings(node.prev, 'prev', budget);
-      return;
-    case 'following':
-      yield* following(node, world);
-      return;
-    case 'preceding':
-      yield* preceding(node, world);
-  }
+export function walkAxis(axis: Axis, node: XPathNode, world: XPathWorld): Iterable<XPathNode> {
+  world.budget.spend('visits');
+  return AXES[axis](node, world);
 }
+
+const AXES: Record<Axis, (node: XPathNode, world: XPathWorld) => Iterable<XPathNode>> = {
+  self: (node) => [node],
+  child: (node, { budget }) => (isAttribute(node) ? [] : siblings(firstChild(node), 'next', budget)),
+  parent: (node, world) => [parentOf(node, world)].filter((parent) => parent !== null),
+  descendant: (node, { budget }) => (isAttribute(node) ? [] : descendants(node, budget)),
+  *'descendant-or-self'(node, world) {
+    yield node;
+    yield* AXES.descendant(node, world);
+  },
+  ancestor: ancestors,
+  *'ancestor-or-self'(node, world) {
+    yield node;
+    yield* ancestors(node, world);
+  },
+  attribute: (node) => (node instanceof Element ? attributesOf(node) : []),
+  'following-sibling': (node, { root, budget }) =>
+    node === root || isAttribute(node) ? [] : siblings(node.next, 'next', budget),
+  'preceding-sibling': (node, { root, budget }) =>
+    node === root || isAttribute(node) ? [] : siblings(node.prev, 'prev', budget),
+  following,
+  preceding,
+};
+
+const isAttribute = (node: XPathNode): node is AttributeNode => node instanceof AttributeNode;
 
 function* siblings(first: ChildNode | null, way: 'next' | 'prev', budget: PageBudget): Generator<ChildNode> {
   for (let node = first; node !== null; node = node[way]) {
-    budget.walk();
+    budget.spend('visits');
     yield node;
   }
 }
 
 function* ancestors(node: XPathNode, world: XPathWorld): Generator<TreeNode> {
   for (let up = parentOf(node, world); up !== null; up = parentOf(up, world)) {
-    world.budget.walk();
+    world.budget.spend('visits');
     yield up;
   }
 }
@@ -131,7 +115,7 @@ function* preceding(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
   // Nodes whose inside is still to be walked: only these are no ancestors.
   let inside = 0;
   while (at !== world.root) {
-    world.budget.walk();
+    world.budget.spend('visits');
     if (at.prev) {
       at = at.prev;
       for (let last = lastChild(at); last !== null; last = lastChild(at)) {

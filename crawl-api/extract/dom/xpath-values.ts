@@ -33,18 +33,24 @@ export function toBoolean(value: XPathValue): boolean {
 
 export type Comparison = '=' | '!=' | '<' | '<=' | '>' | '>=';
 
-/** A set of nodes compares true when one of its nodes does. */
+/** A set of nodes compares true when one of its nodes does; each pair counts as a visit. */
 export function compare(operator: Comparison, left: XPathValue, right: XPathValue, world: XPathWorld): boolean {
-  if (Array.isArray(left) && Array.isArray(right)) return compareNodes(operator, left, right, world);
-  if (Array.isArray(right)) {
-    const one = left as Simple;
-    return compareEach(right, one, world, (own) => compareSimple(operator, one, own, world));
+  const rights = [...simplesOf(right, left, world)];
+  for (const one of simplesOf(left, right, world)) {
+    world.budget.spend('visits', rights.length);
+    if (rights.some((other) => compareSimple(operator, one, other, world))) return true;
   }
-  if (Array.isArray(left)) return compareEach(left, right, world, (own) => compareSimple(operator, own, right, world));
-  return compareSimple(operator, left, right, world);
+  return false;
 }
 
 type Simple = string | number | boolean;
+
+const ORDER: Record<Exclude<Comparison, '=' | '!='>, (left: number, right: number) => boolean> = {
+  '<': (left, right) => left < right,
+  '<=': (left, right) => left <= right,
+  '>': (left, right) => left > right,
+  '>=': (left, right) => left >= right,
+};
 
 function compareSimple(operator: Comparison, left: Simple, right: Simple, world: XPathWorld): boolean {
   if (operator === '=' || operator === '!=') {
@@ -55,47 +61,12 @@ function compareSimple(operator: Comparison, left: Simple, right: Simple, world:
     else same = left === right;
     return same === (operator === '=');
   }
-  return isOrdered(operator, toNumber(left, world), toNumber(right, world));
+  return ORDER[operator](toNumber(left, world), toNumber(right, world));
 }
 
-function isOrdered(operator: Comparison, left: number, right: number): boolean {
-  switch (operator) {
-    case '<':
-      return left < right;
-    case '<=':
-      return left <= right;
-    case '>':
-      return left > right;
-    default:
-      return left >= right;
-  }
-}
-
-function compareEach(nodes: XPathNode[], other: Simple, world: XPathWorld, holds: (own: Simple) => boolean): boolean {
-  if (typeof other === 'boolean') return holds(nodes.length > 0);
-  return nodes.some((node) => holds(stringOf(node, world)));
-}
-
-/** In time linear in the nodes: by a set for equality, by the extremes for order. */
-function compareNodes(operator: Comparison, left: XPathNode[], right: XPathNode[], world: XPathWorld): boolean {
-  const texts = (nodes: XPathNode[]): string[] => nodes.map((node) => stringOf(node, world));
-  if (operator === '=') {
-    const wanted = new Set(texts(right));
-    return texts(left).some((text) => wanted.has(text));
-  }
-  if (operator === '!=') {
-    if (left.length === 0 || right.length === 0) return false;
-    return new Set([...texts(left), ...texts(right)]).size > 1;
-  }
-  const numbers = (nodes: XPathNode[]): number[] =>
-    texts(nodes)
-      .map((text) => toNumber(text, world))
-      .filter((number) => !Number.isNaN(number));
-  const [a, b] = [numbers(left), numbers(right)];
-  if (a.length === 0 || b.length === 0) return false;
-  const least = (list: number[]): number => list.reduce((x, y) => Math.min(x, y));
-  const most = (list: number[]): number => list.reduce((x, y) => Math.max(x, y));
-  return operator === '<' || operator === '<='
-    ? isOrdered(operator, least(a), most(b))
-    : isOrdered(operator, most(a), least(b));
+/** What `other` is compared with: the texts of nodes, or whether there are any; or the value itself. */
+function* simplesOf(value: XPathValue, other: XPathValue, world: XPathWorld): Generator<Simple> {
+  if (!Array.isArray(value)) yield value;
+  else if (typeof other === 'boolean') yield value.length > 0;
+  else for (const node of value) yield stringOf(node, world);
 }

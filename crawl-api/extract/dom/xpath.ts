@@ -16,7 +16,7 @@ import {
   type XPathNode,
   type XPathWorld,
 } from './xpath-nodes.ts';
-import { compare, toBoolean, toNumber, type XPathValue } from './xpath-values.ts';
+import { compare, type Comparison, toBoolean, toNumber, type XPathValue } from './xpath-values.ts';
 
 /** Values of an expression: the texts of its nodes, or its one string, number or boolean. */
 export function evaluateXPath(
@@ -71,27 +71,27 @@ function startOf(from: XPath | 'root' | null, place: CallContext): XPathNode[] {
   return from === 'root' ? [place.world.root] : nodesOf(evaluate(from, place));
 }
 
-function evaluateBinary({ operator, left, right }: Extract<XPath, { kind: 'binary' }>, place: CallContext): XPathValue {
+type Binary = Extract<XPath, { kind: 'binary' }>;
+
+function evaluateBinary({ operator, left, right }: Binary, place: CallContext): XPathValue {
   const first = evaluate(left, place);
   if (operator === 'or') return toBoolean(first) || toBoolean(evaluate(right, place));
   if (operator === 'and') return toBoolean(first) && toBoolean(evaluate(right, place));
   const second = evaluate(right, place);
   if (operator === '|') return inOrder([...nodesOf(first), ...nodesOf(second)]);
-  switch (operator) {
-    case '+':
-      return toNumber(first, place.world) + toNumber(second, place.world);
-    case '-':
-      return toNumber(first, place.world) - toNumber(second, place.world);
-    case '*':
-      return toNumber(first, place.world) * toNumber(second, place.world);
-    case 'div':
-      return toNumber(first, place.world) / toNumber(second, place.world);
-    case 'mod':
-      return toNumber(first, place.world) % toNumber(second, place.world);
-    default:
-      return compare(operator, first, second, place.world);
-  }
+  const calculate = ARITHMETIC[operator];
+  return calculate === undefined
+    ? compare(operator as Comparison, first, second, place.world)
+    : calculate(toNumber(first, place.world), toNumber(second, place.world));
 }
+
+const ARITHMETIC: Partial<Record<Binary['operator'], (left: number, right: number) => number>> = {
+  '+': (left, right) => left + right,
+  '-': (left, right) => left - right,
+  '*': (left, right) => left * right,
+  div: (left, right) => left / right,
+  mod: (left, right) => left % right,
+};
 
 function applyStep(nodes: XPathNode[], step: PathStep, world: XPathWorld): XPathNode[] {
   const found: XPathNode[] = [];
@@ -119,7 +119,7 @@ function applyPredicates(nodes: XPathNode[], predicates: XPath[], world: XPathWo
   for (const predicate of predicates) {
     const size = kept.length;
     kept = kept.filter((node, i) => {
-      world.budget.walk();
+      world.budget.spend('visits');
       const value = evaluate(predicate, { node, position: i + 1, size, world });
       return typeof value === 'number' ? value === i + 1 : toBoolean(value);
     });

@@ -1,4 +1,4 @@
-/** Character codes of markup. */
+/** Characters and names of markup. */
 export const LESS_THAN = 0x3c;
 export const GREATER_THAN = 0x3e;
 export const SLASH = 0x2f;
@@ -21,4 +21,16 @@ export function isLetter(code: number): boolean {
 /** What ends the name of a tag. */
 export function endsName(code: number): boolean {
   return code === GREATER_THAN || code === SLASH || isSpace(code);
+}
+
+/** Whether the text there is the lower-case `name`, in any case. Cutting each name out would cost most. */
+export function isNameAt(text: string, start: number, end: number, name: string): boolean {
+  if (end - start !== name.length) return false;
+  for (let i = 0; i < name.length; i++) {
+    const code = text.charCodeAt(start + i);
+    const wanted = name.charCodeAt(i);
+    if (code === wanted || (code + 32 === wanted && code >= 65 && code <= 90)) continue;
+    return code > 127 && text.slice(start, end).toLowerCase() === name;
+  }
+  return true;
 }

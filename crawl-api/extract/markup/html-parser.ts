@@ -7,9 +7,8 @@
  * doubled, so that a tag which never ends costs time linear in its length.
  */
 import { decodeHTML } from 'entities/decode';
-import { EXCLAMATION, GREATER_THAN, LESS_THAN, QUESTION, SLASH, endsName, isLetter } from './characters.ts';
+import { EXCLAMATION, GREATER_THAN, LESS_THAN, QUESTION, SLASH, endsName, isLetter, isNameAt } from './characters.ts';
 import type { MarkupHandler, MarkupParser } from './markup-events.ts';
-import { isNameAt } from './names.ts';
 import { OpenElements } from './open-elements.ts';
 import { StartTag } from './start-tag.ts';
 import { type Tag, tagNamed } from './tags.ts';

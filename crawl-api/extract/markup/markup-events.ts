@@ -2,10 +2,7 @@
 
 /** The attributes of one start tag. */
 export interface Attributes {
-  /**
-   * The value of the first attribute of this lower-case name, entities decoded; '' without a value, undefined without
-   * the attribute.
-   */
+  /** The first attribute of this lower-case name, entities decoded; '' without a value, undefined without it. */
   get(name: string): string | undefined;
   /** All attributes as a new object. */
   toRecord(): Record<string, string>;

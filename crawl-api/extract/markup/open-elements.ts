@@ -3,7 +3,6 @@
  * the page omits. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
 import { isSpace } from './characters.ts';
-import { isAt } from './names.ts';
 import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
 const IMAGE_ALIAS = tagNamed('img');
@@ -24,10 +23,7 @@ const MAX_INTERRUPTED = 8;
 /** Parsing progress of the page. */
 type Stage = 'start' | 'html' | 'head' | 'after-head' | 'body';
 
-/**
- * A formatting element in a paragraph. When the end of the paragraph closes it, HTML opens it again before the next
- * text.
- */
+/** A formatting element in a paragraph, whose end closes it: HTML opens it again before the next text. */
 interface Formatting {
   tag: Tag;
   /** Its start tag in the page's source. */
@@ -47,10 +43,7 @@ export interface ElementEvents {
 export class OpenElements {
   /** Without a doctype, browsers use quirks mode, in which paragraphs may contain tables. */
   hasDoctype = false;
-  /**
-   * True while text or any element may start others before it: see beforeText(). A field, because it is read for every
-   * text.
-   */
+  /** True while text or any element may start others before it. A field, because each text reads it. */
   isPending = true;
   readonly #events: ElementEvents;
   readonly #stack: Tag[] = [];
@@ -163,7 +156,8 @@ export class OpenElements {
   popIfNamed(text: string, start: number, end: number): boolean {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
     if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
-    if (!isAt(text, start, end, this.#top!.name)) return false;
+    const { name } = this.#top!;
+    if (end - start !== name.length || !text.startsWith(name, start)) return false;
     this.pop(true);
     return true;
   }
@@ -233,10 +227,7 @@ export class OpenElements {
     if (isCell(tag) && this.#top !== TR) this.#openImplied(TR);
   }
 
-  /**
-   * Opens html, head and body as required before this element, or before text (null); false when the tag creates no
-   * element.
-   */
+  /** Opens html, head and body where required before this element or text (null); false when it creates none. */
   #enter(tag: Tag | null): boolean {
     if (tag === HTML) {
       if (this.#stage !== 'start') return false;

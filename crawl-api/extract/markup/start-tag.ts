@@ -1,8 +1,7 @@
 /** The attributes of a start tag. Only their positions are recorded; names and values are read on demand. */
 import { decodeHTMLAttribute } from 'entities/decode';
-import { DOUBLE_QUOTE, EQUALS, GREATER_THAN, SINGLE_QUOTE, SLASH, endsName, isSpace } from './characters.ts';
+import { DOUBLE_QUOTE, EQUALS, GREATER_THAN, SINGLE_QUOTE, SLASH, endsName, isNameAt, isSpace } from './characters.ts';
 import type { Attributes } from './markup-events.ts';
-import { isNameAt } from './names.ts';
 
 export class StartTag implements Attributes {
   #text = '';

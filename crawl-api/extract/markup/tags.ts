@@ -4,12 +4,7 @@
  * adoption agency and foster parenting; a test compares the trees with those of parse5.
  */
 
-import { isAt } from './names.ts';
-
-/**
- * How text inside an element is read: `raw` verbatim, `rcdata` with entities, `plain` verbatim and to the end of the
- * page.
- */
+/** Text inside an element: `raw` verbatim, `rcdata` with entities, `plain` verbatim to the end of the page. */
 type TextOnly = 'raw' | 'rcdata' | 'plain';
 
 export interface Tag {
@@ -25,10 +20,7 @@ export interface Tag {
   readonly ends: ReadonlySet<string> | null;
   /** A paragraph around it closes when it starts. */
   readonly endsParagraph: boolean;
-  /**
-   * The standard's category "special": its end tag is searched for in scope, and end tags of other elements do not
-   * reach beyond it.
-   */
+  /** The standard's category "special": end tags of other elements do not reach beyond it. */
   readonly isSpecial: boolean;
   /** End tags of outer elements do not reach into it. */
   readonly isScope: boolean;
@@ -165,23 +157,13 @@ const SVG_BY_LOWER: ReadonlyMap<string, string> = new Map(
   SVG_NAMES.split(' ').map((name) => [name.toLowerCase(), name]),
 );
 
-/** Known tags by cheap properties of their names; see bucketOf. */
-const BUCKETS: readonly Tag[][] = (() => {
-  const buckets: Tag[][] = Array.from({ length: 1_024 }, () => []);
-  // A name that only svg spells with capitals must not match in capitals elsewhere.
-  for (const tag of KNOWN.values())
-    if (tag.name === tag.lower) buckets[bucketOf(tag.name, 0, tag.name.length)]!.push(tag);
-  return buckets;
-})();
-
-function bucketOf(text: string, start: number, end: number): number {
-  return (text.charCodeAt(start) * 37 + text.charCodeAt(end - 1) * 5 + (end - start) * 131) & 1_023;
-}
+/** By the names as pages write them: a name that only svg spells with capitals must not match in capitals elsewhere. */
+const WRITTEN = new Map([...KNOWN].filter(([name]) => name === name.toLowerCase()));
 
 /** The tag whose name is the text from `start` to `end`, ignoring case; without rules when it is unknown. */
 export function tagAt(text: string, start: number, end: number): Tag {
-  for (const tag of BUCKETS[bucketOf(text, start, end)]!) if (isAt(text, start, end, tag.name)) return tag;
-  return tagNamed(text.slice(start, end).toLowerCase());
+  const name = text.slice(start, end);
+  return WRITTEN.get(name) ?? tagNamed(name.toLowerCase());
 }
 
 /** The known tag of this name, or one without rules. */

@@ -39,10 +39,7 @@ const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
 const LARGE =
   /^(?:\^|[kmb](?![\p{L}\d])| ?(?:thousand|million|billion|lakh|lac|crore)s?(?!\p{L})| ?(?:tsd|tys|tis|mil|mio|mill|mrd|mld|mln|bn|cr|millionen|milliarden|millions|millones|milhões|milioni|тыс|хил|млн|млрд|ribu|rb|juta|jt|nghìn|ngàn|triệu|tr|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
-/**
- * Next to a currency these multiply, also after a space: `Rp 169 k`, `Rs 1.5L`. On their own they may be a size or a
- * unit.
- */
+/** These multiply next to a currency (`Rp 169 k`, `Rs 1.5L`); elsewhere they may be a size or a unit. */
 const LARGE_PRICE = /^ ?[kKMBL](?![\p{L}\d])/u;
 const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
 

@@ -54,10 +54,7 @@ export function readNumber(text: string, options: NumberOptions): NumberReading 
   }
 }
 
-/**
- * The ISO 4217 code of the price in the text; `fallback` if its symbol is missing or shared by several currencies. Null
- * without a price.
- */
+/** The price's ISO 4217 code; `fallback` if its symbol is missing or shared. Null without a price. */
 export function readCurrency(text: string, fallback: string | null): string | null {
   const bare = text.trim().toUpperCase();
   if (isCurrencyCode(bare)) return bare;

@@ -21,70 +21,33 @@ export const BLOCKED_URLS: readonly string[] =
 
 const DISABLED_FEATURES = [
   // A new renderer view, frame and script world for each page, for back navigation and site isolation.
-  'RenderDocument',
-  'ProactivelySwapBrowsingInstance',
-  'BackForwardCache',
-  'SpareRendererForSitePerProcess',
+  'RenderDocument,ProactivelySwapBrowsingInstance,BackForwardCache,SpareRendererForSitePerProcess',
   // Features that interfere with Playwright.
-  'AvoidUnnecessaryBeforeUnloadCheckSync',
-  'AvoidCorsURLLoaderRestartOnRedirect',
-  'DestroyProfileOnBrowserClose',
+  'AvoidUnnecessaryBeforeUnloadCheckSync,AvoidCorsURLLoaderRestartOnRedirect,DestroyProfileOnBrowserClose',
   'ThirdPartyStoragePartitioning',
   // Fetch exactly the URL that was requested.
-  'HttpsUpgrades',
-  'HttpsFirstBalancedModeAutoEnable',
+  'HttpsUpgrades,HttpsFirstBalancedModeAutoEnable',
   // Features for people, or features that contact Google's services.
-  'AimEnabled',
-  'HistoryEmbeddings',
-  'LensOverlay',
-  'LoadingPredictor',
-  'MediaRouter',
-  'NetworkTimeServiceQuerying',
-  'OptimizationGuideModelDownloading',
-  'OptimizationHints',
-  'PageContentAnnotations',
-  'PreconnectToSearch',
-  'Translate',
-  'InitialWebUI',
-  'WebUIReloadButton',
+  'AimEnabled,HistoryEmbeddings,LensOverlay,LoadingPredictor,MediaRouter,NetworkTimeServiceQuerying',
+  'OptimizationGuideModelDownloading,OptimizationHints,PageContentAnnotations,PreconnectToSearch,Translate',
+  'InitialWebUI,WebUIReloadButton',
 ];
 
-/** Playwright's default flags for headless Chromium; repeated here, because its list cannot be changed in part. */
-const DRIVEN = [
-  '--headless',
-  '--remote-debugging-pipe',
-  '--no-startup-window',
-  '--allow-pre-commit-input',
-  '--disable-background-networking',
-  '--disable-background-timer-throttling',
-  '--disable-backgrounding-occluded-windows',
-  '--disable-back-forward-cache',
-  '--disable-breakpad',
-  '--disable-component-extensions-with-background-pages',
-  '--disable-component-update',
-  '--disable-default-apps',
-  // /dev/shm is too small on small machines and in containers.
-  '--disable-dev-shm-usage',
-  '--disable-extensions',
-  '--disable-field-trial-config',
-  '--disable-hang-monitor',
-  '--disable-infobars',
-  '--disable-ipc-flooding-protection',
-  '--disable-popup-blocking',
-  '--disable-prompt-on-repost',
-  '--disable-renderer-backgrounding',
-  '--disable-search-engine-choice-screen',
-  '--enable-features=SkipListAccountsWithoutGaiaCookies',
-  '--force-color-profile=srgb',
-  '--hide-scrollbars',
-  '--metrics-recording-only',
-  '--mute-audio',
-  '--no-default-browser-check',
-  '--no-first-run',
-  '--no-service-autorun',
-  '--password-store=basic',
-  '--use-mock-keychain',
-];
+/**
+ * Playwright's default flags for headless Chromium; repeated here, because its list cannot be changed in part. One is
+ * needed: /dev/shm is too small on small machines and in containers.
+ */
+const DRIVEN = (
+  '--headless --remote-debugging-pipe --no-startup-window --allow-pre-commit-input --disable-background-networking ' +
+  '--disable-background-timer-throttling --disable-backgrounding-occluded-windows --disable-back-forward-cache ' +
+  '--disable-breakpad --disable-component-extensions-with-background-pages --disable-component-update ' +
+  '--disable-default-apps --disable-dev-shm-usage --disable-extensions --disable-field-trial-config ' +
+  '--disable-hang-monitor --disable-infobars --disable-ipc-flooding-protection --disable-popup-blocking ' +
+  '--disable-prompt-on-repost --disable-renderer-backgrounding --disable-search-engine-choice-screen ' +
+  '--enable-features=SkipListAccountsWithoutGaiaCookies --force-color-profile=srgb --hide-scrollbars ' +
+  '--metrics-recording-only --mute-audio --no-default-browser-check --no-first-run --no-service-autorun ' +
+  '--password-store=basic --use-mock-keychain'
+).split(' ');
 
 const OURS = [
   // Also blocks images whose URL has no known extension.

@@ -6,6 +6,8 @@ import { PROFILE_PREFIX } from './browser-session.ts';
 import { BrowserSource, type BrowserSourceOptions } from './browser-source.ts';
 import { startFilterProxy } from './filter-proxy.ts';
 
+export { expectBy } from './expected-elements.ts';
+
 /** Where Playwright would install its own browser. */
 export const playwrightPath = (): string => chromium.executablePath();
 

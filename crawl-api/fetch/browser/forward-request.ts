@@ -4,17 +4,12 @@ import type { Socket } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ProxyGate } from './proxy-gate.ts';
 
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
+const HOP_BY_HOP = new Set(
+  (
+    'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding ' +
+    'upgrade'
+  ).split(' '),
+);
 
 export interface ForwardedRequest {
   request: IncomingMessage;

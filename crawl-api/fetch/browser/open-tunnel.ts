@@ -79,7 +79,7 @@ const HEADER_BYTES = 5;
  * Watches one direction of a connection. In TLS 1.3 the end of the client's handshake looks like data too, but it is
  * sent together with the first request, so the moment is exact to within one write.
  */
-export class DataDetector {
+class DataDetector {
   #isTls: boolean | null = null;
   /** Bytes left of the current record. */
   #bytesLeft = 0;

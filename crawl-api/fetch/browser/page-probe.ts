@@ -72,10 +72,7 @@ const PROBE = `async (o) => {
   return { ready, state, contentType: document.contentType, length, html: length > o.maxChars ? null : html };
 }`;
 
-/**
- * Rejects when the document changes during the probe, and when the page is gone. Never settles while a script does not
- * end.
- */
+/** Rejects when the document changes or is gone. Never settles while a script does not end. */
 export async function probePage(cdp: CDPSession, options: ProbeOptions): Promise<ProbeAnswer> {
   const { frameTree } = await cdp.send('Page.getFrameTree');
   const { executionContextId } = await cdp.send('Page.createIsolatedWorld', {

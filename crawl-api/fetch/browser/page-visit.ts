@@ -2,8 +2,7 @@
 import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { isSameSite } from '../../../shared/domain/same-site.ts';
-import type { Extraction, PageKind } from '../../extract/page-extractor.ts';
-import { hasValues } from '../../extract/has-values.ts';
+import { type Extraction, hasValues, type PageKind } from '../../extract/page-extractor.ts';
 import type { PageResult, Reply } from '../page-result.ts';
 import { parseRetryAfter } from '../reply-head.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
@@ -111,10 +110,7 @@ class Visit {
     return kind === 'html' ? null : this.#readData(kind, response);
   }
 
-  /**
-   * The page wants to navigate away, and was probed once more for what is required: with that it is a page, else a
-   * redirect.
-   */
+  /** The page wants to navigate away: with everything that is required it is a page, else a redirect. */
   async #judgeMove(answer: ProbeAnswer | null): Promise<PageResult> {
     const shown = answer?.html ? this.#extract(answer) : null;
     if (shown?.kind === 'page' && shown.extraction.missing === null && hasValues(shown.extraction)) return shown;

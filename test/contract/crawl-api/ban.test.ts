@@ -1,21 +1,9 @@
 /** Bans, robots.txt and poison with the real bundle as a process: fault rows F25, F28, F29 and F30. */
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until } from './http-stub.ts';
-import { createStage, type PageHandler, products, removeBundle, smallestGap, type Stage } from './stage.ts';
+import { type PageHandler, products, smallestGap, type Stage, useStages } from './stage.ts';
 
-const stages: Stage[] = [];
-afterEach(async () => {
-  await Promise.all(stages.splice(0).map((stage) => stage.close()));
-});
-afterAll(removeBundle);
-
-async function start(options: Parameters<typeof createStage>[0] = {}): Promise<Stage> {
-  const stage = await createStage(options);
-  stages.push(stage);
-  stage.boot();
-  await stage.ready();
-  return stage;
-}
+const { startReady: start } = useStages();
 
 const html = { 'content-type': 'text/html' };
 const COOL_DOWN_MS = 60_000;

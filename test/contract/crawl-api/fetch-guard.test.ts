@@ -47,7 +47,7 @@ describe('addresses that are not the shop', () => {
     expect(await fetchPage(url, { allowPrivate: true })).toMatchObject(page(PAGE));
   });
 
-  it.each(['2130706433', '0177.0.0.1', '0x7f.1', '127.1', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]'])(
+  it.each('2130706433 0177.0.0.1 0x7f.1 127.1 [::ffff:127.0.0.1] [::ffff:7f00:1]'.split(' '))(
     'are not reached by another notation: %s',
     async (host) => {
       const shop = await serve((_request, response) => void response.end(PAGE), '127.0.0.1');
@@ -57,22 +57,18 @@ describe('addresses that are not the shop', () => {
     },
   );
 
-  it.each([
-    '169.254.169.254',
-    '[fd00:ec2::254]',
-    '[::ffff:169.254.169.254]',
-    '[64:ff9b::a9fe:a9fe]',
-    '0.0.0.0',
-    '[::]',
-  ])('are refused even where private ones are allowed and named: %s (F32)', async (host) => {
-    let started = false;
-    const hooks = { ...noHooks, onStart: () => void (started = true) };
-    expect(await fetchPage(`http://${host}/latest/meta-data/`, { allowPrivate: true, hooks })).toMatchObject({
-      reason: 'network',
-      detail: contains('not a public address'),
-    });
-    expect(started).toBe(false);
-  });
+  it.each('169.254.169.254 [fd00:ec2::254] [::ffff:169.254.169.254] [64:ff9b::a9fe:a9fe] 0.0.0.0 [::]'.split(' '))(
+    'are refused even where private ones are allowed and named: %s (F32)',
+    async (host) => {
+      let started = false;
+      const hooks = { ...noHooks, onStart: () => void (started = true) };
+      expect(await fetchPage(`http://${host}/latest/meta-data/`, { allowPrivate: true, hooks })).toMatchObject({
+        reason: 'network',
+        detail: contains('not a public address'),
+      });
+      expect(started).toBe(false);
+    },
+  );
 
   it("are refused when they are the instance's own listeners (F32)", async () => {
     const own = await serveBytes(html, PAGE);

@@ -1,37 +1,26 @@
 /** The real bundle as a process, with everything around it stubbed over HTTP. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts';
 import { decodeManifest } from '../../../shared/wire/part.ts';
 import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { highWaterMark } from '../../system/memory-watch.ts';
 import { until } from './http-stub.ts';
-import { createStage, type PageHandler, products, removeBundle, smallestGap, type Stage } from './stage.ts';
+import { type PageHandler, products, smallestGap, type Stage, useStages } from './stage.ts';
 
-const stages: Stage[] = [];
-afterEach(async () => {
-  await Promise.all(stages.splice(0).map((stage) => stage.close()));
-});
-afterAll(removeBundle);
-
-async function start(options: Parameters<typeof createStage>[0] = {}): Promise<Stage> {
-  const stage = await createStage(options);
-  stages.push(stage);
-  stage.boot();
-  return stage;
-}
-
-async function startReady(options: Parameters<typeof createStage>[0] = {}): Promise<Stage> {
-  const stage = await start(options);
-  await stage.ready();
-  return stage;
-}
+const { create, start, startReady } = useStages();
 
 const completed = (stage: Stage): Promise<boolean> =>
   until('the completion callback', () => stage.main.completions.length > 0);
 const html = { 'content-type': 'text/html' };
+/** The products with a result, in the order of their numbers. */
+const numbersOf = (stage: Stage): number[] =>
+  stage
+    .results()
+    .map((r) => r.n)
+    .sort((a, b) => a - b);
 
 describe('a whole shard', () => {
   it('is crawled at the pace, uploaded in parts, closed by a signed manifest and reported', async () => {
@@ -196,12 +185,7 @@ describe('a killed process', () => {
     }
     stage.main.orders.sealed = true;
     await completed(stage);
-    expect(
-      stage
-        .results()
-        .map((r) => r.n)
-        .sort((a, b) => a - b),
-    ).toEqual(products(1, 60).map((p) => p.n));
+    expect(numbersOf(stage)).toEqual(products(1, 60).map((p) => p.n));
     expect(stage.visits.length).toBeLessThanOrEqual(60 + 2);
     expect(smallestGap(stage.visits)).toBeGreaterThanOrEqual(60);
     // It remembers that it was accepted: the enrolment token would be invalid by now.
@@ -233,12 +217,7 @@ describe('a killed process', () => {
     await completed(stage);
     const [first] = stage.bucket.puts;
     expect(stage.bucket.puts.filter((p) => p.key === first!.key).map((p) => p.created)).toEqual([true, false]);
-    expect(
-      stage
-        .results()
-        .map((r) => r.n)
-        .sort((a, b) => a - b),
-    ).toEqual(products(1, 10).map((p) => p.n));
+    expect(numbersOf(stage)).toEqual(products(1, 10).map((p) => p.n));
   });
 
   it('still holds the offers it has acknowledged', async () => {
@@ -329,8 +308,7 @@ describe('offers', () => {
   });
 
   it('get 503 before the hello is accepted', async () => {
-    const stage = await createStage();
-    stages.push(stage);
+    const stage = await create();
     stage.main.helloStatus = 503;
     stage.boot();
     await until('two hellos', () => stage.main.hellos.length >= 2);
@@ -343,8 +321,7 @@ describe('offers', () => {
 
 describe('an instance that is not needed', () => {
   it('ends with code 0 when its hello is refused', async () => {
-    const stage = await createStage();
-    stages.push(stage);
+    const stage = await create();
     stage.main.helloStatus = 403;
     stage.boot();
     expect(await stage.exitCode()).toBe(0);
@@ -368,8 +345,7 @@ describe('an instance that is not needed', () => {
   });
 
   it('follows no orders that the run did not sign', async () => {
-    const stage = await createStage();
-    stages.push(stage);
+    const stage = await create();
     stage.main.replyKey = createKeyPair().privateKey;
     stage.main.orders.fenced = true;
     stage.boot();
@@ -466,8 +442,7 @@ describe('the listener for the box itself', () => {
 
 describe('a start that cannot work', () => {
   it('ends with code 0 and reports why when the user data is not usable', async () => {
-    const stage = await createStage();
-    stages.push(stage);
+    const stage = await create();
     (stage.settings as { slot: number }).slot = -1;
     stage.boot();
     expect(await stage.exitCode()).toBe(0);

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
+import { afterAll, afterEach } from 'vitest';
 import { buildProgram } from '../../../userdata/program.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
@@ -79,14 +80,43 @@ async function bundlePath(): Promise<string> {
   return bundleFile;
 }
 
-export async function removeBundle(): Promise<void> {
+async function removeBundle(): Promise<void> {
   if (bundleFile) fs.rmSync(path.dirname(await bundleFile), { recursive: true, force: true });
   bundleFile = undefined;
 }
 
-export async function createStage(
-  changes: { page?: PageHandler; site?: Partial<InstanceSettings['site']>; settings?: Partial<InstanceSettings> } = {},
-): Promise<Stage> {
+interface StageChanges {
+  page?: PageHandler;
+  site?: Partial<InstanceSettings['site']>;
+  settings?: Partial<InstanceSettings>;
+}
+
+/** Stages that end after each test: one that is not booted, one that is, and one that the main server has accepted. */
+export function useStages() {
+  const stages: Stage[] = [];
+  afterEach(async () => {
+    await Promise.all(stages.splice(0).map((stage) => stage.close()));
+  });
+  afterAll(removeBundle);
+  const create = async (changes?: StageChanges): Promise<Stage> => {
+    const stage = await createStage(changes);
+    stages.push(stage);
+    return stage;
+  };
+  const start = async (changes?: StageChanges): Promise<Stage> => {
+    const stage = await create(changes);
+    stage.boot();
+    return stage;
+  };
+  const startReady = async (changes?: StageChanges): Promise<Stage> => {
+    const stage = await start(changes);
+    await stage.ready();
+    return stage;
+  };
+  return { create, start, startReady };
+}
+
+async function createStage(changes: StageChanges = {}): Promise<Stage> {
   const bundle = await bundlePath();
   const address = ownAddress();
   const run = createKeyPair();

@@ -1,22 +1,14 @@
-import { beforeAll, describe, expect, it } from 'vitest';
-import { loadDetector, TextReader } from '../../../crawl-api/fetch/text-reader.ts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { TextReader } from '../../../crawl-api/fetch/text-reader.ts';
 import { metaCharset } from '../../../crawl-api/fetch/charset.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
 
-// As on an instance after the first page that needs it; charset-detector.test.ts covers that first page.
-beforeAll(async () => void (await loadDetector()));
-
 function read(contentType: string, bytes: Buffer, piece = 1_000_000): string {
   let text = '';
-  let ended = false;
-  const reader = new TextReader(contentType, {
-    onText: (more) => (text += more),
-    onReady: () => undefined,
-    onEnd: () => (ended = true),
-  });
-  for (let at = 0; at < bytes.length; at += piece) expect(reader.push(bytes.subarray(at, at + piece))).toBe(true);
+  const reader = new TextReader(contentType, (more) => (text += more));
+  for (let at = 0; at < bytes.length; at += piece) reader.push(bytes.subarray(at, at + piece));
   reader.end();
-  expect(ended).toBe(true);
   return text;
 }
 
@@ -128,6 +120,26 @@ describe('the charset of a page', () => {
       const text = `${' '.repeat(at - 1)}茶${'é'.repeat(10)}`;
       expect(read('text/html', join(text))).toBe(text);
     },
+  );
+});
+
+it('decodes the rest of a UTF-8 page to the same text as TextDecoder, wherever it is cut', () => {
+  const head = 'x'.repeat(65_536);
+  // Bytes at the limits of valid UTF-8, among others.
+  const limits = [0x80, 0x8f, 0x90, 0xa0, 0xbf, 0xbb, 0xc0, 0xc2, 0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5];
+  const character = fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }).map((text) => [...Buffer.from(text)]);
+  const bytes = fc.oneof(fc.constantFrom(...limits.map((one) => [one])), fc.nat(255).map(Array.of<number>), character);
+  fc.assert(
+    fc.property(fc.array(fc.array(bytes, { maxLength: 6 })), (pieces) => {
+      let text = '';
+      const reader = new TextReader('', (more) => (text += more));
+      reader.push(Buffer.from(head));
+      for (const piece of pieces) reader.push(Uint8Array.from(piece.flat()));
+      reader.end();
+      expect(text.slice(head.length)).toBe(
+        new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(pieces.flat(2))),
+      );
+    }),
   );
 });
 

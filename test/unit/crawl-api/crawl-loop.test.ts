@@ -6,17 +6,14 @@ import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { broken, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
-import { START_MS, createQueue, give, products } from './fakes.ts';
+import { broken, crawl, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
+import { START_MS, createQueue, give, products, createGranted } from './fakes.ts';
 
 const page: PageResult = fine();
 
 describe('the crawl loop', () => {
   it('crawls granted products one by one, start to start at the interval and its margin', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 4], { sealed: true });
-    const scene = await createScene(world);
-    await scene.run(10_000);
+    const scene = await crawl(4);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
     for (const gap of gaps(scene.starts)) {
       expect(gap).toBeGreaterThanOrEqual(1_000 + 10);
@@ -26,20 +23,14 @@ describe('the crawl loop', () => {
   });
 
   it('keeps the interval after a page that takes longer than the interval', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3], { sealed: true });
-    const scene = await createScene(world, () => page, { pageMs: 3_000 });
-    await scene.run(20_000);
+    const scene = await crawl(3, () => page, { pageMs: 3_000 });
     for (const gap of gaps(scene.starts)) expect(gap).toBe(3_000);
   });
 
   it('waits for more until the shard is sealed', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 1]);
-    const scene = await createScene(world);
-    await scene.run(60_000);
+    const scene = await crawl(1, undefined, { sealed: false });
     expect(scene.end()).toBeNull();
-    await give(world.queue, '2-1', [2, 2]);
+    await give(scene.queue, '2-1', [2, 2]);
     await scene.follow({});
     await scene.run(2_000);
     expect(urls(scene)).toEqual(['p1', 'p2']);
@@ -49,16 +40,13 @@ describe('the crawl loop', () => {
   });
 
   it('retries a failed product once at the end of the shard, and only the second result counts', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3], { sealed: true });
     const bad = refused(500);
-    const scene = await createScene(world, (url, tries) =>
+    const scene = await crawl(3, (url, tries) =>
       (url.endsWith('p1') && tries === 1) || url.endsWith('p2') ? bad : page,
     );
-    await scene.run(20_000);
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p1', 'p2']);
-    expect(world.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, pending: 0, requests: 5 });
-    expect(results(world.journal).map((r) => [r.n, r.outcome, r.attempts])).toEqual([
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 2, failed: 1, pending: 0, requests: 5 });
+    expect(results(scene.journal).map((r) => [r.n, r.outcome, r.attempts])).toEqual([
       [3, 'stored', 1],
       [1, 'stored', 2],
       [2, 'failed', 2],
@@ -66,22 +54,16 @@ describe('the crawl loop', () => {
   });
 
   it('retries failed products before the seal only when no chunk has arrived for a while', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 1]);
     const bad = broken();
-    const scene = await createScene(world, (_url, tries) => (tries === 1 ? bad : page));
-    await scene.run(4_000);
+    const scene = await crawl(1, (_url, tries) => (tries === 1 ? bad : page), { ms: 4_000, sealed: false });
     expect(urls(scene)).toEqual(['p1']);
     await scene.run(4_000);
     expect(urls(scene)).toEqual(['p1', 'p1']);
   });
 
   it('keeps the pace when the shop accepts no connection', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 100]);
     let tries = 0;
-    const scene = await createScene(world, () => (tries++, 'no-connection'));
-    await scene.run(10_000);
+    const scene = await crawl(100, () => (tries++, 'no-connection'), { ms: 10_000, sealed: false });
     expect(tries).toBeGreaterThanOrEqual(9);
     expect(tries).toBeLessThanOrEqual(10);
     expect(scene.starts).toEqual([]);
@@ -89,8 +71,7 @@ describe('the crawl loop', () => {
 
   it('ends at the deadline even if the clock is set back at that moment', async () => {
     const deadlineMs = START_MS + 2_300;
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 10], { deadline: new Date(deadlineMs).toISOString() });
+    const world = await createGranted(10, { deadline: new Date(deadlineMs).toISOString() });
     const now = world.clock.now.bind(world.clock);
     let late = 0;
     world.clock.now = () => {
@@ -104,8 +85,7 @@ describe('the crawl loop', () => {
   });
 
   it('fails a product whose result is too large for the journal', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 2], { sealed: true });
+    const world = await createGranted(2, { sealed: true });
     const append = world.journal.append.bind(world.journal);
     world.journal.append = (records) => {
       if (JSON.stringify(records).length > 10_000) throw new RecordTooLargeError('a record of 70000000 bytes');
@@ -119,8 +99,7 @@ describe('the crawl loop', () => {
   });
 
   it('stops at the deadline in the middle of a page, which gets no result', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 10], { deadline: new Date(START_MS + 2_300).toISOString() });
+    const world = await createGranted(10, { deadline: new Date(START_MS + 2_300).toISOString() });
     const scene = await createScene(world, () => page, { pageMs: 200 });
     await scene.run(10_000);
     expect(scene.end()).toBe('deadline');
@@ -128,22 +107,16 @@ describe('the crawl loop', () => {
   });
 
   it('finishes the current page and stops when ordered to drain', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 10]);
-    const scene = await createScene(world, () => page, { pageMs: 200 });
-    await scene.run(1_200);
-    expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 2 });
+    const scene = await crawl(10, () => page, { ms: 1_200, sealed: false, pageMs: 200 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 1, requests: 2 });
     await scene.follow({ drain: true });
     await scene.run(1_000);
     expect(scene.end()).toBe('drained');
-    expect(world.queue.progress(null)).toMatchObject({ stored: 2, requests: 2 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 2, requests: 2 });
   });
 
   it('applies a longer interval immediately, even while it waits for the next start', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3], { sealed: true });
-    const scene = await createScene(world);
-    await scene.run(500);
+    const scene = await crawl(3, undefined, { ms: 500 });
     await scene.follow({ intervalMs: 30_000, sealed: true });
     await scene.run(29_000);
     expect(urls(scene)).toEqual(['p1']);
@@ -153,8 +126,7 @@ describe('the crawl loop', () => {
   });
 
   it('applies a longer interval before its orders are on disk', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3]);
+    const world = await createGranted(3);
     await world.queue.offer({ chunk: '4-1', share: 100_000, products: products(4, 6) });
     const scene = await createScene(world);
     await scene.run(500);
@@ -165,18 +137,14 @@ describe('the crawl loop', () => {
   });
 
   it('ends immediately on abort', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 3]);
-    const scene = await createScene(world);
-    await scene.run(1_080);
+    const scene = await crawl(3, undefined, { ms: 1_080, sealed: false });
     scene.stop.abort();
     await scene.run(0);
     expect(scene.end()).toBe('stopped');
   });
 
   it('sends no request that it could not journal, and continues when the disk has room again', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 2], { sealed: true });
+    const world = await createGranted(2, { sealed: true });
     world.journal.full = true;
     const scene = await createScene(world);
     await scene.run(5_000);
@@ -187,15 +155,12 @@ describe('the crawl loop', () => {
   });
 
   it('does not lose a page that was fetched while the disk became full', async () => {
-    const world = createQueue();
-    await give(world.queue, '1-1', [1, 1], { sealed: true });
-    const scene = await createScene(world);
-    await scene.run(50);
-    world.journal.full = true;
+    const scene = await crawl(1, undefined, { ms: 50 });
+    scene.journal.full = true;
     await scene.run(5_000);
-    world.journal.full = false;
+    scene.journal.full = false;
     await scene.run(2_000);
-    expect(world.queue.progress(null)).toMatchObject({ stored: 1, requests: 1 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 1, requests: 1 });
     expect(scene.end()).toBe('finished');
   });
 
@@ -229,8 +194,7 @@ describe('the crawl loop', () => {
   });
 
   it('keeps the pace across a restart of the process', async () => {
-    const first = createQueue();
-    await give(first.queue, '1-1', [1, 10]);
+    const first = await createGranted(10);
     const scene = await createScene(first);
     await scene.run(1_120);
     scene.stop.abort();

@@ -17,7 +17,7 @@ import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import { type MemoryJournal, orders } from './fakes.ts';
+import { createQueue, type MemoryJournal, orders, createGranted } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 
@@ -171,6 +171,18 @@ export async function createScene(
       changed.raise();
     },
   };
+}
+
+/** A crawl of the products 1 to `last`, after `ms`; with its queue. */
+export async function crawl(
+  last: number,
+  site?: Site,
+  { ms = 60_000, sealed = true, ...options }: SceneOptions & { ms?: number; sealed?: boolean } = {},
+): Promise<Scene & ReturnType<typeof createQueue>> {
+  const world = await createGranted(last, { sealed });
+  const scene = await createScene(world, site, options);
+  await scene.run(ms);
+  return { ...world, ...scene };
 }
 
 export const gaps = (starts: { at: number }[]): number[] => starts.slice(1).map((s, i) => s.at - starts[i]!.at);

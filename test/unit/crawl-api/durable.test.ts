@@ -7,7 +7,17 @@ import { toFailure } from '../../../crawl-api/queue/item-result.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { type Reserve, ReserveFile } from '../../../crawl-api/queue/reserve-file.ts';
 import { createScene, outcomes, urls } from './crawl-scene.ts';
-import { MemoryJournal, START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
+import {
+  MemoryJournal,
+  START_MS,
+  createQueue,
+  give,
+  orders,
+  products,
+  stored,
+  createGranted,
+  refusal,
+} from './fakes.ts';
 
 const poisoned = (queue: Queue) =>
   queue.recoverDeath((item) => toFailure({ item, url: `http://shop/${item.n}`, nowMs: START_MS }, 'poison', 'died'))
@@ -15,8 +25,7 @@ const poisoned = (queue: Queue) =>
 
 describe('F25: a product that kills the process', () => {
   it('moves to the end after the first crash and fails after the second', async () => {
-    const first = createQueue();
-    await give(first.queue, '1-1', [1, 3], { sealed: true });
+    const first = await createGranted(3, { sealed: true });
     first.queue.recordStart(1, START_MS);
 
     const second = createQueue({ journal: first.journal });
@@ -37,8 +46,7 @@ describe('F25: a product that kills the process', () => {
   });
 
   it('is not one that an orderly shutdown interrupted', async () => {
-    const first = createQueue();
-    await give(first.queue, '1-1', [1, 3]);
+    const first = await createGranted(3);
     const scene = await createScene(first);
     await scene.run(1_100);
     scene.stop.abort();
@@ -54,8 +62,7 @@ describe('F26: a crash recorded on a full disk', () => {
   const noReserve: Reserve = { isHeld: false, take: () => false, giveUp: () => undefined };
 
   it('lets the process start, is reported, and is written before anything else', async () => {
-    const { journal, queue } = createQueue();
-    await give(queue, '1-1', [1, 3], { sealed: true });
+    const { journal, queue } = await createGranted(3, { sealed: true });
     queue.recordStart(1, START_MS);
     journal.full = true;
 
@@ -66,14 +73,13 @@ describe('F26: a crash recorded on a full disk', () => {
     expect(again.queue.hasRoom()).toBe(false);
 
     journal.full = false;
-    again.queue.drain();
+    again.queue.note({ t: 'drained' });
     expect(journal.records.slice(-2).map(({ t }) => t)).toEqual(['died', 'drained']);
     expect(journal.replay().items.get(1)).toMatchObject({ deaths: 1, state: 'postponed' });
   });
 
   it('counts once, however often the process is killed before it is written', async () => {
-    const { journal, queue } = createQueue();
-    await give(queue, '1-1', [1, 3]);
+    const { journal, queue } = await createGranted(3);
     queue.recordStart(1, START_MS);
     journal.full = true;
     for (let i = 0; i < 3; i++) {
@@ -126,20 +132,16 @@ describe('F26: a full disk', () => {
     expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'p4']);
     expect(w.queue.progress(null)).toMatchObject({ stored: 4, pending: 5 });
     expect(w.queue.diskProblem).toContain('the disk is full');
-    expect(await w.queue.offer({ chunk: '2-1', share: 99, products: products(20, 21) })).toEqual({
-      taken: false,
-      refused: 'disk',
-      room: 0,
-    });
+    expect(await w.queue.offer({ chunk: '2-1', share: 99, products: products(20, 21) })).toEqual(refusal('disk'));
 
     expect((await w.queue.cut(1_000))?.seq).toBe(0);
-    w.queue.recordPart({ seq: 0, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 4 });
+    w.queue.note({ t: 'part', part: { seq: 0, key: 'k', sha256: '0'.repeat(64), sizeBytes: 1, products: 4 } });
     await w.queue.follow(orders({ drain: true, partsAck: 0 }));
     await scene.run(1_000);
     expect(scene.end()).toBe('drained');
     w.queue.stopCrawling();
     await w.queue.recordManifest('{}');
-    w.queue.recordClosed();
+    w.queue.note({ t: 'closed' });
     expect(createQueue({ journal }).queue.state).toMatchObject({ closed: true, ackedSeq: 0 });
     expect(disk.room).toBeLessThan(10);
   });

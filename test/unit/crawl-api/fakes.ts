@@ -1,5 +1,5 @@
 /** Small test doubles for the parts around the queue. */
-import type { Log } from '../../../crawl-api/control/log.ts';
+import type { Log } from '../../../crawl-api/control/retry.ts';
 import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
@@ -117,5 +117,14 @@ export async function give(
   await queue.offer({ chunk, share: 100_000, products: products(first, last) });
   await queue.follow(orders({ grants: [chunk], ...changes }));
 }
+
+/** A queue with the granted products 1 to `last`. */
+export async function createGranted(last: number, changes: Partial<Orders> = {}) {
+  const world = createQueue();
+  await give(world.queue, '1-1', [1, last], changes);
+  return world;
+}
+
+export const refusal = (refused: string, room = 0) => ({ taken: false, refused, room });
 
 export const silentLog: Log = { info: () => undefined, warn: () => undefined, error: () => undefined };

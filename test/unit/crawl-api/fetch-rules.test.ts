@@ -20,45 +20,24 @@ describe('the address guard', () => {
     },
   );
 
-  it.each([
-    '10.0.0.1',
-    '172.16.3.4',
-    '192.168.1.1',
-    '127.0.0.1',
-    '::1',
-    'fd12::1',
-    '100.64.0.1',
-    '::ffff:10.0.0.1',
-    '64:ff9b::a00:1',
-    '::ffff:7f00:1',
-  ])('allows the private address %s only with site.allow_private', (address) => {
+  it.each(
+    (
+      '10.0.0.1 172.16.3.4 192.168.1.1 127.0.0.1 ::1 fd12::1 100.64.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1 ' +
+      '::ffff:7f00:1'
+    ).split(' '),
+  )('allows the private address %s only with site.allow_private', (address) => {
     expect(guard(shop).checkLiteral(address, 80)).not.toBeNull();
     expect(guard(shop).checkResolved(address)).toContain('site.allow_private');
     expect(guard(shop, true).checkResolved(address)).toBeNull();
   });
 
-  it.each([
-    '169.254.169.254',
-    '168.63.129.16',
-    '169.254.1.1',
-    'fe80::1',
-    'fd00:ec2::254',
-    '0.0.0.0',
-    '224.0.0.1',
-    '255.255.255.255',
-    '::',
-    'nonsense',
-    '::ffff:169.254.169.254',
-    '64:ff9b::a9fe:a9fe',
-    '64:ff9b:1::a00:1',
-    '::7f00:1',
-    '::ffff:0:127.0.0.1',
-    '2002:7f00:1::',
-    '2001::1',
-    'fec0::1',
-    'fe80::1%eth0',
-    '4000::1',
-  ])('never allows %s', (address) => {
+  it.each(
+    (
+      '169.254.169.254 168.63.129.16 169.254.1.1 fe80::1 fd00:ec2::254 0.0.0.0 224.0.0.1 255.255.255.255 :: ' +
+      'nonsense ::ffff:169.254.169.254 64:ff9b::a9fe:a9fe 64:ff9b:1::a00:1 ::7f00:1 ::ffff:0:127.0.0.1 ' +
+      '2002:7f00:1:: 2001::1 fec0::1 fe80::1%eth0 4000::1'
+    ).split(' '),
+  )('never allows %s', (address) => {
     expect(guard(shop, true).checkLiteral(address, 80)).not.toBeNull();
     expect(guard(shop, true).checkResolved(address)).not.toBeNull();
     expect(

@@ -15,7 +15,7 @@ import {
   type Site,
   urls,
 } from './crawl-scene.ts';
-import { createQueue, give, robots } from './fakes.ts';
+import { robots, createGranted } from './fakes.ts';
 
 const canary = (id: string) => ({ id, fields: { t: 'x' } });
 
@@ -28,8 +28,7 @@ const forbid = (...patterns: string[]): RobotsPolicy =>
   });
 
 async function world(last: number, site: Site, changes: Partial<Orders> = {}, options: SceneOptions = {}) {
-  const w = createQueue();
-  await give(w.queue, '1-1', [1, last], { robots: robots(), ...changes });
+  const w = await createGranted(last, { robots: robots(), ...changes });
   return { ...w, scene: await createScene(w, site, { robots: 'respect', ...options }) };
 }
 

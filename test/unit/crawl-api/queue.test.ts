@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { START_MS, createQueue, failed, give, orders, products, stored } from './fakes.ts';
+import { START_MS, createQueue, failed, give, orders, products, stored, createGranted, refusal } from './fakes.ts';
 
 describe('offers', () => {
   it('are on disk before they are acknowledged', async () => {
@@ -17,24 +17,15 @@ describe('offers', () => {
   });
 
   it('are acknowledged again after the seal when they were held before', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 3], { sealed: true });
+    const { queue } = await createGranted(3, { sealed: true });
     expect(await queue.offer({ chunk: '1-1', share: 3, products: products(1, 3) })).toMatchObject({ taken: true });
-    expect(await queue.offer({ chunk: '2-1', share: 9, products: products(4, 6) })).toEqual({
-      taken: false,
-      refused: 'sealed',
-      room: 0,
-    });
+    expect(await queue.offer({ chunk: '2-1', share: 9, products: products(4, 6) })).toEqual(refusal('sealed'));
   });
 
   it('are refused above the share, with the remaining room', async () => {
     const { queue } = createQueue();
     await queue.offer({ chunk: '1-1', share: 5, products: products(1, 3) });
-    expect(await queue.offer({ chunk: '2-1', share: 5, products: products(4, 6) })).toEqual({
-      taken: false,
-      refused: 'share',
-      room: 2,
-    });
+    expect(await queue.offer({ chunk: '2-1', share: 5, products: products(4, 6) })).toEqual(refusal('share', 2));
     expect(await queue.offer({ chunk: '3-1', share: 5, products: products(7, 8) })).toMatchObject({ taken: true });
   });
 
@@ -42,11 +33,7 @@ describe('offers', () => {
     // 1,000 ms plus a 10 ms margin per product: nine fit into ten seconds.
     const { queue } = createQueue({ deadlineMs: START_MS + 10_000 });
     await queue.offer({ chunk: '1-1', share: 100, products: products(1, 6) });
-    expect(await queue.offer({ chunk: '2-1', share: 100, products: products(7, 10) })).toEqual({
-      taken: false,
-      refused: 'deadline',
-      room: 3,
-    });
+    expect(await queue.offer({ chunk: '2-1', share: 100, products: products(7, 10) })).toEqual(refusal('deadline', 3));
     expect(await queue.offer({ chunk: '3-1', share: 100, products: products(7, 9) })).toMatchObject({ taken: true });
   });
 
@@ -59,22 +46,14 @@ describe('offers', () => {
 
   it('are refused while draining', async () => {
     const { queue } = createQueue();
-    queue.drain();
-    expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual({
-      taken: false,
-      refused: 'draining',
-      room: 0,
-    });
+    queue.note({ t: 'drained' });
+    expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual(refusal('draining'));
   });
 
   it('are refused when the disk is full, and taken again when it has room', async () => {
     const { queue, journal } = createQueue();
     journal.full = true;
-    expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual({
-      taken: false,
-      refused: 'disk',
-      room: 0,
-    });
+    expect(await queue.offer({ chunk: '1-1', share: 9, products: products(1, 3) })).toEqual(refusal('disk'));
     expect(queue.state.held).toBe(0);
     expect(queue.diskProblem).toContain('ENOSPC');
     journal.full = false;
@@ -103,8 +82,7 @@ describe('orders', () => {
   });
 
   it('free the room of dropped chunks, but never drop a granted one', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 3]);
+    const { queue } = await createGranted(3);
     await queue.offer({ chunk: '2-1', share: 6, products: products(4, 6) });
     await queue.follow(orders({ drops: ['1-1', '2-1'] }));
     expect(queue.state.held).toBe(3);
@@ -122,8 +100,7 @@ describe('orders', () => {
   });
 
   it('do not grant the same product twice under two generations of its chunk', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 2]);
+    const { queue } = await createGranted(2);
     await give(queue, '1-2', [1, 2]);
     expect(queue.state.pendingCount).toBe(2);
   });
@@ -159,7 +136,7 @@ describe('orders', () => {
 
   it('cannot revoke a drain that was ordered on the instance', async () => {
     const { queue, journal } = createQueue();
-    queue.drain();
+    queue.note({ t: 'drained' });
     await queue.follow(orders({ drain: false }));
     expect(queue.isDraining).toBe(true);
     expect(createQueue({ journal }).queue.isDraining).toBe(true);
@@ -168,8 +145,7 @@ describe('orders', () => {
 
 describe('results', () => {
   it('postpone a transient failure and keep the second result', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 2], { sealed: true });
+    const { queue } = await createGranted(2, { sealed: true });
     queue.recordResult(queue.state.items.get(1)!, failed(1));
     expect(queue.progress(null)).toMatchObject({ assigned: 2, pending: 2, failed: 0 });
     queue.recordResult(queue.state.items.get(2)!, stored(2));
@@ -182,15 +158,13 @@ describe('results', () => {
   });
 
   it('do not postpone a permanent failure', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 1]);
+    const { queue } = await createGranted(1);
     queue.recordResult(queue.state.items.get(1)!, failed(1, 'redirect'));
     expect(queue.progress(null)).toMatchObject({ pending: 0, failed: 1 });
   });
 
   it('of postponed products count when there is no time for a second attempt; other products get none', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 3]);
+    const { queue } = await createGranted(3);
     queue.recordResult(queue.state.items.get(1)!, failed(1));
     queue.stopCrawling();
     expect(queue.progress(null)).toMatchObject({ failed: 1, pending: 2 });
@@ -198,8 +172,7 @@ describe('results', () => {
   });
 
   it('count the second result of a product once', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 1]);
+    const { queue } = await createGranted(1);
     const item = queue.state.items.get(1)!;
     queue.recordResult(item, stored(1));
     queue.recordResult(item, stored(1));
@@ -209,8 +182,7 @@ describe('results', () => {
 
 describe('a restarted process', () => {
   it('has the same state, and recrawls only the product in progress', async () => {
-    const { queue, journal } = createQueue();
-    await give(queue, '1-1', [1, 4]);
+    const { queue, journal } = await createGranted(4);
     await queue.offer({ chunk: '2-1', share: 100, products: products(5, 6) });
     queue.recordStart(1, START_MS);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
@@ -226,8 +198,7 @@ describe('a restarted process', () => {
   });
 
   it('skips part numbers that may have been used when records were lost', async () => {
-    const { queue, journal } = createQueue();
-    await give(queue, '1-1', [1, 2]);
+    const { queue, journal } = await createGranted(2);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
     expect((await queue.cut(10))?.seq).toBe(0);
     journal.append([{ t: 'damaged' }]);

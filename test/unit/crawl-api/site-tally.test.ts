@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest';
 import { broken, createScene, fine, notFound, refused } from './crawl-scene.ts';
-import { createQueue, give } from './fakes.ts';
+import { createGranted } from './fakes.ts';
 
 it('counts requests, unanswered ones and served pages, including held and canary pages, and reports Retry-After while it lasts', async () => {
-  const world = createQueue();
-  await give(world.queue, '1-1', [1, 6], { sealed: true });
+  const world = await createGranted(6, { sealed: true });
   const scene = await createScene(world, (path, tries) => {
     if (path.endsWith('p1')) return fine();
     if (path.endsWith('p2')) return notFound;

@@ -1,7 +1,7 @@
 /** Page requests while their source is still starting. */
 import { describe, expect, it } from 'vitest';
 import type { FetchHooks, PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
-import { StartingSource } from '../../../crawl-api/open-sources.ts';
+import { createStartingSource } from '../../../crawl-api/open-sources.ts';
 
 const HOOKS: FetchHooks = { onStart: () => {}, onFirstByte: () => {} };
 const PAGE: PageResult = { kind: 'failed', reason: 'network', detail: 'x', reply: null, retryAfterMs: null };
@@ -17,7 +17,7 @@ function scene() {
     },
     close: async () => void closed++,
   };
-  const source = new StartingSource(promise);
+  const source = createStartingSource(promise);
   return { source, asked, closed: () => closed, start: () => resolve(inner), fail: () => reject(new Error('none')) };
 }
 

@@ -8,7 +8,7 @@ import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { createScene, urls } from './crawl-scene.ts';
-import { START_MS, createQueue, give, orders, products, stored } from './fakes.ts';
+import { START_MS, createQueue, give, orders, products, stored, createGranted, refusal } from './fakes.ts';
 
 /** Three granted chunks of two products. */
 async function holdThree(world = createQueue()) {
@@ -48,8 +48,7 @@ describe('an order to return chunks', () => {
   });
 
   it('keeps a chunk whose products are held under an older generation', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 2]);
+    const { queue } = await createGranted(2);
     await give(queue, '1-2', [1, 2]);
     await queue.follow(orders({ transfer: ['1-2'] }));
     expect(queue.transferredChunks()).toEqual([]);
@@ -80,7 +79,7 @@ describe('an order to return chunks', () => {
     const { queue } = await holdThree();
     await queue.follow(orders({ transfer: ['3-1'] }));
     const offer = { share: 100, products: products(5, 6) };
-    expect(await queue.offer({ chunk: '3-1', ...offer })).toEqual({ taken: false, refused: 'share', room: 0 });
+    expect(await queue.offer({ chunk: '3-1', ...offer })).toEqual(refusal('share'));
     expect(await queue.offer({ chunk: '3-2', ...offer })).toMatchObject({ taken: true });
     await queue.follow(orders({ grants: ['3-2'] }));
     expect(queue.progress(null).pending).toBe(6);
@@ -118,11 +117,7 @@ describe('maxProducts', () => {
   it('limits the taken products, whatever the share in an offer', async () => {
     const { queue } = await holdThree();
     await queue.follow(orders({ maxProducts: 7 }));
-    expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toEqual({
-      taken: false,
-      refused: 'share',
-      room: 1,
-    });
+    expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toEqual(refusal('share', 1));
     await queue.follow(orders({ maxProducts: null }));
     expect(await queue.offer({ chunk: '4-1', share: 100, products: products(7, 8) })).toMatchObject({ taken: true });
   });

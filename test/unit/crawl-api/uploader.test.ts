@@ -10,7 +10,7 @@ import { manifestKey, parsePartKey } from '../../../shared/domain/keys.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
 import { decodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
-import { createQueue, give, silentLog, stored } from './fakes.ts';
+import { createQueue, give, silentLog, stored, createGranted } from './fakes.ts';
 
 const owner = { run: 'r', slot: 1, epoch: 2 };
 const random = seededRandom(1);
@@ -27,6 +27,14 @@ function createUploader(queue: Queue, clock: VirtualClock, store: MemoryObjectSt
     onChange: () => changes++,
   });
   return { uploader, changes: () => changes };
+}
+
+/** An uploader of a queue with the products 1 to `last`, and its bucket. */
+async function setUp(last: number) {
+  const world = createQueue();
+  const store = new MemoryObjectStore();
+  await give(world.queue, '1-1', [1, last]);
+  return { ...world, store, ...createUploader(world.queue, world.clock, store) };
 }
 
 /** Results of all parts in the bucket. */
@@ -46,10 +54,7 @@ function finish(queue: Queue, uploader: Uploader | null, [first, last]: [number,
 
 describe('the uploader', () => {
   it('writes a part when the oldest result has waited long enough', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 3]);
-    const { uploader, changes } = createUploader(queue, clock, store);
+    const { queue, clock, store, uploader, changes } = await setUp(3);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
     await clock.advance(60_000);
@@ -68,10 +73,7 @@ describe('the uploader', () => {
   });
 
   it('writes a part immediately when there are enough results, and never more into one', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 2_300]);
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, clock, store, uploader } = await setUp(2_300);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
     finish(queue, uploader, [1, 2_300]);
@@ -89,8 +91,7 @@ describe('the uploader', () => {
   });
 
   it('also cuts a backlog by its length, with at least one result per part', async () => {
-    const { queue } = createQueue();
-    await give(queue, '1-1', [1, 100]);
+    const { queue } = await createGranted(100);
     for (const n of [1, 2, 3, 4, 5])
       queue.recordResult(queue.state.items.get(n)!, stored(n, 'x'.repeat(n === 5 ? 30_000 : 8_000)));
     const cuts = [];
@@ -105,10 +106,7 @@ describe('the uploader', () => {
   });
 
   it('writes no part larger than the loader accepts, however long uploads have stalled', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 200]);
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, uploader } = await setUp(200);
     finish(queue, uploader, [1, 200], 'x'.repeat(60_000));
     uploader.flush();
     await uploader.run(new AbortController().signal);
@@ -116,10 +114,7 @@ describe('the uploader', () => {
   });
 
   it('does not accumulate long rows', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 100]);
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, clock, uploader } = await setUp(100);
     const stop = new AbortController();
     const running = uploader.run(stop.signal);
     finish(queue, uploader, [1, 80], 'x'.repeat(60_000));
@@ -130,10 +125,7 @@ describe('the uploader', () => {
   });
 
   it('forgets results that are in the bucket', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 5]);
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, uploader } = await setUp(5);
     finish(queue, uploader, [1, 3]);
     uploader.flush();
     await uploader.run(new AbortController().signal);
@@ -143,13 +135,10 @@ describe('the uploader', () => {
   });
 
   it('retries until the bucket accepts the part, and reports the problem until then', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
+    const { queue, clock, store, uploader, changes } = await setUp(1);
     store.onCall = () => {
       throw new Error('SlowDown');
     };
-    await give(queue, '1-1', [1, 1]);
-    const { uploader, changes } = createUploader(queue, clock, store);
     finish(queue, uploader, [1, 1]);
     uploader.flush();
     const running = uploader.run(new AbortController().signal);
@@ -167,10 +156,7 @@ describe('the uploader', () => {
     ['after the cut, before the upload', false],
     ['after the upload, before it was journalled', true],
   ])('killed %s, a restarted process writes the same object and no product twice', async (_when, uploaded) => {
-    const { queue, clock, journal } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 5]);
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, clock, journal, store, uploader } = await setUp(5);
     finish(queue, uploader, [1, 3]);
     uploader.flush();
     if (uploaded) {
@@ -230,10 +216,7 @@ describe('closing the epoch', () => {
   }
 
   it('uploads a signed manifest of all parts, then reports it', async () => {
-    const { queue, clock } = createQueue();
-    const store = new MemoryObjectStore();
-    await give(queue, '1-1', [1, 2], { sealed: true });
-    const { uploader } = createUploader(queue, clock, store);
+    const { queue, clock, store, uploader } = await setUp(2);
     finish(queue, uploader, [1, 2]);
     uploader.flush();
     await uploader.run(new AbortController().signal);

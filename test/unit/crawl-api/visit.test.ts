@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';
 import {
+  crawl,
   createScene,
   fine,
   gaps,
@@ -17,11 +18,10 @@ import {
   toElsewhere,
   urls,
 } from './crawl-scene.ts';
-import { createQueue, give, robots } from './fakes.ts';
+import { createQueue, robots, createGranted } from './fakes.ts';
 
 async function world(last = 1, sealed = true) {
-  const w = createQueue();
-  await give(w.queue, '1-1', [1, last], { sealed });
+  const w = await createGranted(last, { sealed });
   return w;
 }
 
@@ -45,30 +45,26 @@ const answers =
 
 describe('redirects', () => {
   it('within the same site are followed, each at the pace', async () => {
-    const w = await world();
     const site = answers({
       '/p1': toElsewhere('/items/p1'),
       '/items/p1': toElsewhere('/items/p1-bag'),
       '/items/p1-bag': fine(),
     });
-    const scene = await createScene(w, site);
-    await scene.run(20_000);
+    const scene = await crawl(1, site);
     expect(urls(scene)).toEqual(['p1', 'items/p1', 'items/p1-bag']);
     expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
-    expect(results(w.journal)).toMatchObject([{ outcome: 'stored', url: `${SHOP}/p1` }]);
+    expect(results(scene.journal)).toMatchObject([{ outcome: 'stored', url: `${SHOP}/p1` }]);
   });
 
   it.each<[string, Site, number]>([
     ['more than five', (path) => toElsewhere(`/a${Number(path.replace(/\D/g, '')) + 1}`), 6],
     ['in a circle', (path) => toElsewhere(path === '/p1' ? '/x' : '/p1'), 2],
   ])('fail the product: %s', async (_what, site, requests) => {
-    const w = await world();
-    const scene = await createScene(w, (path, tries, via) => (path === '/c1' ? fine(path) : site(path, tries, via)), {
+    const scene = await crawl(1, (path, tries, via) => (path === '/c1' ? fine(path) : site(path, tries, via)), {
       canaries: [{ id: 'c1', fields: { t: 'x' } }],
     });
-    await scene.run(60_000);
     expect(scene.starts).toHaveLength(requests + 1);
-    expect(results(w.journal)).toMatchObject([
+    expect(results(scene.journal)).toMatchObject([
       { outcome: 'failed', reason: 'redirect', evidence: { rule: 'redirect-loop' } },
     ]);
   });
@@ -77,88 +73,80 @@ describe('redirects', () => {
 describe('a redirect through another host of the site', () => {
   it('must end on the site of the product', async () => {
     const productUrl = 'http://one.shops.example/{id}';
-    const w = await world();
     const site: Site = (path) =>
       path === 'http://one.shops.example/p1'
         ? toElsewhere('http://shops.example/p1')
         : path === 'http://shops.example/p1'
           ? toElsewhere('http://two.shops.example/p1')
           : fine(path);
-    const scene = await createScene(w, site, { productUrl, canaries: [{ id: 'c1', fields: { t: 'x' } }] });
-    await scene.run(60_000);
+    const scene = await crawl(1, site, { productUrl, canaries: [{ id: 'c1', fields: { t: 'x' } }] });
     expect(urls(scene)).toEqual([
       'http://one.shops.example/p1',
       'http://shops.example/p1',
       'http://one.shops.example/c1',
     ]);
-    expect(results(w.journal)).toMatchObject([{ reason: 'redirect', evidence: { rule: 'redirect-elsewhere' } }]);
+    expect(results(scene.journal)).toMatchObject([{ reason: 'redirect', evidence: { rule: 'redirect-elsewhere' } }]);
   });
 });
 
 describe('further pages', () => {
   it('add their records, each key once, and are requested once', async () => {
-    const w = await world();
     const row = (key: string, stars: number): KeyedRow => ({ key, row: { stars } });
-    const scene = await createScene(
-      w,
+    const scene = await crawl(
+      1,
       answers({
         '/p1': records([row('a', 1), row('b', 2)], [`${SHOP}/p1?page=2`, 'http://elsewhere.net/x', `${SHOP}/p1`]),
         '/p1?page=2': records([row('b', 9), row('c', 3)], [`${SHOP}/p1?page=3`, `${SHOP}/p1?page=2`]),
         '/p1?page=3': records([row('d', 4)]),
       }),
     );
-    await scene.run(20_000);
     expect(urls(scene)).toEqual(['p1', 'p1?page=2', 'p1?page=3']);
     expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
-    expect(results(w.journal)).toMatchObject([
+    expect(results(scene.journal)).toMatchObject([
       { outcome: 'stored', rows: [row('a', 1), row('b', 2), row('c', 3), row('d', 4)] },
     ]);
   });
 
   it('fill the fields that the first page left empty', async () => {
-    const w = await world();
-    const scene = await createScene(
-      w,
+    const scene = await crawl(
+      1,
       answers({
         '/p1': fine('/p1', { t: 'x', size: null, colour: 'red' }, [`${SHOP}/p1/specs`]),
         '/p1/specs': fine('/p1/specs', { t: 'y', size: 'L', colour: 'blue' }),
       }),
     );
-    await scene.run(20_000);
-    expect(results(w.journal)).toMatchObject([{ rows: [{ key: null, row: { t: 'x', size: 'L', colour: 'red' } }] }]);
+    expect(results(scene.journal)).toMatchObject([
+      { rows: [{ key: null, row: { t: 'x', size: 'L', colour: 'red' } }] },
+    ]);
   });
 
   describe('of a page without a required field', () => {
     const specs = `${SHOP}/p1/specs`;
 
     it('may contain it', async () => {
-      const w = await world();
-      const scene = await createScene(
-        w,
+      const scene = await crawl(
+        1,
         answers({
           '/p1': incomplete({ t: 'x', price: null }, ['price'], [specs]),
           '/p1/specs': incomplete({ t: null, price: 5 }, ['t']),
         }),
       );
-      await scene.run(20_000);
       expect(urls(scene)).toEqual(['p1', 'p1/specs']);
-      expect(results(w.journal)).toMatchObject([
+      expect(results(scene.journal)).toMatchObject([
         { outcome: 'stored', url: `${SHOP}/p1`, rows: [{ key: null, row: { t: 'x', price: 5 } }] },
       ]);
-      expect(w.queue.state.incident).toBeNull();
+      expect(scene.queue.state.incident).toBeNull();
     });
 
     it('fail the product when none has it', async () => {
-      const w = await world();
-      const scene = await createScene(
-        w,
+      const scene = await crawl(
+        1,
         answers({
           '/p1': incomplete({ t: 'x', price: null, size: null }, ['price'], [specs]),
           '/p1/specs': incomplete({ t: 'x', price: null, size: 'L' }, ['price']),
         }),
       );
-      await scene.run(60_000);
-      expect(results(w.journal)).toMatchObject([
+      expect(results(scene.journal)).toMatchObject([
         { outcome: 'failed', reason: 'parse', detail: expect.stringContaining('price') },
       ]);
     });
@@ -167,83 +155,70 @@ describe('further pages', () => {
       ['has no value at all', { ...odd(), ...withLinks([`${SHOP}/p1/specs`]) }],
       ['is a ban page', { ...shell, ...withLinks([`${SHOP}/p1/specs`]) }],
     ])('are not requested when that page %s', async (_what, first) => {
-      const w = await world();
-      const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': fine() }));
-      await scene.run(60_000);
+      const scene = await crawl(1, answers({ '/p1': first, '/p1/specs': fine() }));
       expect(urls(scene).filter((url) => url !== 'p1')).toEqual([]);
-      expect(outcomes(w.journal).filter((outcome) => outcome !== 'p1 parse')).toEqual([]);
+      expect(outcomes(scene.journal).filter((outcome) => outcome !== 'p1 parse')).toEqual([]);
     });
 
     it('are followed only while they add something', async () => {
-      const w = await world();
       const site: Site = (path) =>
         incomplete({ t: 'x', price: null }, ['price'], [`${SHOP}/p1?page=${Number(path.split('=')[1] ?? 1) + 1}`]);
-      const scene = await createScene(w, site);
-      await scene.run(200_000);
+      const scene = await crawl(1, site, { ms: 200_000 });
       expect(new Set(urls(scene))).toEqual(new Set(['p1', 'p1?page=2']));
-      expect(outcomes(w.journal)).toEqual(['p1 parse']);
+      expect(outcomes(scene.journal)).toEqual(['p1 parse']);
     });
 
     it.each<[string, PageResult, string]>([
       ['that are bans stop the crawl', refused(429), ''],
       ['that are unavailable fail the product with that reason', refused(500), 'p1 http-status'],
     ])('%s', async (_what, second, outcome) => {
-      const w = await world();
       const first = incomplete({ t: 'x', price: null }, ['price'], [specs]);
-      const scene = await createScene(w, answers({ '/p1': first, '/p1/specs': second }));
-      await scene.run(60_000);
-      expect(outcomes(w.journal).join()).toBe(outcome);
-      expect(w.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+      const scene = await crawl(1, answers({ '/p1': first, '/p1/specs': second }));
+      expect(outcomes(scene.journal).join()).toBe(outcome);
+      expect(scene.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
     });
 
     it('prove that the address is served, like a canary page', async () => {
-      const w = await world(4);
-      const scene = await createScene(w, (path) => {
+      const scene = await crawl(4, (path) => {
         if (path === '/p2') return refused(403);
         const id = path.split('/')[1]!;
         return path.endsWith('/specs')
           ? incomplete({ t: null, price: 5 }, ['t'])
           : incomplete({ t: 'x', price: null }, ['price'], [`${SHOP}/${id}/specs`]);
       });
-      await scene.run(60_000);
-      expect(outcomes(w.journal).sort()).toEqual(['p1 stored', 'p2 http-status', 'p3 stored', 'p4 stored']);
-      expect(w.queue.state.incident).toBeNull();
+      expect(outcomes(scene.journal).sort()).toEqual(['p1 stored', 'p2 http-status', 'p3 stored', 'p4 stored']);
+      expect(scene.queue.state.incident).toBeNull();
     });
   });
 
   it('that are gone hold the product until it is proven', async () => {
-    const w = await world(3);
     let served = 0;
     const first = (path: string) => records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
     const second = (path: string) => records([{ key: path, row: { t: path } }]);
-    const scene = await createScene(w, (path) =>
+    const scene = await crawl(3, (path) =>
       ++served > 3 ? notFound : path.endsWith('-2') ? second(path) : first(path),
     );
-    await scene.run(60_000);
     // p2's second page and all after it are a ban by 404: p2 would have lost the rows of that page.
     expect(urls(scene)).toEqual(['p1', 'p1-2', 'p2', 'p2-2', 'p3', 'p1']);
-    expect(outcomes(w.journal)).toEqual(['p1 stored']);
-    expect(w.queue.state.incident?.verdict).toBe('suspect');
+    expect(outcomes(scene.journal)).toEqual(['p1 stored']);
+    expect(scene.queue.state.incident?.verdict).toBe('suspect');
     scene.incidents.decide('banned');
-    expect(w.queue.state.pendingCount).toBe(2);
+    expect(scene.queue.state.pendingCount).toBe(2);
   });
 
   it('that are gone prove the product held before: at most one product is held with its rows', async () => {
-    const w = await world(4);
     const site: Site = (path) =>
       path.endsWith('-2') ? notFound : records([{ key: path, row: { t: path } }], [`${SHOP}${path}-2`]);
-    const scene = await createScene(w, site);
-    await scene.run(7_500);
+    const scene = await crawl(4, site, { ms: 7_500 });
     expect(urls(scene)).toHaveLength(8);
-    expect(w.queue.state.heldCount).toBe(1);
-    expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 stored']);
+    expect(scene.queue.state.heldCount).toBe(1);
+    expect(outcomes(scene.journal)).toEqual(['p1 stored', 'p2 stored', 'p3 stored']);
     await scene.run(60_000);
     expect(urls(scene).slice(8)).toEqual(['p3']);
-    expect(w.queue.progress(null)).toMatchObject({ stored: 4, pending: 0, canaries: 1 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 4, pending: 0, canaries: 1 });
   });
 
   it('beyond the twentieth fail a product of many rows: the missing rows would be deleted', async () => {
-    const w = await world(2);
     const pageOf = (path: string) => Number(path.split('=')[1] ?? 1);
     const site: Site = (path) => {
       const page = pageOf(path);
@@ -251,44 +226,37 @@ describe('further pages', () => {
       const isLast = id === 'p2' && page === 20;
       return records([{ key: `${page}`, row: { t: 'x' } }], isLast ? [] : [`${SHOP}/${id}?page=${page + 1}`]);
     };
-    const scene = await createScene(w, site);
-    await scene.run(200_000);
-    expect(results(w.journal)).toMatchObject([
+    const scene = await crawl(2, site, { ms: 200_000 });
+    expect(results(scene.journal)).toMatchObject([
       { id: 'p1', outcome: 'failed', reason: 'too-large', detail: 'more than 20 pages' },
       { id: 'p2', outcome: 'stored', rows: { length: 20 } },
     ]);
-    expect(w.queue.state.incident).toBeNull();
+    expect(scene.queue.state.incident).toBeNull();
   });
 
   it('are not requested when the first page links too many', async () => {
-    const w = await world();
     const links = Array.from({ length: 30 }, (_, i) => `${SHOP}/p1?page=${i + 2}`);
-    const scene = await createScene(w, () => records([{ key: 'a', row: { t: 'x' } }], links));
-    await scene.run(60_000);
+    const scene = await crawl(1, () => records([{ key: 'a', row: { t: 'x' } }], links));
     expect(urls(scene)).toEqual(['p1']);
-    expect(outcomes(w.journal)).toEqual(['p1 too-large']);
+    expect(outcomes(scene.journal)).toEqual(['p1 too-large']);
   });
 
   it('fail the product when their rows together are too large', async () => {
-    const w = await world();
     const long = 'x'.repeat(60_000);
     const site: Site = (path) => {
       const page = Number(path.split('=')[1] ?? 1);
       const rows = Array.from({ length: 50 }, (_, i) => ({ key: `${page}-${i}`, row: { t: long } }));
       return records(rows, page < 10 ? [`${SHOP}/p1?page=${page + 1}`] : []);
     };
-    const scene = await createScene(w, site);
-    await scene.run(60_000);
+    const scene = await crawl(1, site);
     expect(scene.starts).toHaveLength(3);
-    expect(outcomes(w.journal)).toEqual(['p1 too-large']);
-    expect(w.queue.state.incident).toBeNull();
+    expect(outcomes(scene.journal)).toEqual(['p1 too-large']);
+    expect(scene.queue.state.incident).toBeNull();
   });
 
   it('are limited to twenty per product', async () => {
-    const w = await world();
     const site: Site = (path) => fine(path, { t: 'x' }, [`${SHOP}/p1?page=${Number(path.split('=')[1] ?? 1) + 1}`]);
-    const scene = await createScene(w, site);
-    await scene.run(200_000);
+    const scene = await crawl(1, site, { ms: 200_000 });
     expect(scene.starts).toHaveLength(20);
     expect(scene.end()).toBe('finished');
   });
@@ -298,14 +266,12 @@ describe('further pages', () => {
     ['that are unavailable fail the product, which is retried', refused(500), 'p1 http-status'],
     ['that are gone are the end of the list', notFound, 'p1 stored'],
   ])('%s', async (_what, second, outcome) => {
-    const w = await world();
-    const scene = await createScene(
-      w,
+    const scene = await crawl(
+      1,
       answers({ '/p1': fine('/p1', { t: 'x' }, [`${SHOP}/p1?page=2`]), '/p1?page=2': second }),
     );
-    await scene.run(60_000);
-    expect(outcomes(w.journal).join()).toBe(outcome);
-    expect(w.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
+    expect(outcomes(scene.journal).join()).toBe(outcome);
+    expect(scene.queue.state.incident?.verdict ?? '').toBe(outcome === '' ? 'banned' : '');
   });
 });
 
@@ -314,9 +280,7 @@ describe('F30: robots.txt', () => {
     robots({ version, access: 'rules', rules: [{ allow: false, pattern }] });
 
   it('blocks all requests before the first policy', async () => {
-    const w = await world(1, false);
-    const scene = await createScene(w, undefined, { robots: 'respect' });
-    await scene.run(30_000);
+    const scene = await crawl(1, undefined, { sealed: false, robots: 'respect' });
     expect(scene.starts).toEqual([]);
     await scene.follow({ robots: robots() });
     await scene.run(1_000);
@@ -387,13 +351,11 @@ describe('F30: robots.txt', () => {
     });
 
     it('which does not matter where it is ignored', async () => {
-      const w = await world(2);
       const site: Site = (path) =>
         path === '/p1' ? fine(path, { t: 'x' }, [reviews]) : path === '/p2' ? toElsewhere(reviews) : fine(path);
-      const scene = await createScene(w, site);
-      await scene.run(20_000);
+      const scene = await crawl(2, site);
       expect(urls(scene)).toEqual(['p1', reviews, 'p2', reviews]);
-      expect(outcomes(w.journal)).toEqual(['p1 stored', 'p2 stored']);
+      expect(outcomes(scene.journal)).toEqual(['p1 stored', 'p2 stored']);
     });
   });
 
@@ -411,33 +373,25 @@ describe('render: auto', () => {
   const needsBrowser: Site = (path, _tries, via) => (via === 'http' ? odd('<div id=root></div>') : fine(path));
 
   it('uses the browser where HTTP lacks the required fields, at the pace', async () => {
-    const w = await world(2);
-    const scene = await createScene(w, needsBrowser, { render: 'auto' });
-    await scene.run(20_000);
+    const scene = await crawl(2, needsBrowser, { render: 'auto' });
     expect(scene.starts.map((s) => `${s.url} ${s.via}`)).toEqual(['p1 http', 'p1 browser', 'p2 http', 'p2 browser']);
     expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
-    expect(w.queue.progress(null)).toMatchObject({ stored: 2, rendered: 2, requests: 4 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 2, rendered: 2, requests: 4 });
   });
 
   it('learns to use the browser first', async () => {
-    const w = await world(8);
-    const scene = await createScene(w, needsBrowser, { render: 'auto' });
-    await scene.run(60_000);
+    const scene = await crawl(8, needsBrowser, { render: 'auto' });
     expect(scene.starts.slice(10).map((s) => s.via)).toEqual(['browser', 'browser', 'browser']);
-    expect(w.queue.progress(null)).toMatchObject({ stored: 8, rendered: 8 });
+    expect(scene.queue.progress(null)).toMatchObject({ stored: 8, rendered: 8 });
   });
 
   it('does not render ban pages', async () => {
-    const w = await world(2);
-    const scene = await createScene(w, () => shell, { render: 'auto' });
-    await scene.run(20_000);
+    const scene = await crawl(2, () => shell, { render: 'auto' });
     expect(scene.starts.map((s) => s.via)).toEqual(['http', 'http']);
   });
 
   it('treats the browser page as odd when the fields are missing there too', async () => {
-    const w = await world(1);
-    const scene = await createScene(w, () => odd(), { render: 'auto' });
-    await scene.run(30_000);
-    expect(outcomes(w.journal)).toEqual(['p1 parse']);
+    const scene = await crawl(1, () => odd(), { render: 'auto' });
+    expect(outcomes(scene.journal)).toEqual(['p1 parse']);
   });
 });

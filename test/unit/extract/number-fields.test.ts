@@ -2,7 +2,7 @@
 /** Fields that read numbers, on whole pages: the value in the row, and whether it is present. */
 import { describe, expect, it } from 'vitest';
 import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
-import { hasValues } from '../../../crawl-api/extract/has-values.ts';
+import { hasValues } from '../../../crawl-api/extract/page-extractor.ts';
 import { extractBy } from '../crawl-api/extract-page.ts';
 
 const extract = (fields: object, page: string) => extractBy(readMapping({ fields }).mapping, page);

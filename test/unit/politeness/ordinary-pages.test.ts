@@ -1,7 +1,6 @@
 /** No ban rule matches an ordinary page, whatever its size; and large ban pages are still detected. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { hasValues } from '../../../crawl-api/extract/has-values.ts';
-import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import { hasValues, PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { type CompiledMapping, compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageBody } from '../../../crawl-api/fetch/page-body.ts';
 import type { Finding } from '../../../crawl-api/fetch/reply-head.ts';
