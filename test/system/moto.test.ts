@@ -2,7 +2,6 @@
  * Whole dry runs at a third-party endpoint: EC2 and S3 are moto's, its mock instances are booted by the
  * sandbox's host, the load balancer is the sandbox's. The rows are real, and nothing is left in moto or on this host.
  */
-import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   findMotoServer,
@@ -49,7 +48,7 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
   async function aliveAtMoto(): Promise<string[]> {
     const clients = clientsFor({ endpoint: moto.endpoint, region: 'ap-northeast-1' });
     try {
-      const { Reservations } = await clients.ec2.send(new DescribeInstancesCommand({}));
+      const { Reservations } = await clients.ec2.describeInstances({});
       const instances = Reservations!.flatMap((r) => r.Instances!);
       expect(instances.length).toBeGreaterThanOrEqual(2);
       return instances.filter((i) => i.State?.Name !== 'terminated').map((i) => i.InstanceId!);

@@ -5,7 +5,6 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DescribeLoadBalancersCommand } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
@@ -120,7 +119,7 @@ describe('a run', { timeout: 120_000 }, () => {
     await fleet.addProducts(MANY_IDS.slice(IDS.length));
     const run = fleet.start('run', '--dry-run', '--json');
     await untilCrawling();
-    const { LoadBalancers } = await clients.elb.send(new DescribeLoadBalancersCommand({}));
+    const { LoadBalancers } = await clients.elb.describeLoadBalancers({});
     const url = `http://${LoadBalancers![0]!.DNSName}:8080`;
     const [row] = await fleet.query('select id, private_key from crawlfleet_runs');
     const id = String(row!.id);

@@ -2,12 +2,6 @@
 import { existsSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
-import {
-  GetConsoleOutputCommand,
-  StartInstancesCommand,
-  StopInstancesCommand,
-  TerminateInstancesCommand,
-} from '@aws-sdk/client-ec2';
 import { fromInstanceMetadata } from '@smithy/credential-provider-imds';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { answers, boot, inState, launch } from '../../support/sandbox/boot.ts';
@@ -24,7 +18,7 @@ useSandbox((made) => ({ sandbox, clients, bundleUrl } = made));
 afterEach(() => vi.unstubAllEnvs());
 
 async function consoleOf(id: string): Promise<string> {
-  const reply = await clients.ec2.send(new GetConsoleOutputCommand({ InstanceId: id }));
+  const reply = await clients.ec2.getConsoleOutput({ InstanceId: id });
   return Buffer.from(reply.Output ?? '', 'base64').toString('utf8');
 }
 
@@ -48,7 +42,7 @@ async function statusOf(id: string): Promise<InstanceStatus> {
 }
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
-const terminate = (id: string) => clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+const terminate = (id: string) => clients.ec2.terminateInstances({ InstanceIds: [id] });
 
 describe('a boot', () => {
   it('runs the bundle of the user data on its own address with a clean environment', async () => {
@@ -117,10 +111,10 @@ describe('the program', () => {
 
   it('runs again after a stop and a start, at the same address', async () => {
     const { id, url, instance } = await boot(clients, bundleUrl);
-    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
+    await clients.ec2.stopInstances({ InstanceIds: [id] });
     await inState(clients, id, 'stopped');
     expect((await statusOf(id)).pid).toBeNull();
-    await clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] }));
+    await clients.ec2.startInstances({ InstanceIds: [id] });
     const again = await inState(clients, id, 'running');
     expect(again.PublicIpAddress).toBe(instance.PublicIpAddress);
     await answers(`${url}/healthz`);

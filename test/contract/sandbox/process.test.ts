@@ -7,8 +7,6 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { DescribeInstancesCommand, DescribeVpcsCommand } from '@aws-sdk/client-ec2';
-import { CreateBucketCommand, GetObjectCommand, ListBucketsCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterEach, describe, expect, it } from 'vitest';
 import { boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
 import { clientsFor, eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
@@ -106,15 +104,13 @@ describe('ending', () => {
     const dataDir = await dataFolder();
     const first = await start({ dataDir, allowBundles: [TEST_BUNDLE_SHA256] });
     await uploadBundle(first.clients, 'kept');
-    await first.clients.s3.send(
-      new PutObjectCommand({ Bucket: 'bundles', Key: '../ü', Body: 'odd', Metadata: { a: 'b' } }),
-    );
+    await first.clients.s3.putObject({ Bucket: 'bundles', Key: '../ü', Body: 'odd', Metadata: { a: 'b' } });
     await launch(first.clients);
     await first.sandbox.kill();
     const second = await start({ dataDir });
-    const object = await second.clients.s3.send(new GetObjectCommand({ Bucket: 'bundles', Key: '../ü' }));
+    const object = await second.clients.s3.getObject({ Bucket: 'bundles', Key: '../ü' });
     expect([await object.Body!.transformToString(), object.Metadata]).toEqual(['odd', { a: 'b' }]);
-    expect((await second.clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
+    expect((await second.clients.ec2.describeInstances({})).Reservations).toEqual([]);
   });
 });
 
@@ -182,9 +178,9 @@ describe('faults', () => {
       { what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 1 },
       { what: 'error', action: 'ListBuckets', code: 'SlowDown', count: 1 },
     ]);
-    expect(await nameOf(clients.s3.send(new ListBucketsCommand({})))).toBe('SlowDown');
+    expect(await nameOf(clients.s3.listBuckets({}))).toBe('SlowDown');
     expect(await nameOf(launch(clients))).toBe('InsufficientInstanceCapacity');
-    expect((await clients.ec2.send(new DescribeInstancesCommand({}))).Reservations).toEqual([]);
+    expect((await clients.ec2.describeInstances({})).Reservations).toEqual([]);
     await launch(clients);
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
   });
@@ -192,12 +188,12 @@ describe('faults', () => {
   it('damage the matching objects: cut off, with a wrong byte, or never received', async () => {
     const { sandbox, clients } = await start();
     const bucket = { Bucket: 'box' };
-    await clients.s3.send(new CreateBucketCommand(bucket));
+    await clients.s3.createBucket(bucket);
     const Body = Buffer.alloc(100_000, 'a');
-    const put = (Key: string) => clients.s3.send(new PutObjectCommand({ ...bucket, Key, Body }));
+    const put = (Key: string) => clients.s3.putObject({ ...bucket, Key, Body });
     // Without a check of its own, so that the wrong byte arrives.
     const get = async (Key: string) => {
-      const { Body: body } = await clients.s3.send(new GetObjectCommand({ ...bucket, Key, Range: 'bytes=0-' }));
+      const { Body: body } = await clients.s3.getObject({ ...bucket, Key, Range: 'bytes=0-' });
       return Buffer.from(await body!.transformToByteArray());
     };
     await put('parts/1');
@@ -221,7 +217,7 @@ describe('faults', () => {
     const { sandbox, clients } = await start();
     await sandbox.control('POST', 'faults', [{ what: 'delay', action: '*', ms: 400, count: 1 }]);
     const startedMs = performance.now();
-    await clients.ec2.send(new DescribeVpcsCommand({}));
+    await clients.ec2.describeVpcs({});
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(395);
   });
 
