@@ -3,16 +3,16 @@
  *
  * @module-tag nightly
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';
 import type { BehaviourInput } from '../support/shop/behaviour-schema.ts';
 import { expectedRow, productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { waitFor } from '../support/processes.ts';
-import { type Fleet, makeFleet, readReport } from './fleet.ts';
+import { endOf } from './fleet.ts';
 import { expectSound } from './soundness.ts';
+import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 11;
@@ -55,28 +55,10 @@ const forOne = (answer: BehaviourInput, coolDownMs: number | null = null): BanPo
 };
 
 describe('bans', () => {
-  let shop: Shop;
-  let fleet: Fleet;
+  const { shop, fleet, open } = useStage({ seed: SEED, products: MANY_IDS.length });
 
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: MANY_IDS.length });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(() => fleet.remove());
-
-  async function prepare(
-    site: Record<string, unknown> = {},
-    run: Record<string, unknown> = {},
-    ids = IDS,
-  ): Promise<void> {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids,
-      config: { site: { ban: { cool_down: '10m' }, ...site }, run: { deadline: '60s', ...run } },
-    });
-  }
+  const prepare = (site: Record<string, unknown> = {}, run: Record<string, unknown> = {}, ids = IDS) =>
+    open(ids, { site: { ban: { cool_down: '10m' }, ...site }, run: { deadline: '60s', ...run } });
 
   /** Runs to the end, which must be sound, without a wrong row and without hammering. */
   async function runTo(
@@ -87,9 +69,7 @@ describe('bans', () => {
   ): Promise<RunReport> {
     const run = fleet.start('run', '--dry-run', '--json');
     await meanwhile();
-    const result = await run.finished;
-    const { exitCode, stderr } = result;
-    const report = readReport(result);
+    const { exitCode, report, stderr } = await endOf(run);
     expect(withoutSlowBoots(report), `${report.notes.join('\n')}\n${stderr}`).toMatchObject(expected);
     expect(exitCode).toBe(report.exitCode);
     const { bans } = await shop.stats();

@@ -3,13 +3,13 @@
  *
  * @module-tag nightly
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import type { Robots } from '../support/shop/robots-file.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet, readReport } from './fleet.ts';
+import { endOf } from './fleet.ts';
 import { expectSound } from './soundness.ts';
+import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 5;
@@ -18,24 +18,10 @@ const IDS = productIds(30);
 const NEWS_MS = 6_000;
 
 describe('robots.txt', () => {
-  let shop: Shop;
-  let fleet: Fleet;
+  const { shop, fleet, open, crawl } = useStage({ seed: SEED, products: 300 });
 
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: 300 });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(() => fleet.remove());
-
-  async function prepare(ids: readonly string[] = IDS, site: Record<string, unknown> = {}, deadline = '40s') {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids,
-      config: { site: { robots: 'respect', ...site }, run: { deadline } },
-    });
-  }
+  const prepare = (ids: readonly string[] = IDS, site: Record<string, unknown> = {}, deadline = '40s') =>
+    open(ids, { site: { robots: 'respect', ...site }, run: { deadline } });
 
   /** Only the main server reads it, once for the fleet. */
   async function expectOneReader(): Promise<void> {
@@ -82,25 +68,22 @@ describe('robots.txt', () => {
     });
     expect((await shop.stats()).requests).toBe(0);
     await shop.setRobots({ text: 'User-agent: *\nAllow: /\n' });
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
+    const { report, stderr } = await endOf(run);
+    expect(report, stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
     await expectSound(fleet, report, shop);
   });
 
   it('F30: disallows everything in the middle of the run: no further request, the rest fails with the reason', async () => {
     await prepare(productIds(240), { interval: '300ms' }, '40s');
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 12, { what: 'the crawl to begin', timeoutMs: 60_000 });
+    const run = await crawl(12);
     await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/\n' });
     const readsBefore = (await shop.stats()).robotsRequests;
     await waitFor(async () => (await shop.stats()).robotsRequests > readsBefore, {
       what: 'robots.txt to be read again',
       timeoutMs: 40_000,
     });
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report.products.reasons.robots, result.stderr).toBeGreaterThan(0);
+    const { report, stderr } = await endOf(run);
+    expect(report.products.reasons.robots, stderr).toBeGreaterThan(0);
     expect(report.products.stored + (report.products.reasons.robots ?? 0)).toBe(240);
     const log = await shop.log();
     const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore]!;
@@ -112,15 +95,13 @@ describe('robots.txt', () => {
 
   it('F30: Crawl-delay rises in the middle of the run: every address slows down', async () => {
     await prepare(productIds(300), {}, '40s');
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
+    const run = await crawl(6);
     await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 1\n' });
     const readsBefore = (await shop.stats()).robotsRequests;
-    const result = await run.finished;
-    const report = readReport(result);
+    const { report, stderr } = await endOf(run);
     const log = await shop.log();
     const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore];
-    expect(readAgain, result.stderr).toBeDefined();
+    expect(readAgain, stderr).toBeDefined();
     expect(report.politeness.robots?.crawlDelayMs).toBe(1_000);
     const lastMs = new Map<string, number>();
     for (const { kind, address, atMs } of log) {

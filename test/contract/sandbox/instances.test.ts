@@ -6,7 +6,7 @@ import { fromInstanceMetadata } from '@smithy/credential-provider-imds';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { answers, boot, inState, launch } from '../../support/sandbox/boot.ts';
 import { eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import type { SandboxInstance, TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 import { useSandbox } from './use-sandbox.ts';
 
@@ -28,18 +28,8 @@ const consoleSays = (id: string, text: string): Promise<string> =>
     return output.includes(text) ? output : null;
   });
 
-interface InstanceStatus {
-  id: string;
-  state: string;
-  address: string;
-  pid: number | null;
-  folder: string;
-}
-
-async function statusOf(id: string): Promise<InstanceStatus> {
-  const { instances } = (await sandbox.control('GET', 'status')) as { instances: InstanceStatus[] };
-  return instances.find((instance) => instance.id === id)!;
-}
+const statusOf = async (id: string): Promise<SandboxInstance> =>
+  (await sandbox.instances()).find((instance) => instance.id === id)!;
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
 const terminate = (id: string) => clients.ec2.terminateInstances({ InstanceIds: [id] });

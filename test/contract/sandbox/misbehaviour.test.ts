@@ -19,10 +19,8 @@ const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'condition
 const befall = (id: string, what: string) => sandbox.control('POST', `instances/${id}`, { do: what });
 const terminate = (...InstanceIds: string[]) => clients.ec2.terminateInstances({ InstanceIds });
 
-async function pidOf(id: string): Promise<number | null> {
-  const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number | null }[] };
-  return instances.find((instance) => instance.id === id)!.pid;
-}
+const pidOf = async (id: string): Promise<number | null> =>
+  (await sandbox.instances()).find((instance) => instance.id === id)!.pid;
 
 describe('conditions', () => {
   it('have defaults, change one by one and are reset', async () => {

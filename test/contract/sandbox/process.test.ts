@@ -37,10 +37,8 @@ async function dataFolder(): Promise<string> {
 const gone = (pid: number): Promise<true> =>
   eventually(`process ${pid} to end`, async () => (existsSync(`/proc/${pid}`) ? null : true));
 
-async function pidOf(sandbox: TestSandbox, id: string): Promise<number> {
-  const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number }[] };
-  return instances.find((instance) => instance.id === id)!.pid;
-}
+const pidOf = async (sandbox: TestSandbox, id: string): Promise<number> =>
+  (await sandbox.instances()).find((instance) => instance.id === id)!.pid!;
 
 /** Pid of the process that supervises a sandbox's instances. */
 function supervisorOf(sandbox: TestSandbox): number | null {
