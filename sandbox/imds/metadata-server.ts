@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { MachineSpec } from '../ec2/machine-host.ts';
+import type { MachineSpec } from '../ec2/machine.ts';
 import { closeServer, listen } from '../listening.ts';
 import { MetadataTree } from './metadata.ts';
 

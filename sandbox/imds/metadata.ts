@@ -1,7 +1,7 @@
 /** An instance's metadata, by path. */
 import { randomBytes } from 'node:crypto';
 import { ACCOUNT_ID } from '../ids.ts';
-import type { MachineSpec } from '../ec2/machine-host.ts';
+import type { MachineSpec } from '../ec2/machine.ts';
 
 /** How long role credentials are valid, and how early they are renewed: AWS's values. */
 const CREDENTIALS_MS = 6 * 3_600_000;
