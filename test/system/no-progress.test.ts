@@ -1,8 +1,6 @@
-/** Runs that stall, on real parts: a dead site, an unreachable load balancer, a lost bucket. */
+/** Runs that stall, on real parts: a dead site, an unreachable load balancer. */
 import { describe, expect, it } from 'vitest';
-import { waitFor } from '../support/processes.ts';
 import { startShop } from '../support/shop/start-shop.ts';
-import { endOf } from './fleet.ts';
 import { useStage } from './stage.ts';
 
 const DEADLINE_MS = 80_000;
@@ -29,26 +27,6 @@ describe('a run without progress', () => {
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
-  it(
-    'whose site answers every page with HTTP 500 ends early with 17, and buys no machine beyond the plan',
-    { tags: ['nightly'] },
-    async () => {
-      await prepare();
-      await shop.setRules([{ prefix: '', do: { type: 'status', status: 500 } }]);
-      const { exitCode, report, stderr } = await fleet.dryRun();
-      expect(exitCode, stderr).toBe(17);
-      expect(report).toMatchObject({ exitCode: 17, products: { stored: 0 }, instances: { planned: 3, launched: 3 } });
-      expect(report.notes.join('\n')).toMatch(/the site is down: \d+ of the last \d+ requests/);
-      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
-      // Real instances have followed the order: eight times the interval between the last two requests of each.
-      const log = (await shop.log()).filter((entry) => entry.kind === 'page');
-      for (const address of new Set(log.map((entry) => entry.address))) {
-        const [last, before] = log.filter((entry) => entry.address === address).toReversed();
-        expect(last!.atMs - before!.atMs).toBeGreaterThanOrEqual(8 * 300);
-      }
-    },
-  );
-
   it('whose load balancer cannot be reached ends early with 4, and names its URL', async () => {
     await startSandbox();
     await sandbox.control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
@@ -61,24 +39,4 @@ describe('a run without progress', () => {
     expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
     expect((await shop.stats()).requests).toBe(0);
   });
-
-  it(
-    'whose bucket is lost ends early with 4, with the results so far, and names the bucket',
-    { tags: ['nightly'] },
-    async () => {
-      await startSandbox();
-      await prepare();
-      const run = fleet.start('run', '--dry-run', '--json');
-      const rows = () => fleet.query("select count(*) as n from crawlfleet_items where outcome = 'stored'");
-      await waitFor(async () => Number((await rows())[0]!.n) >= 10, { what: 'the first rows', timeoutMs: 60_000 });
-      await sandbox.control('POST', 'faults', [{ what: 'lost-bucket', count: 1 }]);
-      const { exitCode, report, stderr } = await endOf(run);
-      expect(exitCode, stderr).toBe(4);
-      expect(report.products.stored).toBeGreaterThanOrEqual(10);
-      expect(report.notes.join('\n')).toMatch(/the bucket cannot be used.*bucket \S+ .*NoSuchBucket/);
-      expect(stderr).not.toContain('still shows it');
-      expect(stderr).not.toContain('ETA 0ms');
-      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS);
-    },
-  );
 });
