@@ -24,7 +24,6 @@ describe('notify', () => {
     await shop.setBanPolicies([
       {
         when: { request: 6 },
-        coolDownMs: null,
         atMost: 1,
         answer: { type: 'status', status: 429, retryAfter: 'soon, please' },
       },

@@ -22,7 +22,7 @@ describe('robots.txt', () => {
     open(ids, { site: { robots: 'respect', ...site }, run: { deadline: '40s' } });
 
   it('F30: disallows everything before the start: refused before anything is launched', async () => {
-    await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
+    await shop.setRobots('User-agent: *\nDisallow: /\n');
     await prepare(productIds(30));
     const result = await fleet.run('run', '--dry-run', '--json');
     expect(result.exitCode).toBe(16);
@@ -33,7 +33,7 @@ describe('robots.txt', () => {
   it('F30: disallows everything in the middle of the run: no further request, the rest fails with the reason', async () => {
     await prepare(productIds(240), { interval: '300ms' });
     const run = await crawl(12);
-    await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/\n' });
+    await shop.setRobots('User-agent: *\nDisallow: /item/\n');
     const readsBefore = (await shop.stats()).robotsRequests;
     await waitFor(async () => (await shop.stats()).robotsRequests > readsBefore, {
       what: 'robots.txt to be read again',
@@ -58,7 +58,7 @@ describe('robots.txt', () => {
   it('F30: Crawl-delay rises in the middle of the run: every address slows down', async () => {
     await prepare(productIds(300));
     const run = await crawl(6);
-    await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 1\n' });
+    await shop.setRobots('User-agent: *\nCrawl-delay: 1\n');
     const readsBefore = (await shop.stats()).robotsRequests;
     const { report, stderr } = await endOf(run);
     const log = await shop.log();

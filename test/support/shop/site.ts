@@ -5,13 +5,11 @@ import type { Bans } from './bans.ts';
 import { type Behaviour, misbehave } from './behaviour-schema.ts';
 import { type Exchange, sendHtml } from './behaviours/behaviour.ts';
 import { dataOf } from './behaviours/content.ts';
-import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
 import { partsOf } from './behaviours/scripted.ts';
 import { renderPage } from './page.ts';
 import { behaviourOfPrefix } from './prefixes.ts';
 import { STRANGE_IDS, expectedProduct, productIds } from './product.ts';
 import { renderReviews } from './reviews.ts';
-import type { RobotsFile } from './robots-file.ts';
 import type { Rules } from './rules.ts';
 
 export interface ShopSettings {
@@ -55,42 +53,28 @@ function decodedId(path: string, folder: string): string | null {
   }
 }
 
-/** Pages without a product. Banned addresses get them too, because bans redirect there. */
-const PLAIN_PAGES: ReadonlyMap<string, string> = new Map([
-  ['/verify', CAPTCHA_PAGE],
-  ['/login', LOGIN_PAGE],
-]);
-
 export class Site {
   readonly #settings: ShopSettings;
   readonly #sold: Set<string>;
   readonly #rules: Rules;
   readonly #bans: Bans;
-  readonly #robots: RobotsFile;
+  /** The text of robots.txt; null: none. */
+  robots: string | null = null;
 
-  constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans; robots: RobotsFile }) {
+  constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans }) {
     this.#settings = settings;
     this.#sold = new Set([...productIds(settings.products), ...STRANGE_IDS]);
     this.#rules = parts.rules;
     this.#bans = parts.bans;
-    this.#robots = parts.robots;
   }
 
   sell(ids: readonly string[]): void {
     for (const id of ids) this.#sold.add(id);
   }
 
-  /** Answers the request; `nowMs` is its arrival on the clock of the bans. */
-  serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    place: Place,
-    { address, nowMs }: { address: string; nowMs: number },
-  ): void {
-    if (place.kind === 'robots') return this.#robots.answer(response);
-    const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
-    const plain = PLAIN_PAGES.get(place.path);
-    if (plain !== undefined) return sendHtml({ response }, plain);
+  serve(request: IncomingMessage, response: ServerResponse, place: Place, address: string): void {
+    if (place.kind === 'robots') return this.#sendRobots(response);
+    const refusal = place.kind === 'page' ? this.#bans.take(address) : this.#bans.peek(address);
     if (refusal) return misbehave(this.#exchange(response, place), refusal);
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendNote(response, 405, 'method not allowed');
     switch (place.kind) {
@@ -101,6 +85,11 @@ export class Site {
       case 'page':
         return this.#sendProductPage(response, place);
     }
+  }
+
+  #sendRobots(response: ServerResponse): void {
+    if (this.robots === null) return sendNote(response, 404, 'no such page');
+    response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(this.robots);
   }
 
   #sendProductPage(response: ServerResponse, place: Place): void {
