@@ -1,5 +1,7 @@
 /** Shared by all benches: running a program and measuring it from inside its process, medians, ratios, result files. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -66,6 +68,26 @@ export async function measureProgram(file: string, args: readonly string[] = [])
   return { ...(JSON.parse(usage) as Omit<Usage, 'wallMs'>), wallMs, stdout };
 }
 
+/** Starts a Node program that prints one line when it is ready, and ends when its stdin closes. */
+export async function startProgram(
+  file: string,
+  args: readonly string[],
+): Promise<{ line: string; stop: () => Promise<void> }> {
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const exited = once(child, 'exit');
+  const [line] = (await Promise.race([
+    once(createInterface(child.stdout), 'line'),
+    exited.then(() => Promise.reject(new Error(`${file} ended before it was ready`))),
+  ])) as [string];
+  return {
+    line,
+    async stop() {
+      child.stdin.end();
+      await exited;
+    },
+  };
+}
+
 /**
  * Measures several cases `rounds` times in turn (a, b, a, b …), so that a slow minute of the machine affects all of
  * them.
@@ -79,6 +101,19 @@ export async function measureInTurn<T>(
     for (const [name, measure] of Object.entries(cases)) results[name]!.push(await measure());
   }
   return results;
+}
+
+/** A row for each case: the median of each figure over its rounds. */
+export function medianRows<T extends object>(results: Record<string, T[]>): BenchRow[] {
+  return Object.entries(results).map(([name, rounds]) => ({
+    name,
+    figures: Object.fromEntries(
+      Object.keys(rounds[0]!).map((figure) => [
+        figure,
+        median(rounds.map((round) => round[figure as keyof T] as number)),
+      ]),
+    ),
+  }));
 }
 
 /** The middle value, or the mean of the two middle ones. */

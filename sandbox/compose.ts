@@ -17,7 +17,7 @@ import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
 import type { EndTimer } from './end-timer.ts';
 import { FaultBook } from './faults.ts';
-import { ProcessHost } from './host/process-host.ts';
+import { ProcessMachine } from './host/machine.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
 import { closeServer, listen } from './listening.ts';
 import { openLog } from './log.ts';
@@ -82,22 +82,31 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const tags = new TagStore();
   const catalogue = createCatalogue(region, network.cidr);
   const addresses = new Map(catalogue.subnets.map((s) => [s.id, new AddressPool(network, s.firstOffset, s.size)]));
-  const host = new ProcessHost({
+  const { allowedBundles, environment } = options;
+  const fleet: Fleet = new Fleet({
     clock,
-    folder: instanceFolder,
-    allowedBundles: options.allowedBundles,
-    environment: options.environment,
-    faults,
-    onPowerOff: (id) => fleet.poweredOff(id),
+    makeMachine: (spec) =>
+      new ProcessMachine({
+        spec,
+        clock,
+        folder: instanceFolder,
+        allowedBundles,
+        environment,
+        faults,
+        onPowerOff: () => fleet.poweredOff(spec.id),
+      }),
+    tags,
+    region,
+    addresses,
+    conditions,
+    log: log.write,
   });
-  const fleet = new Fleet({ clock, host, tags, region, addresses, conditions, log: log.write });
   const ec2 = {
     clock,
     conditions,
     faults,
     catalogue,
     fleet,
-    host,
     tags,
     launches: new LaunchLedger(),
     snapshots: new Set<string>(),
@@ -112,7 +121,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     // Before anything else: the other endpoint must be notified of instances that end here while it still runs.
     await standIn?.close();
     await Promise.all([fleet.close(), registry.close()]);
-    host.close();
     await supervisor.close();
     await network.release();
     await lock.release();
@@ -145,7 +153,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       control: {
         token: options.controlToken,
         fleet,
-        host,
         faults,
         conditions,
         clock,

@@ -10,6 +10,7 @@ import { createBrowserSource } from '../../crawl-api/fetch/browser/create-browse
 import { signsOf } from '../../crawl-api/fetch/browser/expected-elements.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';
+import { printFigures } from '../pages.ts';
 import { treeCpuMs } from './tree-cpu.mjs';
 
 const WARM_UP = 15;
@@ -45,16 +46,6 @@ async function run(from: number, count: number): Promise<void> {
 }
 
 await run(0, WARM_UP);
-const cpuBefore = treeCpuMs();
-const startMs = performance.now();
-await run(WARM_UP, Number(pages));
-const wallMs = performance.now() - startMs;
-const cpuMs = treeCpuMs() - cpuBefore;
-process.stdout.write(
-  JSON.stringify({
-    pagesPerSecond: (Number(pages) * 1_000) / wallMs,
-    pagesPerCpuSecond: (Number(pages) * 1_000) / cpuMs,
-  }),
-);
+await printFigures(Number(pages), () => run(WARM_UP, Number(pages)), treeCpuMs);
 await source.close();
 rmSync(folder, { recursive: true, force: true });

@@ -2,8 +2,9 @@
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright';
 import { findChromium } from '../../shared/adapters/find-chromium.ts';
-import { startPageServer } from '../fetch/start-page-server.ts';
-import { type Bench, measureInTurn, measureProgram, median } from '../frame.ts';
+import { PAGE_SERVER } from '../fetch/fetch.ts';
+import { type Bench, measureInTurn, medianRows, startProgram } from '../frame.ts';
+import { measurePages, type PageFigures } from '../pages.ts';
 import { peerProgram } from '../peers/install.ts';
 
 const PAGES = 50;
@@ -11,26 +12,16 @@ const DIFFERENT = 50;
 const ROUNDS = 2;
 const CASE = fileURLToPath(new URL('browser-case.ts', import.meta.url));
 
-interface Figures {
-  pagesPerSecond: number;
-  pagesPerCpuSecond: number;
-}
-
 export const bench: Bench = {
   title: 'Rendering: six fields from product pages of 40 KB with Chromium',
   async run() {
     const crawlee = peerProgram('playwright-crawler.mjs');
     const executable = findChromium({ playwrightPath: () => chromium.executablePath() });
-    const server = await startPageServer(DIFFERENT);
-    const measure = async (file: string, ...more: string[]): Promise<Figures> => {
-      const { stdout } = await measureProgram(file, [
-        executable,
-        server.origin,
-        String(PAGES),
-        String(DIFFERENT),
-        ...more,
-      ]);
-      return JSON.parse(stdout) as Figures;
+    const { line: origin, stop } = await startProgram(PAGE_SERVER, [String(DIFFERENT)]);
+    const measure = async (file: string, ...more: string[]): Promise<PageFigures> => {
+      const args = [executable, origin, String(PAGES), String(DIFFERENT), ...more];
+      const { pagesPerCpuSecond, pagesPerSecond } = await measurePages(file, args);
+      return { pagesPerCpuSecond, pagesPerSecond };
     };
     try {
       const results = await measureInTurn(
@@ -41,14 +32,8 @@ export const bench: Bench = {
         },
         ROUNDS,
       );
-      const rows = Object.entries(results).map(([name, rounds]) => ({
-        name,
-        figures: {
-          pagesPerCpuSecond: median(rounds.map((r) => r.pagesPerCpuSecond)),
-          pagesPerSecond: median(rounds.map((r) => r.pagesPerSecond)),
-        },
-      }));
-      const [own, ...peers] = rows.map((row) => row.figures.pagesPerCpuSecond);
+      const rows = medianRows(results);
+      const [own, ...peers] = rows.map((row) => row.figures.pagesPerCpuSecond!);
       return {
         about:
           `Each renders ${PAGES} pages with ${executable} after a warm-up, medians of ${ROUNDS} rounds in turn. Processor time is that of ` +
@@ -62,7 +47,7 @@ export const bench: Bench = {
         ],
       };
     } finally {
-      await server.stop();
+      await stop();
     }
   },
 };

@@ -1,8 +1,5 @@
 /** A fleet's heartbeats at one main server: 200 per second for a minute, then some of them replayed ten times. */
 import { createHash } from 'node:crypto';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createConnection } from 'mysql2/promise';
@@ -18,7 +15,7 @@ import {
   signMessage,
 } from '../../shared/wire/signature.ts';
 import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts';
-import type { Bench } from '../frame.ts';
+import { type Bench, startProgram } from '../frame.ts';
 
 const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
 /** With a heartbeat per second, as on a run of 16 minutes, they send 200 callbacks per second. */
@@ -56,14 +53,9 @@ export const bench: Bench = {
     const url = server.url('bench_calls');
     const admin = await createConnection({ uri: server.url('') });
     await admin.query('create database bench_calls character set utf8mb4');
-    const child = spawn(process.execPath, [CASE, url, String(INSTANCES)], { stdio: ['pipe', 'pipe', 'inherit'] });
-    const exited = once(child, 'exit');
+    const main = await startProgram(CASE, [url, String(INSTANCES)]);
     try {
-      const [line] = (await Promise.race([
-        once(createInterface(child.stdout), 'line'),
-        exited.then(() => Promise.reject(new Error('the main server ended before it was ready'))),
-      ])) as [string];
-      const ready = JSON.parse(line) as Ready;
+      const ready = JSON.parse(main.line) as Ready;
       const pool = new Pool(`http://127.0.0.1:${ready.port}`, { connections: 64 });
       const fleet = ready.launched.map((place) => new Heart(place, ready.run, pool));
       for (let i = 0; i < fleet.length; i += 32)
@@ -92,8 +84,7 @@ export const bench: Bench = {
         ],
       };
     } finally {
-      child.stdin.end();
-      await exited;
+      await main.stop();
       await admin.end();
       await server.stop();
     }

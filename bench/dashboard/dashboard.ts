@@ -2,10 +2,8 @@
  * The page of `orchestrator serve` beside a run of 126 instances and 1,000,000 products whose numbers change every
  * second: how long it takes to appear, what an update costs the browser, and what the server takes.
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { chromium } from 'playwright';
 import { findBrowser } from '../../test/support/chromium/find-browser.ts';
@@ -18,7 +16,6 @@ const PRODUCTS = 1_000_000;
 const INSTANCES = 126;
 const SAMPLES = 240;
 const UPDATES = 20;
-const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 const RUN = '20261123-000000-bnch';
 
 export const bench: Bench = { title: 'The page beside a run of 126 instances and 1,000,000 products', run };
@@ -26,25 +23,20 @@ export const bench: Bench = { title: 'The page beside a run of 126 instances and
 async function run(): Promise<BenchResult> {
   const shop = await startOneLineShop('1ms');
   const folder = makeCrawlFolder(['p1', 'p2'], { site: shop.site, run: { deadline: '20m' } });
-  const serve = { pid: 0, kill: (): void => undefined };
+  let stopServer = (): void => undefined;
   try {
     // The row of a real run, whose settings and plan the large one takes over.
     await folder.run();
-    const database = new Database(join(dirname(folder.configPath), 'fleet.db'));
+    const database = new Database(join(folder.path, 'fleet.db'));
     fill(database);
-    const child = spawn(
-      process.execPath,
-      [LAUNCHER, 'serve', '--listen', '127.0.0.1:0', '--config', folder.configPath],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-      },
-    );
-    [serve.pid, serve.kill] = [child.pid!, () => child.kill('SIGTERM')];
+    const child = folder.start('serve', '--listen', '127.0.0.1:0');
+    child.stderr.pipe(process.stderr);
+    stopServer = () => void child.kill('SIGTERM');
     const [said] = (await once(child.stdout, 'data')) as [Buffer];
     const url = /http:\S+/.exec(said.toString())![0];
     const figures = await measure(`${url}runs/${RUN}`, database, child.pid!);
     const ended = once(child, 'exit');
-    serve.kill();
+    stopServer();
     await ended;
     database.close();
     const { firstPaintMs, updateMs, rssBytes, cpuShare } = figures;
@@ -62,7 +54,7 @@ async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    serve.kill();
+    stopServer();
     folder.remove();
     shop.stop();
   }

@@ -4,14 +4,10 @@ import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { renderPage } from '../../test/support/shop/page.ts';
 import { SHOP_MAPPING, expectedProduct, productIds } from '../../test/support/shop/product.ts';
+import { checkRow, printFigures } from '../pages.ts';
 import { HandwrittenReader, countEvents } from './peers.ts';
 
 export type CaseName = 'parser' | 'handwritten' | 'extractor';
-export interface CaseFigures {
-  pagesPerSecond: number;
-  pagesPerCpuSecond: number;
-}
-
 const PIECE = 16_384;
 const WARM_UP = 400;
 const DIFFERENT_PAGES = 100;
@@ -38,31 +34,12 @@ const read = await CASES[name]();
 const ids = productIds(DIFFERENT_PAGES);
 const inputs = ids.map((id) => cut(renderPage(expectedProduct(1, id))));
 
-checkOnce();
+for (const [i, id] of ids.entries()) if (name !== 'parser') checkRow(name, id, read(inputs[i]!));
 for (let i = 0; i < WARM_UP; i++) read(inputs[i % DIFFERENT_PAGES]!);
-const cpuBefore = process.cpuUsage();
-const startMs = performance.now();
-for (let i = 0; i < Number(pages); i++) read(inputs[i % DIFFERENT_PAGES]!);
-const wallMs = performance.now() - startMs;
-const { user, system } = process.cpuUsage(cpuBefore);
-const figures: CaseFigures = {
-  pagesPerSecond: (Number(pages) * 1_000) / wallMs,
-  pagesPerCpuSecond: (Number(pages) * 1_000_000) / (user + system),
-};
-process.stdout.write(JSON.stringify(figures));
+await printFigures(Number(pages), () => {
+  for (let i = 0; i < Number(pages); i++) read(inputs[i % DIFFERENT_PAGES]!);
+});
 
 function cut(page: string): string[] {
   return Array.from({ length: Math.ceil(page.length / PIECE) }, (_, i) => page.slice(i * PIECE, (i + 1) * PIECE));
-}
-
-/** Fails a case that extracts wrong values. */
-function checkOnce(): void {
-  if (name === 'parser') return;
-  for (const [i, id] of ids.entries()) {
-    const { title, price, brand, rating, category, inStock } = expectedProduct(1, id);
-    const crumbs = ['Home', 'Catalogue', category];
-    const expected = { title, price, brand, rating, crumbs, stock: inStock ? 'In stock' : 'Sold out' };
-    if (JSON.stringify(read(inputs[i]!)) !== JSON.stringify(expected))
-      throw new Error(`${name} misreads product ${id}`);
-  }
 }

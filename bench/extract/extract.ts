@@ -1,7 +1,8 @@
 /** The cost of the extractor compared with htmlparser2, bare and with handlers written for the page. */
 import { fileURLToPath } from 'node:url';
-import { type Bench, measureInTurn, measureProgram, median } from '../frame.ts';
-import type { CaseFigures, CaseName } from './extract-case.ts';
+import { type Bench, measureInTurn, medianRows } from '../frame.ts';
+import { measurePages } from '../pages.ts';
+import type { CaseName } from './extract-case.ts';
 
 const PAGES = 3_000;
 const ROUNDS = 5;
@@ -10,27 +11,13 @@ const CASE = fileURLToPath(new URL('extract-case.ts', import.meta.url));
 export const bench: Bench = {
   title: 'Extraction: six fields from a product page of 40 KB',
   async run() {
-    const measure = async (name: CaseName): Promise<CaseFigures & { maxRssMb: number }> => {
-      const { stdout, maxRssBytes } = await measureProgram(CASE, [name, String(PAGES)]);
-      return { ...(JSON.parse(stdout) as CaseFigures), maxRssMb: maxRssBytes / 2 ** 20 };
-    };
+    const measure = (name: CaseName) => () => measurePages(CASE, [name, String(PAGES)]);
     const results = await measureInTurn(
-      {
-        parser: () => measure('parser'),
-        handwritten: () => measure('handwritten'),
-        extractor: () => measure('extractor'),
-      },
+      { parser: measure('parser'), handwritten: measure('handwritten'), extractor: measure('extractor') },
       ROUNDS,
     );
-    const rows = Object.entries(results).map(([name, rounds]) => ({
-      name,
-      figures: {
-        pagesPerCpuSecond: median(rounds.map((r) => r.pagesPerCpuSecond)),
-        pagesPerSecond: median(rounds.map((r) => r.pagesPerSecond)),
-        maxRssMb: median(rounds.map((r) => r.maxRssMb)),
-      },
-    }));
-    const speed = (name: string): number => rows.find((row) => row.name === name)!.figures.pagesPerCpuSecond;
+    const rows = medianRows(results);
+    const speed = (name: string): number => rows.find((row) => row.name === name)!.figures.pagesPerCpuSecond!;
     return {
       about:
         `\`parser\` is htmlparser2 with handlers that only count; \`handwritten\` takes the same six values with handlers ` +

@@ -7,8 +7,9 @@ import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { PageFetcher } from '../../crawl-api/fetch/page-fetcher.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
-import { SHOP_MAPPING, expectedProduct, productIds } from '../../test/support/shop/product.ts';
+import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';
 import { HandwrittenReader } from '../extract/peers.ts';
+import { checkRow, printFigures } from '../pages.ts';
 
 export type FetchCase = 'undici' | 'sax' | 'crawlfleet';
 
@@ -61,18 +62,10 @@ const CASES: Record<FetchCase, () => Promise<(id: string) => Promise<unknown>>> 
 };
 
 const read = await CASES[name]();
-await checkOnce();
+for (const id of ids) if (name !== 'undici') checkRow(name, id, await read(id));
 await readMany(WARM_UP);
-const cpuBefore = process.cpuUsage();
-const startMs = performance.now();
-await readMany(Number(pages));
-const wallMs = performance.now() - startMs;
-const { user, system } = process.cpuUsage(cpuBefore);
-const figures = {
-  pagesPerSecond: (Number(pages) * 1_000) / wallMs,
-  pagesPerCpuSecond: (Number(pages) * 1_000_000) / (user + system),
-};
-process.stdout.write(JSON.stringify(figures), () => process.exit(0));
+await printFigures(Number(pages), () => readMany(Number(pages)));
+process.exit(0);
 
 async function readMany(count: number): Promise<void> {
   let next = 0;
@@ -80,17 +73,4 @@ async function readMany(count: number): Promise<void> {
     while (next < count) await read(ids[next++ % ids.length]!);
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, work));
-}
-
-/** Fails a case that extracts wrong values. */
-async function checkOnce(): Promise<void> {
-  if (name === 'undici') return;
-  for (const id of ids) {
-    const { title, price, brand, rating, category, inStock } = expectedProduct(1, id);
-    const crumbs = ['Home', 'Catalogue', category];
-    const expected = { title, price, brand, rating, crumbs, stock: inStock ? 'In stock' : 'Sold out' };
-    const got = await read(id);
-    if (JSON.stringify(got) !== JSON.stringify(expected))
-      throw new Error(`${name} misreads product ${id}: ${JSON.stringify(got)}`);
-  }
 }

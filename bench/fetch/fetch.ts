@@ -4,10 +4,10 @@ import { Parser } from 'htmlparser2';
 import { renderPage } from '../../test/support/shop/page.ts';
 import type { ShopProduct } from '../../test/support/shop/languages.ts';
 import { expectedProduct, productIds } from '../../test/support/shop/product.ts';
-import { type Bench, measureInTurn, measureProgram, median } from '../frame.ts';
+import { type Bench, measureInTurn, medianRows, startProgram } from '../frame.ts';
+import { measurePages } from '../pages.ts';
 import { peerProgram } from '../peers/install.ts';
 import type { FetchCase } from './fetch-case.ts';
-import { startPageServer } from './start-page-server.ts';
 import { renderTypicalPage } from './typical-page.ts';
 
 const PAGES = 3_000;
@@ -15,48 +15,32 @@ const PEER_PAGES = 500;
 const DIFFERENT = 100;
 const ROUNDS = 3;
 const CASE = fileURLToPath(new URL('fetch-case.ts', import.meta.url));
+export const PAGE_SERVER = fileURLToPath(new URL('page-server.ts', import.meta.url));
 
 /** By their folder on the page server. */
 const SHAPES = { item: 'dense', typical: 'typical' } as const;
 type Shape = keyof typeof SHAPES;
 
-interface Figures {
-  pagesPerSecond: number;
-  pagesPerCpuSecond: number;
-}
-
 export const bench: Bench = {
   title: 'Fetching and extracting: six fields from product pages of 40 KB over HTTP',
   async run() {
     const crawlee = peerProgram('cheerio-crawler.mjs');
-    const server = await startPageServer(DIFFERENT);
+    const { line: origin, stop } = await startProgram(PAGE_SERVER, [String(DIFFERENT)]);
     try {
-      const measure = async (file: string, args: string[]): Promise<Figures & { maxRssMb: number }> => {
-        const { stdout, maxRssBytes } = await measureProgram(file, args);
-        return { ...(JSON.parse(stdout) as Figures), maxRssMb: maxRssBytes / 2 ** 20 };
-      };
-      const casesOf = (shape: Shape): Record<string, () => Promise<Figures & { maxRssMb: number }>> => {
+      const casesOf = (shape: Shape): Record<string, () => ReturnType<typeof measurePages>> => {
         const own = (name: FetchCase) => () =>
-          measure(CASE, [name, server.origin, shape, String(PAGES), String(DIFFERENT)]);
+          measurePages(CASE, [name, origin, shape, String(PAGES), String(DIFFERENT)]);
         const of = SHAPES[shape];
         return {
           [`undici, ${of}`]: own('undici'),
           [`undici + SAX, ${of}`]: own('sax'),
           [`crawlfleet, ${of}`]: own('crawlfleet'),
           [`CheerioCrawler, ${of}`]: () =>
-            measure(crawlee, [`${server.origin}/${shape}`, String(PEER_PAGES), String(DIFFERENT)]),
+            measurePages(crawlee, [`${origin}/${shape}`, String(PEER_PAGES), String(DIFFERENT)]),
         };
       };
-      const results = await measureInTurn({ ...casesOf('item'), ...casesOf('typical') }, ROUNDS);
-      const rows = Object.entries(results).map(([name, rounds]) => ({
-        name,
-        figures: {
-          pagesPerCpuSecond: median(rounds.map((r) => r.pagesPerCpuSecond)),
-          pagesPerSecond: median(rounds.map((r) => r.pagesPerSecond)),
-          maxRssMb: median(rounds.map((r) => r.maxRssMb)),
-        },
-      }));
-      const speed = (name: string): number => rows.find((row) => row.name === name)!.figures.pagesPerCpuSecond;
+      const rows = medianRows(await measureInTurn({ ...casesOf('item'), ...casesOf('typical') }, ROUNDS));
+      const speed = (name: string): number => rows.find((row) => row.name === name)!.figures.pagesPerCpuSecond!;
       return {
         about:
           `\`undici\` drops the body; \`undici + SAX\` reads the same six values with handlers written for this one page; ` +
@@ -83,7 +67,7 @@ export const bench: Bench = {
         ]),
       };
     } finally {
-      await server.stop();
+      await stop();
     }
   },
 };

@@ -1,16 +1,13 @@
 /** How long a run is without its main server after kill -9: from the start of `resume` to its first observation. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
-import { makeCrawlFolder } from '../crawl-folder.ts';
+import { type CrawlFolder, makeCrawlFolder } from '../crawl-folder.ts';
 import { startOneLineShop } from '../one-line-shop.ts';
 import { type Bench, median } from '../frame.ts';
 
 const PRODUCTS = 30_000;
 const ROUNDS = 3;
 const LIMIT_MS = 5_000;
-const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 
 export const bench: Bench = {
   title: 'A main server that is killed: time until the next one drives the run',
@@ -22,11 +19,11 @@ export const bench: Bench = {
       run: { deadline: '2h', min_instances: 3, max_instances: 20 },
     });
     try {
-      const first = await start(folder.configPath, ['run', '--dry-run', '--yes']);
+      const first = await start(folder, 'run', '--dry-run', '--yes');
       await kill(first.child);
       const times: number[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        const next = await start(folder.configPath, ['resume']);
+        const next = await start(folder, 'resume');
         times.push(next.tookMs);
         if (round < ROUNDS - 1) await kill(next.child);
         else {
@@ -48,11 +45,10 @@ export const bench: Bench = {
 };
 
 /** Resolves with the first line of progress of a run that crawls. */
-async function start(configPath: string, args: readonly string[]) {
+async function start(folder: CrawlFolder, ...args: string[]) {
   const startMs = performance.now();
-  const child = spawn(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  const child = folder.start(...args);
+  child.stdout.resume();
   let said = '';
   for await (const line of createInterface(child.stderr)) {
     said += `${line}\n`;
@@ -64,7 +60,7 @@ async function start(configPath: string, args: readonly string[]) {
   return { child, tookMs: performance.now() - startMs };
 }
 
-async function kill(child: ReturnType<typeof spawn>): Promise<void> {
+async function kill(child: ReturnType<CrawlFolder['start']>): Promise<void> {
   child.kill('SIGKILL');
   await once(child, 'exit');
 }

@@ -71,19 +71,11 @@ export function createServeApp(options: ServeOptions): Express {
     const health = options.health();
     response.status(health.ok ? 200 : 503).json(isOpen ? { ok: health.ok } : health);
   });
-  for (const [path, asset] of assets)
-    app.get(
-      path,
-      (_request, response) =>
-        void response.set('cache-control', 'no-cache').type(asset.type).send(Buffer.from(asset.body)),
-    );
   const page = assets.get('/index.html')!;
-  for (const path of ['/', '/runs/:run', '/products/:id'])
-    app.get(
-      path,
-      (_request, response) =>
-        void response.set('cache-control', 'no-cache').type(page.type).send(Buffer.from(page.body)),
-    );
+  for (const [path, { type, body }] of [...assets, ['/', page], ['/runs/:run', page], ['/products/:id', page]] as const)
+    app.get(path, (_request, response) => {
+      response.set('cache-control', 'no-cache').type(type).send(Buffer.from(body));
+    });
   if (isOpen) app.use(requireToken(token));
   app.use((_request, response, next) => {
     response.set('cache-control', 'no-store');

@@ -12,7 +12,6 @@ import type { Catalogue } from './catalogue.ts';
 import type { Fleet } from './fleet.ts';
 import type { Instance } from './instance.ts';
 import type { LaunchLedger } from './launch-ledger.ts';
-import type { MachineHost } from './machine-host.ts';
 import type { TagStore } from './tag-store.ts';
 
 export interface Ec2Context {
@@ -21,7 +20,6 @@ export interface Ec2Context {
   faults: FaultBook;
   catalogue: Catalogue;
   fleet: Fleet;
-  host: MachineHost;
   tags: TagStore;
   launches: LaunchLedger;
   /** Snapshots whose image is gone. */

@@ -13,12 +13,12 @@ import { newResourceId } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
 import { BillingLedger } from './billing.ts';
 import type { Instance, LaunchSpec, StateChange } from './instance.ts';
-import type { MachineHost } from './machine-host.ts';
+import type { Machine, MachineSpec } from './machine.ts';
 import type { TagStore } from './tag-store.ts';
 
 export interface FleetOptions {
   clock: Clock;
-  host: MachineHost;
+  makeMachine: (spec: MachineSpec) => Machine;
   tags: TagStore;
   region: string;
   /** Free addresses by subnet id. */
@@ -134,7 +134,9 @@ export class Fleet {
   /** Ends every machine; no state changes after this. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all(this.all().map((instance) => this.#options.host.powerOff(instance.id)));
+    const machines = this.all().flatMap(({ machine }) => machine ?? []);
+    await Promise.all(machines.map((machine) => machine.powerOff()));
+    for (const machine of machines) machine.close();
   }
 
   #create(
@@ -152,6 +154,7 @@ export class Fleet {
       sequence: this.#sequence++,
       outsideAddress: this.#outsideAddress(address),
       state: 'pending',
+      machine: null,
       reason: '',
       reasonCode: '',
       reasonMessage: null,
@@ -176,7 +179,7 @@ export class Fleet {
     }
     this.#move(instance, 'running', '');
     const { id, address, zone, instanceType, imageId, architecture, launchedAtMs } = instance;
-    this.#options.host.powerOn({
+    instance.machine ??= this.#options.makeMachine({
       id,
       address,
       zone,
@@ -189,23 +192,24 @@ export class Fleet {
       region: this.#options.region,
       role: instance.instanceProfile,
     });
+    instance.machine.powerOn();
   }
 
   async #becomeStopped(instance: Instance): Promise<void> {
-    await this.#options.host.powerOff(instance.id);
+    await instance.machine?.powerOff();
     if (instance.state === 'stopping') this.#move(instance, 'stopped', instance.reasonCode);
   }
 
   async #becomeTerminated(instance: Instance): Promise<void> {
-    const { host, clock, tags, addresses } = this.#options;
-    await host.powerOff(instance.id);
+    const { clock, tags, addresses } = this.#options;
+    await instance.machine?.powerOff();
     this.#move(instance, 'terminated', instance.reasonCode);
     addresses.get(instance.subnetId)?.give(instance.address);
     await clock.sleep(this.#conditions.now.terminatedShownMs, this.#closing.signal);
     if (this.#closing.signal.aborted) return;
     this.#instances.delete(instance.id);
     for (const id of [instance.id, instance.volumeId, instance.interfaceId]) tags.forget(id);
-    host.forget(instance.id);
+    instance.machine?.close();
   }
 
   #outsideAddress(own: string): string {

@@ -174,10 +174,9 @@ export function modifyInstanceAttribute(params: Params, context: Ec2Context): Xm
 
 export function getConsoleOutput(params: Params, context: Ec2Context): XmlNode {
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
-  const output = context.host.consoleOutput(instance.id);
   return {
     instanceId: instance.id,
     timestamp: isoTime(instance.launchedAtMs),
-    output: output?.toString('base64') || undefined,
+    output: instance.machine?.consoleOutput().toString('base64') || undefined,
   };
 }

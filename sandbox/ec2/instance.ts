@@ -1,4 +1,5 @@
 /** An instance in EC2. Only the fleet (fleet.ts) changes one. */
+import type { Machine } from './machine.ts';
 
 /** EC2's states with their codes. */
 export const STATE_CODES = {
@@ -46,6 +47,8 @@ export interface Instance extends LaunchSpec {
   readonly outsideAddress: string;
   readonly launchedAtMs: number;
   state: InstanceState;
+  /** Null until it runs for the first time. */
+  machine: Machine | null;
   /** EC2's reason for the state; empty when no request caused it. */
   reason: string;
   reasonCode: string;

@@ -2,7 +2,7 @@
  * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
  * the same order and with the same results.
  */
-import { createWriteStream, existsSync, type WriteStream } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -10,32 +10,31 @@ import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-p
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type InstanceSettings, parseUserData } from '../../shared/wire/settings.ts';
-import type { MachineEvent, MachineSpec } from '../ec2/machine-host.ts';
+import type { Machine, MachineEvent, MachineSpec } from '../ec2/machine.ts';
 import { sleepUntil } from '../end-timer.ts';
+import type { FaultBook } from '../faults.ts';
 import { type Metadata, startMetadataServer } from '../imds/metadata-server.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
 
-export type BootFault = 'silent-boot' | 'dead-boot' | null;
-
-export interface HostOptions {
+export interface MachineOptions {
+  spec: MachineSpec;
   clock: Clock;
+  /** Holds one folder per machine. */
+  folder: string;
   /** Hashes of the programs that may run. */
   allowedBundles: ReadonlySet<string>;
   /** Added to the program's environment. */
   environment: Record<string, string>;
-}
-
-interface MachineOptions extends HostOptions {
-  folder: string;
-  spec: MachineSpec;
+  faults: FaultBook;
   /** Called when the machine has powered itself off. */
   onPowerOff: () => void;
 }
 
-export class Machine {
-  readonly console: MachineConsole;
+export class ProcessMachine implements Machine {
+  readonly folder: string;
+  readonly #console: MachineConsole;
   readonly #options: MachineOptions;
   #booted = false;
   #power = new AbortController();
@@ -45,21 +44,19 @@ export class Machine {
   constructor(options: MachineOptions) {
     this.#options = options;
     this.#power.abort();
-    this.console = new MachineConsole(join(options.folder, 'console.log'));
+    this.folder = join(options.folder, options.spec.id);
+    mkdirSync(this.folder, { recursive: true, mode: 0o700 });
+    this.#console = new MachineConsole(join(this.folder, 'console.log'));
   }
 
   get pid(): number | null {
     return this.#service?.pid ?? null;
   }
 
-  get folder(): string {
-    return this.#options.folder;
-  }
-
-  powerOn(fault: BootFault): void {
+  powerOn(): void {
     if (!this.#power.signal.aborted) return;
     this.#power = new AbortController();
-    this.#running = this.#live(fault, this.#power.signal);
+    this.#running = this.#live(this.#options.faults.takeForBoot(), this.#power.signal);
   }
 
   /** Ends the program and the metadata service. */
@@ -69,35 +66,43 @@ export class Machine {
     await this.#running;
   }
 
+  consoleOutput(): Buffer {
+    return this.#console.output();
+  }
+
+  close(): void {
+    this.#console.close();
+  }
+
   /** False when no program is running. Nothing is printed on the console: on EC2 it would not be visible either. */
   befall(event: MachineEvent): boolean {
     return this.#service?.befall(event) ?? false;
   }
 
-  async #live(fault: BootFault, power: AbortSignal): Promise<void> {
+  async #live(fault: ReturnType<FaultBook['takeForBoot']>, power: AbortSignal): Promise<void> {
     const { spec, clock } = this.#options;
     let metadata: Metadata | null = null;
     try {
       metadata = await startMetadataServer(spec, clock);
-      this.console.line(
+      this.#console.line(
         `boot: ${spec.id} at ${spec.address} (${spec.instanceType}, ${spec.zone}), metadata at ${metadata.url}`,
       );
       await this.#carryOut(fault, metadata, power);
     } catch (error) {
-      this.console.line(`boot: failed: ${describeError(error)}`);
+      this.#console.line(`boot: failed: ${describeError(error)}`);
     } finally {
       if (!power.aborted) await once(power, 'abort');
       await metadata?.close();
       this.#service = null;
-      this.console.line('power off');
+      this.#console.line('power off');
     }
   }
 
-  async #carryOut(fault: BootFault, metadata: Metadata, power: AbortSignal): Promise<void> {
+  async #carryOut(fault: ReturnType<FaultBook['takeForBoot']>, metadata: Metadata, power: AbortSignal): Promise<void> {
     const firstBoot = !this.#booted;
     this.#booted = true;
     if (fault === 'silent-boot') {
-      this.console.line('cloud-init: fault silent-boot: the user data was not carried out');
+      this.#console.line('cloud-init: fault silent-boot: the user data was not carried out');
       return;
     }
     const settings = this.#readSettings();
@@ -106,7 +111,7 @@ export class Machine {
     if (firstBoot) await this.#install(settings, power);
     const program = join(this.folder, PROGRAM);
     if (!existsSync(program)) {
-      this.console.line('crawl-api.service: nothing was installed at the first boot, and user data runs only then');
+      this.#console.line('crawl-api.service: nothing was installed at the first boot, and user data runs only then');
       return;
     }
     // The bundle's Node, if it fits this machine; else the one that runs the sandbox.
@@ -114,7 +119,7 @@ export class Machine {
     const node = (await isForThisMachine(own)) ? own : process.execPath;
     if (power.aborted) return;
     const dead = fault === 'dead-boot';
-    if (dead) this.console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
+    if (dead) this.#console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
     await this.#serve(node, dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
   }
 
@@ -124,7 +129,7 @@ export class Machine {
       if (userData === '') throw new Error('there is no user data');
       return parseUserData(userData);
     } catch (error) {
-      this.console.line(`cloud-init: nothing carried out: ${firstLine(describeError(error))}`);
+      this.#console.line(`cloud-init: nothing carried out: ${firstLine(describeError(error))}`);
       return null;
     }
   }
@@ -136,11 +141,11 @@ export class Machine {
       throw new Error(`the bundle with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);
     }
     const { clock, spec } = this.#options;
-    const onRetry = (problem: string): void => this.console.line(`cloud-init: trying again: ${problem}`);
+    const onRetry = (problem: string): void => this.#console.line(`cloud-init: trying again: ${problem}`);
     const body = await fetchBundle({ url, sha256, localAddress: spec.address, signal, clock, onRetry });
     await mkdir(join(this.folder, 'state'), { recursive: true });
     await unpackBundle(body, this.folder, signal);
-    this.console.line(`cloud-init: installed the bundle ${sha256} (${body.length} bytes)`);
+    this.#console.line(`cloud-init: installed the bundle ${sha256} (${body.length} bytes)`);
   }
 
   async #serve(node: string, args: string[], metadata: Metadata, power: AbortSignal): Promise<void> {
@@ -156,8 +161,8 @@ export class Machine {
         AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
         STATE_DIRECTORY: join(this.folder, 'state'),
       },
-      onOutput: (chunk) => this.console.write(chunk),
-      onEvent: (line) => this.console.line(line),
+      onOutput: (chunk) => this.#console.write(chunk),
+      onEvent: (line) => this.#console.line(line),
     });
     this.#service = service;
     const end = await service.run();
@@ -171,7 +176,7 @@ export class Machine {
   }
 
   #switchOff(why: string): void {
-    this.console.line(`systemd: powering off: ${why}`);
+    this.#console.line(`systemd: powering off: ${why}`);
     this.#options.onPowerOff();
   }
 }
@@ -183,7 +188,7 @@ const KEPT_BYTES = 65_536;
 /** A program in a log flood must not fill the disk. */
 const MAX_FILE_BYTES = 4_000_000;
 
-export class MachineConsole {
+class MachineConsole {
   readonly #file: WriteStream;
   #chunks: Buffer[] = [];
   #keptBytes = 0;

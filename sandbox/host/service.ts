@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { MachineEvent } from '../ec2/machine-host.ts';
+import type { MachineEvent } from '../ec2/machine.ts';
 
 const RESTART_MS = 1_000;
 const START_LIMIT = 5;

@@ -2,13 +2,13 @@
  * Unpacks an instance's bundle: the program and, if present, its Node. It may contain nothing else, and writes only to
  * its folder.
  */
-import { createWriteStream, type WriteStream } from 'node:fs';
-import { open, rm } from 'node:fs/promises';
+import { once } from 'node:events';
+import { chmod, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { Parser } from 'tar';
+import { Unpack } from 'tar';
 
 export const PROGRAM = 'crawl-api.mjs';
 export const RUNTIME = 'node';
@@ -21,65 +21,41 @@ const MODES: Record<string, number> = { [PROGRAM]: 0o600, [RUNTIME]: 0o700 };
  * damaged, lacks the program, or contains anything but plain files of these two names.
  */
 export async function unpackBundle(archive: Uint8Array, folder: string, signal?: AbortSignal): Promise<void> {
-  const { promise: broken, reject: fail } = Promise.withResolvers<never>();
-  broken.catch(() => undefined);
-  const written = new Map<string, Promise<void>>();
-  const files: WriteStream[] = [];
-  let fault: Error | null = null;
-  const parser = new Parser({
+  // Old files go first: a file of an aborted boot must not be taken for one of this archive.
+  await Promise.all(Object.keys(MODES).map((name) => rm(join(folder, name), { force: true })));
+  const found = new Set<string>();
+  const unpack = new Unpack({
+    cwd: folder,
     strict: true,
-    onReadEntry(entry) {
-      const mode = MODES[entry.path];
-      if (fault || mode === undefined || entry.type !== 'File' || written.has(entry.path) || entry.size > MAX_BYTES) {
-        fault ??= new Error(
-          `the bundle may not contain ${entry.type} ${JSON.stringify(entry.path)} (${entry.size} bytes)`,
-        );
-        entry.resume();
-        return;
+    filter(path, entry) {
+      const isFile = 'type' in entry && entry.type === 'File';
+      if (!isFile || !Object.hasOwn(MODES, path) || found.has(path) || entry.size > MAX_BYTES) {
+        const type = 'type' in entry ? entry.type : 'entry';
+        throw new Error(`the bundle may not contain ${type} ${JSON.stringify(path)} (${entry.size} bytes)`);
       }
-      const file = createWriteStream(join(folder, entry.path), { mode, flush: false });
-      files.push(file);
-      const done = pipeline(entry as unknown as NodeJS.ReadableStream, file);
-      // The parser would wait forever for a file that accepts no more data.
-      done.catch(fail);
-      written.set(entry.path, done);
+      found.add(path);
+      return true;
     },
   });
-  // Remove old files first: a file of an aborted boot must not be taken for one of this archive.
-  await Promise.all(Object.keys(MODES).map((name) => rm(join(folder, name), { force: true })));
-  const parsed = new Promise<void>((resolve, reject) => {
-    parser.on('end', resolve);
-    parser.on('error', reject);
-  });
-  parsed.catch(() => undefined);
-  const limit = 2 * MAX_BYTES;
-  const parse = async (plain: AsyncIterable<Buffer>): Promise<void> => {
+  const written = once(unpack, 'close');
+  const write = async (plain: AsyncIterable<Buffer>): Promise<void> => {
     let sizeBytes = 0;
     for await (const chunk of plain) {
       sizeBytes += chunk.length;
-      if (sizeBytes > limit) throw new Error(`the bundle is larger than ${limit} bytes unpacked`);
-      const hasRoom = parser.write(chunk);
-      if (fault) throw fault;
-      if (!hasRoom) await Promise.race([new Promise((resolve) => parser.once('drain', resolve)), broken]);
+      if (sizeBytes > 2 * MAX_BYTES) throw new Error(`the bundle is larger than ${2 * MAX_BYTES} bytes unpacked`);
+      if (!unpack.write(chunk)) await once(unpack, 'drain', { signal });
     }
-    parser.end();
+    unpack.end();
   };
-  const onAbort = (): void => fail(new Error('the machine was switched off'));
-  signal?.addEventListener('abort', onAbort);
   try {
-    if (signal?.aborted === true) onAbort();
-    const parsing = pipeline(Readable.from([archive]), createGunzip(), parse);
-    parsing.catch(() => undefined);
-    await Promise.race([parsing.then(() => parsed), broken]);
-    await Promise.race([Promise.all(written.values()), broken]);
+    await Promise.all([pipeline(Readable.from([archive]), createGunzip(), write, { signal }), written]);
   } catch (error) {
-    for (const file of files) file.destroy();
-    throw error;
-  } finally {
-    signal?.removeEventListener('abort', onAbort);
+    // Closes the file that it is writing.
+    unpack.on('error', () => undefined).end();
+    throw signal?.aborted ? new Error('the machine was switched off', { cause: error }) : error;
   }
-  if (fault) throw fault;
-  if (!written.has(PROGRAM)) throw new Error(`the bundle has no ${PROGRAM}`);
+  if (!found.has(PROGRAM)) throw new Error(`the bundle has no ${PROGRAM}`);
+  for (const name of found) await chmod(join(folder, name), MODES[name]!);
 }
 
 /** e_machine of the ELF header. */

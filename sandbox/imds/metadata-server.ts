@@ -6,9 +6,9 @@ import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { MachineSpec } from '../ec2/machine-host.ts';
+import type { MachineSpec } from '../ec2/machine.ts';
 import { closeServer, listen } from '../listening.ts';
-import { MetadataTree } from './metadata.ts';
+import { readMetadata } from './metadata.ts';
 
 /** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
 const PORT = 1338;
@@ -25,12 +25,11 @@ export interface Metadata {
 }
 
 export async function startMetadataServer(spec: MachineSpec, clock: Clock): Promise<Metadata> {
-  const tree = new MetadataTree(spec);
   const tokens = new Map<string, number>();
   const server = createServer((request, response) => {
     request.resume();
     if (isForeign(request, spec.address)) request.socket.destroy();
-    else answer(request, response, { tree, tokens, clock });
+    else answer(request, response, { spec, tokens, clock });
   });
   // Any free port when another program on this machine listens on this port at all addresses.
   await listen(server, { host: spec.address, port: PORT }).catch(() => listen(server, { host: spec.address, port: 0 }));
@@ -49,7 +48,7 @@ function isForeign(request: IncomingMessage, own: string): boolean {
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { tree, tokens, clock }: { tree: MetadataTree; tokens: Map<string, number>; clock: Clock },
+  { spec, tokens, clock }: { spec: MachineSpec; tokens: Map<string, number>; clock: Clock },
 ): void {
   const path = (request.url ?? '/').split('?', 1)[0]!;
   // A forwarded request came through an open proxy on the machine: AWS refuses it too.
@@ -58,10 +57,8 @@ function answer(
   if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405);
   const token = request.headers[TOKEN_HEADER];
   if (typeof token !== 'string' || (tokens.get(token) ?? 0) <= clock.monotonic()) return end(response, 401);
-  if (path === '/' || path === '') return end(response, 200, 'latest');
-  const found = path.startsWith('/latest') ? tree.read(path.slice('/latest/'.length), clock.now()) : null;
-  if (!found) return end(response, 404);
-  end(response, 200, found.body, found.type);
+  const value = path.startsWith('/latest/') ? readMetadata(path.slice('/latest/'.length), spec, clock.now()) : null;
+  return value === null ? end(response, 404) : end(response, 200, value);
 }
 
 function giveToken(
@@ -80,7 +77,11 @@ function giveToken(
   end(response, 200, token);
 }
 
-function end(response: ServerResponse, status: number, body = '', type = 'text/plain'): void {
-  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), server: 'EC2ws' });
+function end(response: ServerResponse, status: number, body = ''): void {
+  response.writeHead(status, {
+    'content-type': 'text/plain',
+    'content-length': Buffer.byteLength(body),
+    server: 'EC2ws',
+  });
   response.end(body);
 }

@@ -24,15 +24,4 @@ export function keyToPath(key: string): string {
 }
 
 /** S3's order of keys: by UTF-8 bytes. Differs from JavaScript's order only beyond the basic plane. */
-export function compareKeys(a: string, b: string): number {
-  const length = Math.min(a.length, b.length);
-  for (let i = 0; i < length; i++) {
-    const x = a.charCodeAt(i);
-    const y = b.charCodeAt(i);
-    if (x !== y) return rank(x) - rank(y);
-  }
-  return a.length - b.length;
-}
-
-/** Surrogates represent the highest code points, although their own code units are not the highest. */
-const rank = (unit: number): number => (unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit);
+export const compareKeys = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ConditionBoard, conditionsSchema } from '../conditions.ts';
 import type { Fleet } from '../ec2/fleet.ts';
-import { MACHINE_EVENTS, type MachineHost } from '../ec2/machine-host.ts';
+import { MACHINE_EVENTS } from '../ec2/machine.ts';
 import { AwsError } from '../aws-error.ts';
 import { type FaultBook, faultRuleSchema } from '../faults.ts';
 import type { EndTimer } from '../end-timer.ts';
@@ -18,7 +18,6 @@ const MAX_BODY_BYTES = 1_000_000;
 export interface Control {
   token: string;
   fleet: Fleet;
-  host: MachineHost;
   faults: FaultBook;
   conditions: ConditionBoard;
   clock: Clock;
@@ -87,9 +86,8 @@ function endsAt({ timer }: Control): string | null {
   return timer.atMs === null ? null : new Date(timer.atMs).toISOString();
 }
 
-function listInstances({ fleet, host }: Control): unknown[] {
-  return fleet.all().map(({ id, state, address }) => {
-    const machine = host.status(id);
+function listInstances({ fleet }: Control): unknown[] {
+  return fleet.all().map(({ id, state, address, machine }) => {
     return { id, state, address, pid: machine?.pid ?? null, folder: machine?.folder ?? null };
   });
 }
@@ -113,11 +111,7 @@ const commandSchema = z.strictObject({
 });
 
 /** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is in the wrong state. */
-function commandInstance(
-  id: string,
-  body: unknown,
-  { fleet, host }: { fleet: Fleet; host: MachineHost },
-): { id: string; state: string } {
+function commandInstance(id: string, body: unknown, { fleet }: Control): { id: string; state: string } {
   const command = commandSchema.parse(body).do;
   const instance = fleet.find(id);
   if (!instance) throw new AwsError('InvalidInstanceID.NotFound', `There is no instance ${id}`, 404);
@@ -126,7 +120,7 @@ function commandInstance(
   else if (command === 'retire') fleet.retire(instance);
   else if (command === 'terminate') fleet.terminate(instance, 'Server.InternalError');
   else if (command === 'protect' || command === 'unprotect') instance.isProtected = command === 'protect';
-  else if (!host.befall(id, command))
+  else if (!instance.machine?.befall(command))
     throw new AwsError('IncorrectState', `No program is running on ${id}: nothing to ${command}`, 409);
   return { id, state: instance.state };
 }

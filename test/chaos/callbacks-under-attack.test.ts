@@ -8,19 +8,14 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HEARTBEAT_PATH } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
-import { highWaterMark } from '../system/memory-watch.ts';
 import { expectFlawlessEnd, untilCrawling, useGround } from './ground.ts';
 import { MainServers } from './main-servers.ts';
 import type { Stage } from './stage.ts';
 
 const SEED = 47;
 const PRODUCTS = 60;
-/** The crawl must outlast the attack on a slow machine, too. */
-const PRODUCTS_IN_A_STORM = 300;
 const DRIPPING = 300;
 const FLOOD_BYTES = 100_000_000;
-const STORM = 2_000;
-const CONNECTIONS = 50;
 
 /** The most that a stranger can know: the run's ID, and that slot 0 has an epoch 1. */
 const forgedHeaders = (run: string): Record<string, string> => ({
@@ -38,10 +33,9 @@ function headOf(headers: Record<string, string>): string {
 }
 
 describe('the callback listener under attack', () => {
-  const ground = useGround(SEED, PRODUCTS_IN_A_STORM);
+  const ground = useGround(SEED, PRODUCTS);
   let stage: Stage;
   let sockets: Socket[];
-  let url: string;
 
   beforeEach(() => {
     sockets = [];
@@ -50,9 +44,8 @@ describe('the callback listener under attack', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  async function startRun(products = PRODUCTS): Promise<MainServers> {
-    stage = await ground.open({ name: 'attacked', products });
-    url = `http://127.0.0.1:${stage.links.callbacks.port}${HEARTBEAT_PATH}`;
+  async function startRun(): Promise<MainServers> {
+    stage = await ground.open({ name: 'attacked', products: PRODUCTS });
     const servers = new MainServers(stage);
     await untilCrawling(stage, 3);
     return servers;
@@ -119,45 +112,4 @@ describe('the callback listener under attack', () => {
     }
     return { bytes, answer };
   }
-
-  it('unfinished bodies from four addresses fill no memory, and other requests are served', async () => {
-    const servers = await startRun();
-    const { id } = (await stage.run())!;
-    const [row] = await stage.query('select settings from crawlfleet_runs');
-    const { server } = JSON.parse(String(row!.settings)) as { server: { callbackListen: string } };
-    const port = Number(server.callbackListen.slice(server.callbackListen.lastIndexOf(':') + 1));
-    const head = headOf(forgedHeaders(id));
-    for (let i = 0; i < 1_000; i++) {
-      const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.77.${1 + (i % 4)}` });
-      socket.on('error', () => undefined);
-      // Half announce a length and withhold the last byte, half send chunks without end.
-      const announced = i % 2 === 0 ? 'content-length: 390000\r\n\r\n' : 'transfer-encoding: chunked\r\n\r\n61a80\r\n';
-      socket.write(`${head}${announced}${'x'.repeat(389_999)}`);
-      sockets.push(socket);
-    }
-    let peakBytes = 0;
-    const watch = setInterval(() => (peakBytes = Math.max(peakBytes, highWaterMark(servers.pid))), 100);
-    await expectServed(servers).finally(() => clearInterval(watch));
-    expect(peakBytes).toBeGreaterThan(0);
-    expect(peakBytes).toBeLessThan(350e6);
-  });
-
-  it('F40: refuses thousands of concurrent forged and false callbacks and still serves others', async () => {
-    const servers = await startRun(PRODUCTS_IN_A_STORM);
-    const { id } = (await stage.run())!;
-    const forged = forgedHeaders(id);
-    const foreign = { ...forged, [HEADER.run]: 'another-run' };
-    const attempts = Array.from({ length: STORM }, (_, i) => [forged, foreign, {}][i % 3]!);
-    const statuses = new Map<number, number>();
-    const send = async (): Promise<void> => {
-      for (let headers = attempts.pop(); headers; headers = attempts.pop()) {
-        const reply = await fetch(url, { method: 'POST', headers, body: '{}' }).catch(() => null);
-        await reply?.arrayBuffer();
-        statuses.set(reply?.status ?? 0, (statuses.get(reply?.status ?? 0) ?? 0) + 1);
-      }
-    };
-    await Promise.all(Array.from({ length: CONNECTIONS }, send));
-    expect([...statuses.keys()].filter((status) => status < 400 || status >= 500)).toEqual([]);
-    await expectServed(servers);
-  });
 });

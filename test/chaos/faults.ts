@@ -4,7 +4,8 @@ import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { MainServers } from './main-servers.ts';
-import { DEADLINE_S, type Link, LINKS, type SandboxInstance, type Stage } from './stage.ts';
+import type { SandboxInstance } from '../support/sandbox/start-sandbox.ts';
+import { DEADLINE_S, type Link, LINKS, type Stage } from './stage.ts';
 
 /** Permitted consequences of a fault; a run that shows any other has failed the round. */
 export interface Allowance {

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { buildBundle } from '../../userdata/bundle.ts';
 import { findLeftovers, killLeftovers, type RunningCommand, startCommand, waitFor } from '../support/processes.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
+import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { type ChaosProxy, startChaosProxy } from './chaos-proxy.ts';
@@ -24,13 +24,6 @@ export const DEADLINE_S = 90;
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 /** A main server that takes longer than this hangs. */
 const COMMAND_LIMIT_MS = 150_000;
-
-export interface SandboxInstance {
-  id: string;
-  state: string;
-  address: string;
-  pid: number | null;
-}
 
 export interface Stage {
   dir: string;
@@ -129,10 +122,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     },
     run,
     sandbox: () => sandbox,
-    async instances() {
-      const status = (await sandbox.control('GET', 'status')) as { instances: SandboxInstance[] };
-      return status.instances;
-    },
+    instances: () => sandbox.instances(),
     async killSandbox() {
       links.aws.setTarget(null);
       await sandbox.kill();

@@ -3,38 +3,23 @@
  *
  * @module-tag nightly
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { describe, expect, inject, it } from 'vitest';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 13;
 const INTERVAL_MS = 500;
 
 describe('a crawl with a browser', () => {
-  let shop: Shop;
-  let fleet: Fleet;
-
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: 100 });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(() => fleet.remove());
+  const { shop, fleet, open } = useStage({ seed: SEED, products: 100 });
 
   /** One instance: two cores can run only one browser. */
-  async function prepare(ids: readonly string[], site: Record<string, unknown> = {}) {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids,
-      config: {
-        site: { render: 'browser', interval: `${INTERVAL_MS}ms`, timeout: '5s', ...site },
-        run: { deadline: '100s', min_instances: 1, max_instances: 1, max_failed: '100%' },
-      },
+  const prepare = (ids: readonly string[], site: Record<string, unknown> = {}) =>
+    open(ids, {
+      site: { render: 'browser', interval: `${INTERVAL_MS}ms`, timeout: '5s', ...site },
+      run: { deadline: '100s', min_instances: 1, max_instances: 1, max_failed: '100%' },
     });
-  }
 
   it('stores what scripts build, requests nothing it does not need, and leaves no process behind', async () => {
     expect(inject('chromiumPath')).not.toBe('');

@@ -6,6 +6,7 @@ import { STRANGE_IDS, expectedRow, productIds } from '../support/shop/product.ts
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import { type Fleet, makeFleet } from './fleet.ts';
+import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 7;
 const GOOD = productIds(120);
@@ -58,16 +59,10 @@ for (const engine of ENGINES)
     });
 
     it('stores the exact values of the pages in the result table, one row per product', async () => {
-      const rows = await fleet.query('select * from product_snapshots');
-      const stored = [...GOOD, ...STRANGE_IDS, 'once-500-d'];
-      expect(rows.map((r) => String(r.product_id)).sort()).toEqual([...stored].sort());
-      for (const row of rows) {
-        const id = String(row.product_id);
-        // A JSON column arrives parsed from MySQL, as text from SQLite.
-        const crumbs: unknown =
-          typeof row.crumbs === 'string' && row.crumbs.startsWith('[') ? JSON.parse(row.crumbs) : row.crumbs;
-        expect({ ...row, crumbs }, id).toMatchObject({ ...expectedRow(SEED, id), run_id: report.run });
-        expect(decodeURIComponent(new URL(String(row.url)).pathname), id).toBe(`/item/${id}`);
+      await expectTrueRows(fleet, SEED, [...GOOD, ...STRANGE_IDS, 'once-500-d']);
+      for (const { product_id: id, url, run_id } of await fleet.query('select * from product_snapshots')) {
+        expect(run_id).toBe(report.run);
+        expect(decodeURIComponent(new URL(String(url)).pathname)).toBe(`/item/${String(id)}`);
       }
     });
 

@@ -19,7 +19,7 @@ import { tempDir } from '../support/temp-dir.ts';
 /** The program as a user starts it. */
 export const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 
-type Config = Record<string, unknown>;
+export type Config = Record<string, unknown>;
 
 export interface Fleet {
   dir: string;
@@ -34,10 +34,17 @@ export interface Fleet {
   /** Runs it to its end. */
   run(...args: string[]): Promise<CommandResult>;
   /** `run --dry-run --json`: the exit code and the document. */
-  dryRun(...args: string[]): Promise<{ exitCode: number | null; report: RunReport; stderr: string }>;
+  dryRun(...args: string[]): Promise<RunEnd>;
   /** Live processes that belong to this folder. */
   leftovers(): { pid: number; command: string }[];
   remove(): Promise<void>;
+}
+
+/** The end of a run that was started with `--json`. */
+export interface RunEnd {
+  exitCode: number | null;
+  report: RunReport;
+  stderr: string;
 }
 
 export interface FleetOptions {
@@ -79,10 +86,7 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
     addProducts,
     start,
     run: (...args) => start(...args).finished,
-    async dryRun(...args) {
-      const result = await start('run', '--dry-run', '--json', ...args).finished;
-      return { exitCode: result.exitCode, report: readReport(result), stderr: result.stderr };
-    },
+    dryRun: (...args) => endOf(start('run', '--dry-run', '--json', ...args)),
     leftovers: () => findLeftovers(folder.path),
     async remove() {
       killLeftovers(folder.path);
@@ -90,6 +94,11 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
       folder.remove();
     },
   };
+}
+
+export async function endOf(run: RunningCommand): Promise<RunEnd> {
+  const result = await run.finished;
+  return { exitCode: result.exitCode, report: readReport(result), stderr: result.stderr };
 }
 
 /** The report of a `run --json`; throws with the printed output when there is none. */

@@ -1,49 +1,18 @@
-/** Runs that stall, on real parts: a dead site, an unreachable load balancer, a lost bucket. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { buildBundle } from '../../userdata/bundle.ts';
-import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { waitFor } from '../support/processes.ts';
-import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet, readReport } from './fleet.ts';
+/** Runs that stall, on real parts: a dead site, an unreachable load balancer. */
+import { describe, expect, it } from 'vitest';
+import { startShop } from '../support/shop/start-shop.ts';
+import { useStage } from './stage.ts';
 
 const DEADLINE_MS = 80_000;
 
 describe('a run without progress', () => {
-  let bundleHash: string;
-  let shop: Shop;
-  let sandbox: TestSandbox | undefined;
-  let fleet: Fleet;
+  const { shop, fleet, sandbox, startSandbox, open } = useStage({ products: 600 });
 
-  beforeAll(async () => {
-    bundleHash = (await buildBundle()).sha256;
-    shop = await startShop({ products: 900 });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(async () => {
-    await fleet.remove();
-    await sandbox?.stop();
-    sandbox = undefined;
-  });
-
-  async function prepare(site: Record<string, unknown> = {}, run: Record<string, unknown> = {}): Promise<void> {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids: productIds(600),
-      config: {
-        site: { robots: 'respect', interval: '300ms', ...site },
-        run: { deadline: `${DEADLINE_MS / 1_000}s`, grace: '30s', min_instances: 3, ...run },
-        ...(sandbox ? { aws: { endpoint: sandbox.endpoint } } : {}),
-      },
+  const prepare = (site: Record<string, unknown> = {}, run: Record<string, unknown> = {}) =>
+    open(undefined, {
+      site: { robots: 'respect', interval: '300ms', ...site },
+      run: { deadline: `${DEADLINE_MS / 1_000}s`, grace: '30s', min_instances: 3, ...run },
     });
-  }
-
-  async function withSandbox(): Promise<TestSandbox> {
-    sandbox = await startSandbox({ allowBundles: [bundleHash] });
-    return sandbox;
-  }
 
   it('whose site cannot be reached before the launch ends with 17, without a machine', async () => {
     const gone = await startShop({ products: 1 });
@@ -58,28 +27,9 @@ describe('a run without progress', () => {
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
-  it(
-    'whose site answers every page with HTTP 500 ends early with 17, and buys no machine beyond the plan',
-    { tags: ['nightly'] },
-    async () => {
-      await prepare();
-      await shop.setRules([{ prefix: '', do: { type: 'status', status: 500 } }]);
-      const { exitCode, report, stderr } = await fleet.dryRun();
-      expect(exitCode, stderr).toBe(17);
-      expect(report).toMatchObject({ exitCode: 17, products: { stored: 0 }, instances: { planned: 3, launched: 3 } });
-      expect(report.notes.join('\n')).toMatch(/the site is down: \d+ of the last \d+ requests/);
-      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
-      // Real instances have followed the order: eight times the interval between the last two requests of each.
-      const log = (await shop.log()).filter((entry) => entry.kind === 'page');
-      for (const address of new Set(log.map((entry) => entry.address))) {
-        const [last, before] = log.filter((entry) => entry.address === address).toReversed();
-        expect(last!.atMs - before!.atMs).toBeGreaterThanOrEqual(8 * 300);
-      }
-    },
-  );
-
   it('whose load balancer cannot be reached ends early with 4, and names its URL', async () => {
-    await (await withSandbox()).control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
+    await startSandbox();
+    await sandbox.control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
     await prepare();
     const { exitCode, report, stderr } = await fleet.dryRun();
     expect(exitCode, stderr).toBe(4);
@@ -89,25 +39,4 @@ describe('a run without progress', () => {
     expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS - 10_000);
     expect((await shop.stats()).requests).toBe(0);
   });
-
-  it(
-    'whose bucket is lost ends early with 4, with the results so far, and names the bucket',
-    { tags: ['nightly'] },
-    async () => {
-      const lossy = await withSandbox();
-      await prepare();
-      const run = fleet.start('run', '--dry-run', '--json');
-      const rows = () => fleet.query("select count(*) as n from crawlfleet_items where outcome = 'stored'");
-      await waitFor(async () => Number((await rows())[0]!.n) >= 10, { what: 'the first rows', timeoutMs: 60_000 });
-      await lossy.control('POST', 'faults', [{ what: 'lost-bucket', count: 1 }]);
-      const result = await run.finished;
-      const report = readReport(result);
-      expect(result.exitCode, result.stderr).toBe(4);
-      expect(report.products.stored).toBeGreaterThanOrEqual(10);
-      expect(report.notes.join('\n')).toMatch(/the bucket cannot be used.*bucket \S+ .*NoSuchBucket/);
-      expect(result.stderr).not.toContain('still shows it');
-      expect(result.stderr).not.toContain('ETA 0ms');
-      expect(Date.parse(report.finishedAt!) - Date.parse(report.startedAt)).toBeLessThan(DEADLINE_MS);
-    },
-  );
 });

@@ -1,65 +1,29 @@
 /** Who is woken by real runs: while one works, when it ends, when it never begins, and the dead man's switch. */
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Notice } from '../../orchestrator/notify/notice.ts';
-import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import { describe, expect, it } from 'vitest';
+import { useReceiver } from './receiver.ts';
+import { useStage } from './stage.ts';
 
 describe('notify', () => {
-  let server: Server;
-  let base: string;
-  let got: { path: string; body: string }[];
-  let shop: Shop;
-  let fleet: Fleet;
-
-  beforeEach(async () => {
-    got = [];
-    server = createServer((request, response) => {
-      let body = '';
-      request.setEncoding('utf8').on('data', (text: string) => (body += text));
-      request.on('end', () => {
-        got.push({ path: request.url!, body });
-        response.end();
-      });
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    shop = await startShop({ products: 90 });
-  });
-  afterEach(async () => {
-    await fleet.remove();
-    await shop.stop();
-    server.closeAllConnections();
-    server.close();
-  });
-
-  const prepare = async (config: Record<string, unknown> = {}, ids = productIds(90)): Promise<void> => {
-    fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids, config });
-  };
-  const at = (path: string): string[] => got.filter((one) => one.path === path).map(({ body }) => body);
-  const notices = (path: string): Notice[] => at(path).map((body) => JSON.parse(body) as Notice);
+  const { shop, fleet, open } = useStage({ products: 90 });
+  const { url, paths, at, notices } = useReceiver('/secret');
 
   it('tells of a ban at once and of the end, each target what it has asked for', async () => {
     const file = 'notice.json';
     const command = [process.execPath, '-e', `require('fs').writeFileSync('${file}', require('fs').readFileSync(0))`];
-    await prepare({
+    await open(undefined, {
       notify: [
-        { webhook: `${base}/all` },
-        { slack: `${base}/slack`, on: ['banned'] },
-        { webhook: `${base}/never`, on: ['missed', 'held'] },
+        { webhook: url('/all') },
+        { slack: url('/slack'), on: ['banned'] },
+        { webhook: url('/never'), on: ['missed', 'held'] },
         { command, on: ['ended'] },
       ],
-      ping: `${base}/ping`,
+      ping: url('/ping'),
     });
     await shop.setBanPolicies([
       {
         when: { request: 6 },
-        coolDownMs: null,
         atMost: 1,
         answer: { type: 'status', status: 429, retryAfter: 'soon, please' },
       },
@@ -76,22 +40,41 @@ describe('notify', () => {
     expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text })]);
     expect(at('/never')).toEqual([]);
     expect(JSON.parse(readFileSync(join(fleet.dir, file), 'utf8'))).toEqual(end);
-    expect(got.filter(({ path }) => path.startsWith('/ping')).map(({ path }) => path)).toEqual([
-      '/ping/start',
-      report.exitCode === 0 ? '/ping' : '/ping/fail',
-    ]);
+    const pings = ['/ping/start', report.exitCode === 0 ? '/ping' : '/ping/fail'];
+    expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
   });
 
   it('tells of a run that never began: a dead site, a list that has shrunk', async () => {
-    await prepare({ notify: [{ webhook: `${base}/all` }], ping: `${base}/ping`, products: { min_rows: 1_000 } });
+    const targets = { notify: [{ webhook: url('/all') }], ping: url('/ping') };
+    await open(undefined, { ...targets, products: { min_rows: 1_000 } });
     expect((await fleet.run('run', '--dry-run')).exitCode).toBe(13);
-    await shop.stop();
-    expect((await fleet.run('run', '--dry-run', '--limit', '3')).exitCode).toBe(17);
+    await open(['a'], { ...targets, site: { product_url: 'http://127.0.0.1:9/{id}' } });
+    expect((await fleet.run('run', '--dry-run')).exitCode).toBe(17);
     const [fewer, down] = notices('/all');
     expect(fewer).toMatchObject({ run: null, exitCode: 13, kinds: ['ended', 'failed', 'fewer'] });
     expect(down).toMatchObject({ run: null, exitCode: 17, kinds: ['ended', 'failed', 'site-down'] });
     expect(down!.hint).not.toBe('');
     expect(at('/ping/fail')).toHaveLength(2);
-    shop = await startShop({ products: 1 });
+  });
+
+  it('tells of the end of a run, which keeps its exit code when a target does not take it', async () => {
+    await open([], {
+      products: { min_rows: 0 },
+      notify: [{ webhook: url('/all') }, { webhook: url('/failed'), on: ['failed'] }, { webhook: url('/secret') }],
+    });
+    const { exitCode, report, stderr } = await fleet.dryRun();
+    expect(exitCode).toBe(0);
+    const untaken = `the webhook at ${new URL(url('/')).host} did not take a notice: it answered 404`;
+    expect(report.notes).toEqual([untaken]);
+    expect(stderr).toContain(`! ${untaken}`);
+    expect(notices('/all')).toEqual([expect.objectContaining({ event: 'ended', run: report.run, due: [] })]);
+    expect(at('/failed')).toEqual([]);
+
+    const tried = await fleet.run('notify', '--test', '--json');
+    expect(tried.exitCode).toBe(4);
+    const { targets } = JSON.parse(tried.stdout) as { targets: { ok: boolean }[] };
+    expect(targets.map(({ ok }) => ok)).toEqual([true, true, false]);
+    expect(notices('/failed')).toEqual([expect.objectContaining({ event: 'test' })]);
+    expect(tried.stdout + tried.stderr).not.toContain('/secret');
   });
 });

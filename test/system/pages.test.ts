@@ -1,34 +1,17 @@
 /** Pages as they are in the wild, read without a browser. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CHARSET_SHORT_NAMES } from '../support/shop/charsets.ts';
 import { JSON_MAPPING, SHOP_MAPPING, XML_MAPPING, productIds } from '../support/shop/product.ts';
 import { REVIEWS_MAPPING, expectedReviews } from '../support/shop/reviews.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
-import { expectSound } from './soundness.ts';
+import { expectAllStored, expectSound } from './soundness.ts';
+import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 9;
 
 describe('pages', () => {
-  let shop: Shop;
-  let fleet: Fleet;
-
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: 60 });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(() => fleet.remove());
-
-  async function prepare(ids: readonly string[], site: Record<string, unknown> = {}) {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids,
-      config: { site, run: { deadline: '60s' } },
-    });
-  }
+  const { shop, fleet, open } = useStage({ seed: SEED, products: 60 });
+  const prepare = (ids: readonly string[], site = {}) => open(ids, { site, run: { deadline: '60s' } });
 
   it('are read in every charset, however it is declared', async () => {
     const short = Object.keys(CHARSET_SHORT_NAMES).filter((name) => !name.startsWith('utf'));
@@ -38,11 +21,7 @@ describe('pages', () => {
       ...'utf16lebom utf16bebom utf16le utf16be utf8bom utf8none utf8'.split(' ').map((prefix) => `${prefix}-1`),
     ];
     await prepare(ids);
-    const { report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      exitCode: 0,
-      products: { stored: ids.length, failed: 0 },
-    });
+    expectAllStored(await fleet.dryRun(), ids.length);
     await expectTrueRows(fleet, SEED, ids);
   });
 
@@ -59,11 +38,7 @@ describe('pages', () => {
         ],
       },
     });
-    const { report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      exitCode: 0,
-      products: { stored: ids.length, failed: 0 },
-    });
+    const report = expectAllStored(await fleet.dryRun(), ids.length);
     await expectTrueRows(fleet, SEED, ids);
     await expectSound(fleet, report, shop);
   });
@@ -71,11 +46,7 @@ describe('pages', () => {
   it('give a row for each record, page after page', async () => {
     const ids = productIds(12);
     await prepare(ids, { product_url: shop.reviewsUrl, mapping: REVIEWS_MAPPING, pages_per_product: 2.5 });
-    const { report, stderr } = await fleet.dryRun();
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      exitCode: 0,
-      products: { stored: ids.length, failed: 0 },
-    });
+    const report = expectAllStored(await fleet.dryRun(), ids.length);
     const rows = await fleet.query('select product_id, row_key, "user", stars, text, date from product_snapshots');
     const expected = ids.flatMap((id) =>
       expectedReviews(SEED, id).map((review) => ({ product_id: id, row_key: review.user, ...review })),

@@ -4,28 +4,22 @@
  * @module-tag nightly
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet, readReport } from './fleet.ts';
+import { readReport } from './fleet.ts';
+import { useStage } from './stage.ts';
 
 const PRODUCTS = 40;
 const IDS = productIds(PRODUCTS);
 const BAD = ['500-a', 'untitled-b'];
 
-let shop: Shop;
-let fleet: Fleet;
+const { shop, fleet, open, crawl } = useStage({ products: PRODUCTS });
 
 beforeEach(async () => {
-  shop = await startShop({ products: PRODUCTS });
   await shop.addProducts(BAD);
-  fleet = await makeFleet({ engine: 'sqlite', productUrl: shop.productUrl, ids: [...IDS, ...BAD] });
-});
-afterEach(async () => {
-  await fleet.remove();
-  await shop.stop();
+  await open([...IDS, ...BAD]);
 });
 
 /** The result of a command with --json: its exit code and document. */
@@ -34,26 +28,24 @@ async function json(...args: string[]): Promise<{ exitCode: number | null; docum
   return { exitCode: result.exitCode, document: readReport(result) as unknown as Record<string, unknown> };
 }
 
-/** Brand and rating no longer match anything. */
-function spoilMapping(): void {
+/** Replaces fields of the mapping. */
+function changeFields(fields: object): void {
   const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
-  const { fields } = config.site.mapping;
-  Object.assign(fields, { brand: '.nothing-like-it', rating: { css: '.nothing-like-it', number: true } });
+  Object.assign(config.site.mapping.fields, fields);
   writeFileSync(fleet.configPath, stringify(config));
 }
+
+/** Brand and rating no longer match anything. */
+const SPOILT = { brand: '.nothing-like-it', rating: { css: '.nothing-like-it', number: true } };
 
 /**
  * Two fields that show prices as `12,345`, which can be read in two ways: `bare` always, `mixed` beside others that
  * have their `¥`, so that its column shows the decimal mark.
  */
-function addOpenNumbers(): void {
-  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
-  Object.assign(config.site.mapping.fields, {
-    bare: { css: '.product .price', regex: '([0-9,]+)', number: true },
-    mixed: { css: '.product .price', regex: '(¥[1-4][0-9,]*|[0-9,]+)', number: true },
-  });
-  writeFileSync(fleet.configPath, stringify(config));
-}
+const OPEN_NUMBERS = {
+  bare: { css: '.product .price', regex: '([0-9,]+)', number: true },
+  mixed: { css: '.product .price', regex: '(¥[1-4][0-9,]*|[0-9,]+)', number: true },
+};
 
 interface Numbers {
   price: number;
@@ -65,7 +57,7 @@ describe('results', () => {
   it('F35: are held when the layout has changed, and published when a person releases them', async () => {
     expect((await fleet.dryRun()).exitCode).toBe(0);
     const before = await fleet.query('select * from product_snapshots order by product_id');
-    spoilMapping();
+    changeFields(SPOILT);
     const { exitCode, report } = await fleet.dryRun();
     expect(exitCode).toBe(13);
     expect(report).toMatchObject({ state: 'held', exitCode: 13, onTime: false });
@@ -131,7 +123,7 @@ describe('results', () => {
   });
 
   it('F46, F50: are loaded from the bucket when the database has lost the run, once; open numbers are decided as before', async () => {
-    addOpenNumbers();
+    changeFields(OPEN_NUMBERS);
     const { report } = await fleet.dryRun();
     const rows = await fleet.query('select * from product_snapshots order by product_id');
     const numbers = rows as unknown as Numbers[];
@@ -167,8 +159,7 @@ describe('results', () => {
 describe('the next run', () => {
   /** Kills the main server of a run in the middle of it; returns the run's row. */
   async function killed(deadline: string): Promise<{ id: string; deadline_at: number }> {
-    const run = fleet.start('run', '--dry-run', '--json', '--deadline', deadline);
-    await waitFor(async () => (await shop.stats()).requests >= 12, { what: '12 requests', timeoutMs: 60_000 });
+    const run = await crawl(12, '--deadline', deadline);
     run.kill('SIGKILL');
     await run.finished;
     const [row] = await fleet.query('select id, deadline_at from crawlfleet_runs');

@@ -1,126 +1,69 @@
 /**
- * F30 on real parts: robots.txt that forbids, is unavailable, or changes during the run.
+ * F30 on real parts: robots.txt that forbids everything, or changes during the run.
  *
  * @module-tag nightly
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import type { Robots } from '../support/shop/robots-file.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet, readReport } from './fleet.ts';
+import { endOf } from './fleet.ts';
 import { expectSound } from './soundness.ts';
+import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 5;
-const IDS = productIds(30);
 /** A heartbeat brings changes to the instances; one that misses all twelve of them is given up. */
 const NEWS_MS = 6_000;
 
 describe('robots.txt', () => {
-  let shop: Shop;
-  let fleet: Fleet;
+  const { shop, fleet, open, crawl } = useStage({ seed: SEED, products: 300 });
 
-  beforeAll(async () => {
-    shop = await startShop({ seed: SEED, products: 300 });
-  });
-  afterAll(() => shop.stop());
-  beforeEach(() => shop.reset());
-  afterEach(() => fleet.remove());
-
-  async function prepare(ids: readonly string[] = IDS, site: Record<string, unknown> = {}, deadline = '40s') {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids,
-      config: { site: { robots: 'respect', ...site }, run: { deadline } },
-    });
-  }
-
-  /** Only the main server reads it, once for the fleet. */
-  async function expectOneReader(): Promise<void> {
-    const log = await shop.log();
-    const readers = new Set(log.filter((entry) => entry.kind === 'robots').map((entry) => entry.address));
-    const crawlers = new Set(log.filter((entry) => entry.kind === 'page').map((entry) => entry.address));
-    expect(readers.size).toBe(1);
-    expect([...readers].filter((address) => crawlers.has(address))).toEqual([]);
-  }
-
-  it('F30: what it disallows is never requested', async () => {
-    await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/P0001\nAllow: /item/P00010$\n' });
-    await prepare();
-    const { report, stderr } = await fleet.dryRun('--deadline', '40s');
-    expect(report, `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
-      products: { stored: 21, failed: 9, reasons: { robots: 9 } },
-    });
-    const asked = Object.keys((await shop.stats()).paths);
-    expect(asked.filter((path) => /\/item\/P0001[1-9]/.test(path))).toEqual([]);
-    expect(asked).toContain('/item/P00010');
-    await expectOneReader();
-    await expectSound(fleet, report, shop);
-  });
+  const prepare = (ids: readonly string[], site: Record<string, unknown> = {}) =>
+    open(ids, { site: { robots: 'respect', ...site }, run: { deadline: '40s' } });
 
   it('F30: disallows everything before the start: refused before anything is launched', async () => {
-    await shop.setRobots({ text: 'User-agent: *\nDisallow: /\n' });
-    await prepare();
+    await shop.setRobots('User-agent: *\nDisallow: /\n');
+    await prepare(productIds(30));
     const result = await fleet.run('run', '--dry-run', '--json');
     expect(result.exitCode).toBe(16);
     expect(result.stderr + result.stdout).toMatch(/robots\.txt/);
     expect((await shop.stats()).requests).toBe(0);
   });
 
-  it.each<[string, Robots]>([
-    ['answers 503', { status: 503 }],
-    ['never answers', { hang: true }],
-  ])('F30: no page is requested while it %s; the crawl begins when it is available', async (_, robots) => {
-    await shop.setRobots(robots);
-    await prepare(IDS, { timeout: '1s' }, '90s');
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).robotsRequests >= 2, {
-      what: 'robots.txt to be asked for again',
-      timeoutMs: 60_000,
-    });
-    expect((await shop.stats()).requests).toBe(0);
-    await shop.setRobots({ text: 'User-agent: *\nAllow: /\n' });
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report, result.stderr).toMatchObject({ exitCode: 0, products: { stored: IDS.length } });
-    await expectSound(fleet, report, shop);
-  });
-
   it('F30: disallows everything in the middle of the run: no further request, the rest fails with the reason', async () => {
-    await prepare(productIds(240), { interval: '300ms' }, '40s');
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 12, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    await shop.setRobots({ text: 'User-agent: *\nDisallow: /item/\n' });
+    await prepare(productIds(240), { interval: '300ms' });
+    const run = await crawl(12);
+    await shop.setRobots('User-agent: *\nDisallow: /item/\n');
     const readsBefore = (await shop.stats()).robotsRequests;
     await waitFor(async () => (await shop.stats()).robotsRequests > readsBefore, {
       what: 'robots.txt to be read again',
       timeoutMs: 40_000,
     });
-    const result = await run.finished;
-    const report = readReport(result);
-    expect(report.products.reasons.robots, result.stderr).toBeGreaterThan(0);
+    const { report, stderr } = await endOf(run);
+    expect(report.products.reasons.robots, stderr).toBeGreaterThan(0);
     expect(report.products.stored + (report.products.reasons.robots ?? 0)).toBe(240);
     const log = await shop.log();
     const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore]!;
     const late = log.filter((entry) => entry.kind === 'page' && entry.atMs > readAgain.atMs + NEWS_MS);
     expect(late).toEqual([]);
     await expectTrueRows(fleet, SEED);
+    // Only the main server reads it, once for the fleet.
+    const addressesOf = (kind: string) =>
+      new Set(log.filter((entry) => entry.kind === kind).map(({ address }) => address));
+    expect(addressesOf('robots').size).toBe(1);
+    expect(addressesOf('page')).not.toContain([...addressesOf('robots')][0]);
     await expectSound(fleet, report, shop, 300);
   });
 
   it('F30: Crawl-delay rises in the middle of the run: every address slows down', async () => {
-    await prepare(productIds(300), {}, '40s');
-    const run = fleet.start('run', '--dry-run', '--json');
-    await waitFor(async () => (await shop.stats()).requests >= 6, { what: 'the crawl to begin', timeoutMs: 60_000 });
-    await shop.setRobots({ text: 'User-agent: *\nCrawl-delay: 1\n' });
+    await prepare(productIds(300));
+    const run = await crawl(6);
+    await shop.setRobots('User-agent: *\nCrawl-delay: 1\n');
     const readsBefore = (await shop.stats()).robotsRequests;
-    const result = await run.finished;
-    const report = readReport(result);
+    const { report, stderr } = await endOf(run);
     const log = await shop.log();
     const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore];
-    expect(readAgain, result.stderr).toBeDefined();
+    expect(readAgain, stderr).toBeDefined();
     expect(report.politeness.robots?.crawlDelayMs).toBe(1_000);
     const lastMs = new Map<string, number>();
     for (const { kind, address, atMs } of log) {

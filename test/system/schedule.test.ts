@@ -1,17 +1,13 @@
 /** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and who is told. */
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { Health } from '../../orchestrator/cli/schedule/scheduler.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
-import type { Notice } from '../../orchestrator/notify/notice.ts';
 import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import { useReceiver } from './receiver.ts';
+import { useStage } from './stage.ts';
 
 interface DueRow {
   due_at: string | number;
@@ -21,36 +17,11 @@ interface DueRow {
   exit_code: number | null;
 }
 
-let shop: Shop;
-let fleet: Fleet;
-let receiver: Server;
-/** By path: a target may be one of several. */
-let notices: Record<string, Notice[]>;
-
-beforeEach(async () => {
-  shop = await startShop({ products: 60 });
-  notices = { '/all': [], '/failed': [] };
-  receiver = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => (body += text));
-    request.on('end', () => {
-      notices[request.url!]?.push(JSON.parse(body) as Notice);
-      response.writeHead(Object.hasOwn(notices, request.url!) ? 200 : 404).end();
-    });
-  }).listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
-});
-afterEach(async () => {
-  receiver.closeAllConnections();
-  receiver.close();
-  await fleet.remove();
-  await shop.stop();
-});
+const { shop, fleet, open } = useStage({ products: 60 });
+const { url, notices } = useReceiver('/nobody');
 
 const rows = async (): Promise<DueRow[]> =>
   (await fleet.query(`select * from crawlfleet_schedule where state <> 'next' order by due_at`)) as unknown as DueRow[];
-
-const hook = (path: string): string => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}${path}`;
 
 const pidOf = (runner: string | null): number => Number(runner!.split(':').at(-2));
 
@@ -76,20 +47,14 @@ async function healthOf(daemon: RunningCommand): Promise<[number, Health]> {
   return [response.status, (await response.json()) as Health];
 }
 
+const OPERATOR = { operator: '127.0.0.1:0' };
+const SHORT = { deadline: '30s', grace: '5s', min_instances: 1 };
 const NIGHTLY = { tags: ['nightly'] };
 
 describe('orchestrator schedule', { timeout: 300_000 }, () => {
   it('F41 F53: resumes after kill -9 of everything, and the record says what happened', async () => {
-    fleet = await makeFleet({
-      engine: 'mysql',
-      productUrl: shop.productUrl,
-      ids: productIds(60),
-      config: {
-        schedule: { webhook: hook('/all') },
-        server: { operator: '127.0.0.1:0' },
-      },
-    });
-    configure({ notify: [{ webhook: hook('/nobody') }] });
+    const config = { schedule: { webhook: url('/all') }, notify: [{ webhook: url('/nobody') }], server: OPERATOR };
+    await open(undefined, config, 'mysql');
     const due = await setDue();
     const first = fleet.start('schedule', '--dry-run');
     expect(await healthOf(first)).toMatchObject([200, { ok: true, next: due.toISOString(), running: null }]);
@@ -118,7 +83,7 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     second.kill('SIGTERM');
     expect((await second.finished).exitCode).toBe(0);
     // By the main server of the run, and not by the daemon once more.
-    expect(notices['/all']).toEqual([
+    expect(notices('/all')).toEqual([
       expect.objectContaining({ event: 'ended', good: true, run: slot!.run_id, exitCode: 0, due: [due.toISOString()] }),
     ]);
     // One that does not take the notice changes nothing of that.
@@ -126,23 +91,14 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     expect((JSON.parse(report) as RunReport).notes).toContainEqual(
       expect.stringContaining('did not take a notice: it answered 404'),
     );
-    expect(notices['/all']![0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
+    expect(notices('/all')[0]!.products).toEqual({ planned: 60, stored: 60, gone: 0, failed: 0 });
     expect(await fleet.query('select product_id from product_snapshots')).toHaveLength(60);
     expect(await fleet.query('select id from crawlfleet_runs')).toEqual([{ id: slot!.run_id }]);
     expect(fleet.leftovers()).toEqual([]);
   });
 
   it('F41: SIGTERM before the run is stored loses no night: the next start begins it afresh', NIGHTLY, async () => {
-    fleet = await makeFleet({
-      engine: 'sqlite',
-      productUrl: shop.productUrl,
-      ids: productIds(6),
-      config: {
-        schedule: {},
-        server: { operator: '127.0.0.1:0' },
-        run: { deadline: '30s', grace: '5s', min_instances: 1 },
-      },
-    });
+    await open(productIds(6), { schedule: {}, server: OPERATOR, run: SHORT });
     await setDue();
     const first = fleet.start('schedule', '--dry-run');
     // Signed in; it looks at its configuration and builds the bundle before it stores a run.
@@ -164,16 +120,8 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     'F41: of two daemons each due time is started once; SIGTERM leaves a run for the next start',
     NIGHTLY,
     async () => {
-      fleet = await makeFleet({
-        engine: 'sqlite',
-        productUrl: shop.productUrl,
-        ids: productIds(3),
-        config: {
-          schedule: { cron: '*/3 * * * * *', if_running: 'queue' },
-          server: { operator: '127.0.0.1:0' },
-          run: { deadline: '30s', grace: '5s', min_instances: 1 },
-        },
-      });
+      const schedule = { cron: '*/3 * * * * *', if_running: 'queue' };
+      await open(productIds(3), { schedule, server: OPERATOR, run: SHORT });
       const daemons = [fleet.start('schedule', '--dry-run'), fleet.start('schedule', '--dry-run')];
       await waitFor(async () => (await rows()).filter((s) => s.state === 'done').length >= 2, {
         what: 'two runs',
@@ -195,32 +143,4 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
       expect(fleet.leftovers().filter((p) => p.command.includes('orchestrator.js'))).toEqual([]);
     },
   );
-});
-
-it('a run by hand tells the targets of its end, and keeps its exit code when one does not take it', async () => {
-  fleet = await makeFleet({
-    engine: 'sqlite',
-    productUrl: shop.productUrl,
-    ids: [],
-    config: { products: { query: 'select id from products', min_rows: 0 } },
-  });
-  const notify = [{ webhook: hook('/all') }, { webhook: hook('/failed'), on: ['failed'] }];
-  const wrong = { webhook: hook('/secret') };
-  configure({ notify: [...notify, wrong] });
-  const { exitCode, report, stderr } = await fleet.dryRun();
-  expect(exitCode).toBe(0);
-  const untaken = `the webhook at ${new URL(hook('/')).host} did not take a notice: it answered 404`;
-  expect(report.notes).toEqual([untaken]);
-  expect(stderr).toContain(`! ${untaken}`);
-  expect(notices).toEqual({
-    '/all': [expect.objectContaining({ event: 'ended', run: report.run, due: [] })],
-    '/failed': [],
-  });
-
-  const tried = await fleet.run('notify', '--test', '--json');
-  expect(tried.exitCode).toBe(4);
-  const { targets } = JSON.parse(tried.stdout) as { targets: { ok: boolean }[] };
-  expect(targets.map(({ ok }) => ok)).toEqual([true, true, false]);
-  expect(notices['/failed']).toEqual([expect.objectContaining({ event: 'test' })]);
-  expect(tried.stdout + tried.stderr).not.toContain('/secret');
 });

@@ -9,7 +9,8 @@ import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';
 import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
-import type { Fleet } from './fleet.ts';
+import { withoutSlowBoots } from '../support/slow-boots.ts';
+import type { Fleet, RunEnd } from './fleet.ts';
 
 /**
  * Each planned product has exactly one outcome, `verify` agrees with ledger, manifests, parts and rows, every instance
@@ -25,6 +26,16 @@ export async function expectSound(fleet: Fleet, report: RunReport, shop: Shop, i
   expect(proof.exitCode, proof.stdout).toBe(0);
   expect(fleet.leftovers()).toEqual([]);
   expect(await brokenInvariants(fleet, report.run)).toEqual([]);
+}
+
+/** The run has ended with exit 0 and a row for each product; boots that were too slow do not count. */
+export function expectAllStored({ report, stderr }: RunEnd, products: number, instances = {}): RunReport {
+  expect(withoutSlowBoots(report), `${report.notes.join('\n')}\n${stderr}`).toMatchObject({
+    exitCode: 0,
+    products: { planned: products, stored: products, failed: 0 },
+    instances,
+  });
+  return report;
 }
 
 /** Maximum time without a main server: tests kill it. */

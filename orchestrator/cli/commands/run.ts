@@ -95,8 +95,7 @@ function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {
 
 /** A run that finds what it crawls. */
 export function discoverCommand(options: RunOptions, output: Output): Promise<ExitCode> {
-  const { configPath, environment, metrics } = options;
-  return withMetrics({ configPath, environment, metrics }, output, () =>
+  return withMetrics(options, output, () =>
     inTerminal(output, (caller) =>
       startRun(
         { ...confirmed(options, output, caller), configure: discoveryConfig },

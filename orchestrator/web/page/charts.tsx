@@ -27,7 +27,18 @@ export interface ChartProps {
   height?: number;
 }
 
-const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+/** As the browser computes it: a canvas knows neither variables nor schemes. */
+function color(name: string): string {
+  const probe = document.createElement('i');
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const computed = getComputedStyle(probe).color;
+  probe.remove();
+  return computed;
+}
+
+/** A colour without a fill of its own fills with itself. */
+const fillOf = (name: string): string => color(`${name}-fill, var(--${name})`);
 
 export function Chart({ title, summary, times, lines, show, height = 200 }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -62,7 +73,7 @@ export function Chart({ title, summary, times, lines, show, height = 200 }: Char
         {lines
           .filter((l) => l.label !== '')
           .map((l) => (
-            <li key={l.label} class={`c-${l.color}`}>
+            <li key={l.label} style={{ '--legend': `var(--${l.color})` }}>
               {l.label}
             </li>
           ))}
@@ -99,12 +110,12 @@ function optionsOf(lines: Line[], show: (value: number) => string, width: number
           points: { show: false },
           ...(dash ? { dash } : {}),
           ...(paths ? { paths } : {}),
-          ...(fill === true ? { fill: color(`${name}-fill`) } : {}),
+          ...(fill === true ? { fill: fillOf(name) } : {}),
         };
       }),
     ],
     bands: lines.flatMap(({ fill, color: name }, i) =>
-      typeof fill === 'number' ? [{ series: [i + 1, fill + 1] as [number, number], fill: color(`${name}-fill`) }] : [],
+      typeof fill === 'number' ? [{ series: [i + 1, fill + 1] as [number, number], fill: fillOf(name) }] : [],
     ),
   };
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import './style.css';
 import { token } from './api.ts';
 import { NightsView } from './nights-view.tsx';
+import { useToken } from './parts.tsx';
 import { ProductView } from './product-view.tsx';
 import type { ReportData } from '../../app/read/report-html.ts';
 import { RunPage, RunView } from './run-view.tsx';
@@ -86,11 +87,7 @@ function Search() {
 
 function TokenButton() {
   const [isSet, setIsSet] = useState(token.get() !== null);
-  useEffect(() => {
-    const onChange = (): void => setIsSet(token.get() !== null);
-    addEventListener('token', onChange);
-    return () => removeEventListener('token', onChange);
-  }, []);
+  useToken(() => setIsSet(token.get() !== null));
   const forget = (): void => {
     token.set(null);
     dispatchEvent(new Event('token'));

@@ -2,8 +2,8 @@
 import { useEffect, useMemo } from 'preact/hooks';
 import type { RunSummary } from '../../app/read/run-documents.ts';
 import { listRuns } from './api.ts';
-import { count, date, duration, plural, share, short, usd } from './format.ts';
-import { Fault, Pill, Section, Time, useLoaded } from './parts.tsx';
+import { count, duration, plural, share, short, usd } from './format.ts';
+import { type Column, Fault, Pill, Section, Table, Time, useLoaded } from './parts.tsx';
 import { toneOf } from './run-view.tsx';
 
 /** How often the list is read again while the page is open. */
@@ -179,53 +179,37 @@ function Multiple({ measure: { name, of, show, isShare }, runs }: { measure: Mea
   );
 }
 
+const outcomeOf =
+  (outcome: 'stored' | 'gone' | 'failed') =>
+  ({ products }: RunSummary): string =>
+    products ? count(products[outcome]) : '–';
+
+const COLUMNS: Column<RunSummary>[] = [
+  { head: 'Run', of: ({ run }) => <a href={`/runs/${encodeURIComponent(run)}`}>{run}</a> },
+  {
+    head: 'State',
+    of: (run) => (
+      <Pill tone={toneOf(run)}>
+        {run.state}
+        {run.exitCode !== null && run.exitCode !== 0 && `, exit ${run.exitCode}`}
+      </Pill>
+    ),
+  },
+  { head: 'Began', of: ({ startedAt }) => <Time at={startedAt} withDate /> },
+  { head: 'Took', class: 'n', of: (run) => (took(run) === null ? 'at work' : duration(took(run)!)) },
+  { head: 'Products', class: 'n', of: ({ planned }) => count(planned) },
+  { head: 'Stored', class: 'n', of: outcomeOf('stored') },
+  { head: 'Gone', class: 'n', of: outcomeOf('gone') },
+  { head: 'Failed', class: 'n', of: outcomeOf('failed') },
+  { head: 'Cost', class: 'n', of: ({ cost }) => (cost ? usd(cost.actual) : '–') },
+];
+
 function RunTable({ runs }: { runs: RunSummary[] }) {
   const odd = useMemo(() => oddities(runs, measuresOf(runs)), [runs]);
+  const oddIn: Column<RunSummary> = { head: 'Odd in', class: 'odd', of: ({ run }) => odd.get(run)!.join(', ') };
   return (
     <Section title="All runs" aside={count(runs.length)}>
-      <div class="scroll" tabIndex={0} role="region" aria-label="All runs">
-        <table>
-          <thead>
-            <tr>
-              <th>Run</th>
-              <th>State</th>
-              <th>Began</th>
-              <th class="n">Took</th>
-              <th class="n">Products</th>
-              <th class="n">Stored</th>
-              <th class="n">Gone</th>
-              <th class="n">Failed</th>
-              <th class="n">Cost</th>
-              <th>Odd in</th>
-            </tr>
-          </thead>
-          <tbody>
-            {runs.map((run) => (
-              <tr key={run.run}>
-                <td>
-                  <a href={`/runs/${encodeURIComponent(run.run)}`}>{run.run}</a>
-                </td>
-                <td>
-                  <Pill tone={toneOf(run)}>
-                    {run.state}
-                    {run.exitCode !== null && run.exitCode !== 0 && `, exit ${run.exitCode}`}
-                  </Pill>
-                </td>
-                <td title={date(run.startedAt)}>
-                  <Time at={run.startedAt} withDate />
-                </td>
-                <td class="n">{took(run) === null ? 'at work' : duration(took(run)!)}</td>
-                <td class="n">{count(run.planned)}</td>
-                <td class="n">{run.products ? count(run.products.stored) : '–'}</td>
-                <td class="n">{run.products ? count(run.products.gone) : '–'}</td>
-                <td class="n">{run.products ? count(run.products.failed) : '–'}</td>
-                <td class="n">{run.cost ? usd(run.cost.actual) : '–'}</td>
-                <td class="odd">{odd.get(run.run)!.join(', ')}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="All runs" columns={[...COLUMNS, oddIn]} rows={runs} />
     </Section>
   );
 }

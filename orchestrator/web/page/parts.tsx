@@ -69,6 +69,42 @@ export function Section({
   );
 }
 
+export interface Column<T> {
+  head: string;
+  of: (row: T) => ComponentChildren;
+  /** `n` for numbers. */
+  class?: string;
+}
+
+export function Table<T>({ label, columns, rows }: { label: string; columns: Column<T>[]; rows: T[] }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th key={column.head} class={column.class === 'n' ? 'n' : ''}>
+                {column.head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            <tr key={i}>
+              {columns.map((column) => (
+                <td key={column.head} class={column.class ?? ''}>
+                  {column.of(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
 /** What went wrong, and the way on: a token, or waiting. */
 export function Fault({ error }: { error: Error }) {
   if (error instanceof NeedsToken) return <TokenForm text={error.message} />;
@@ -120,6 +156,14 @@ export function EvidenceView({ evidence }: { evidence: Evidence }) {
   );
 }
 
+/** Calls `onToken` whenever the operator's token is given or forgotten. */
+export function useToken(onToken: () => void): void {
+  useEffect(() => {
+    addEventListener('token', onToken);
+    return () => removeEventListener('token', onToken);
+  }, []);
+}
+
 /** Loads once, and again after signing in. */
 export function useLoaded<T>(load: () => Promise<T>): { value: T | null; error: Error | null; reload: () => void } {
   const [value, setValue] = useState<T | null>(null);
@@ -141,10 +185,7 @@ export function useLoaded<T>(load: () => Promise<T>): { value: T | null; error: 
     return () => void (isCurrent = false);
   }, [round]);
   const reload = (): void => setRound((n) => n + 1);
-  useEffect(() => {
-    addEventListener('token', reload);
-    return () => removeEventListener('token', reload);
-  }, []);
+  useToken(reload);
   return { value, error, reload };
 }
 

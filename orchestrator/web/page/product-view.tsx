@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { ProductDocument, ProductNight } from '../../app/read/product-document.ts';
 import { readProduct } from './api.ts';
 import { plural, valueText } from './format.ts';
-import { EvidenceView, Fault, Pill, Section, Time, useLoaded, type Tone } from './parts.tsx';
+import { EvidenceView, Fault, Pill, Section, Table, Time, useLoaded, type Tone } from './parts.tsx';
 
 const TONES: Record<NonNullable<ProductNight['outcome']>, Tone> = { stored: 'good', gone: 'late', failed: 'bad' };
 
@@ -41,32 +41,21 @@ function Rows({ rows }: Pick<ProductDocument, 'rows'>) {
     .filter((table) => table.rows.length > 0)
     .map(({ table, rows }) => (
       <Section key={table} title={`In table ${table}`} aside={rows.length > 1 ? plural(rows.length, 'row') : undefined}>
-        <div class="scroll" tabIndex={0} role="region" aria-label={`Rows of ${table}`}>
-          <table>
-            <thead>
-              <tr>
-                {Object.keys(rows[0]!).map((name) => (
-                  <th key={name}>{name}</th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row, i) => (
-                <tr key={i}>
-                  {Object.entries(row).map(([name, value]) => (
-                    <td key={name}>{value === null ? <i class="muted">null</i> : valueText(value)}</td>
-                  ))}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label={`Rows of ${table}`}
+          columns={Object.keys(rows[0]!).map((head) => ({
+            head,
+            of: (row: Record<string, unknown>) => valueOf(row[head]),
+          }))}
+          rows={rows}
+        />
       </Section>
     ));
 }
 
+const valueOf = (value: unknown) => (value === null ? <i class="muted">null</i> : valueText(value));
+
 function Changes({ table, changes }: ProductDocument['changes'][number]) {
-  const text = (value: string | null) => (value === null ? <i class="muted">null</i> : value);
   return (
     <Section title={`Changes in ${table}`} aside={plural(changes.length, 'change')}>
       <ol class="story">
@@ -74,7 +63,8 @@ function Changes({ table, changes }: ProductDocument['changes'][number]) {
           <li key={i}>
             <Time at={at} withDate />{' '}
             <div>
-              <b>{[row, field].filter((part) => part !== null).join(' ') || 'product'}</b> {text(from)} → {text(to)}
+              <b>{[row, field].filter((part) => part !== null).join(' ') || 'product'}</b> {valueOf(from)} →{' '}
+              {valueOf(to)}
             </div>
           </li>
         ))}

@@ -7,7 +7,7 @@ import { act, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, plural, rate, share, usd } from './format.ts';
 import { InstancesSection } from './instances.tsx';
-import { Confirm, EvidenceView, Fact, Fault, Pill, Section, Time, TokenForm, type Tone } from './parts.tsx';
+import { Confirm, EvidenceView, Fact, Fault, Pill, Section, Time, TokenForm, type Tone, useToken } from './parts.tsx';
 
 interface Live {
   run: RunDocument | null;
@@ -20,11 +20,7 @@ function useLive(id: string): Live & { fault: Error | null } {
   const [live, setLive] = useState<Live>({ run: null, samples: [], story: null });
   const [fault, setFault] = useState<Error | null>(null);
   const [round, setRound] = useState(0);
-  useEffect(() => {
-    const onToken = (): void => setRound((n) => n + 1);
-    addEventListener('token', onToken);
-    return () => removeEventListener('token', onToken);
-  }, []);
+  useToken(() => setRound((n) => n + 1));
   useEffect(() => {
     const leave = new AbortController();
     // A new connection sends every sample again.
@@ -415,11 +411,7 @@ function Buttons({ run }: { run: RunDocument }) {
       setSaid({ text: error instanceof Error ? error.message : String(error), isFault: true });
     }
   };
-  useEffect(() => {
-    const onToken = (): void => setWantsToken(false);
-    addEventListener('token', onToken);
-    return () => removeEventListener('token', onToken);
-  }, []);
+  useToken(() => setWantsToken(false));
   const press = (action: RunAction): void => (token.get() === null ? setWantsToken(true) : setAsked(action));
   return (
     <div class="actions">

@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CreateBucketCommand, GetObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import { type CommandResult, runCommand } from '../../support/processes.ts';
@@ -24,9 +23,7 @@ describe('orchestrator bundle', () => {
     sandbox = await startSandbox();
     clients = clientsFor(sandbox);
     const LocationConstraint = 'ap-northeast-1';
-    await clients.s3.send(
-      new CreateBucketCommand({ Bucket: 'fleet', CreateBucketConfiguration: { LocationConstraint } }),
-    );
+    await clients.s3.createBucket({ Bucket: 'fleet', CreateBucketConfiguration: { LocationConstraint } });
   });
   afterAll(async () => {
     clients?.destroy();
@@ -69,7 +66,7 @@ describe('orchestrator bundle', () => {
         upload: { bucket: 'fleet', result: 'created' },
       },
     ]);
-    const object = await clients.s3.send(new GetObjectCommand({ Bucket: 'fleet', Key: key }));
+    const object = await clients.s3.getObject({ Bucket: 'fleet', Key: key });
     expect(
       createHash('sha256')
         .update(await object.Body!.transformToByteArray())

@@ -115,7 +115,7 @@ export async function openDoctorStage(engine: TestEngine = 'sqlite') {
       await sandbox.control('DELETE', 'faults');
       await sandbox.control('DELETE', 'conditions');
     },
-    instances: async () => ((await sandbox.control('GET', 'status')) as { instances: unknown[] }).instances,
+    instances: () => sandbox.instances(),
     async close() {
       await sandbox.stop();
       await database.drop();

@@ -81,7 +81,7 @@ describe('the sandbox, read by', () => {
   }
 
   async function expectNothingAlive(launched: number): Promise<void> {
-    const { instances } = (await sandbox.control('GET', 'status')) as { instances: { state: string }[] };
+    const instances = await sandbox.instances();
     expect(instances.map((i) => i.state)).toEqual(Array.from({ length: launched }, () => 'terminated'));
   }
 

@@ -88,11 +88,6 @@ export class SandboxCloud {
     });
   }
 
-  /** Every existing instance, including those that calls cannot see. */
-  async instances(): Promise<{ id: string; state: string }[]> {
-    return ((await this.sandbox.control('GET', 'status')) as { instances: { id: string; state: string }[] }).instances;
-  }
-
   /** The calls of that name that reached the sandbox, refused ones included; lost requests did not. */
   calls(action: string): LoggedCall[] {
     return readFileSync(join(this.sandbox.dataDir, 'sandbox.log'), 'utf8')

@@ -1,23 +1,5 @@
 /** The sandbox's EC2 through AWS's own SDK. */
-import {
-  CreateTagsCommand,
-  DeleteTagsCommand,
-  DescribeAvailabilityZonesCommand,
-  DescribeImagesCommand,
-  DescribeInstanceAttributeCommand,
-  DescribeInstanceStatusCommand,
-  DescribeInstanceTypesCommand,
-  DescribeInstancesCommand,
-  DescribeRegionsCommand,
-  DescribeSecurityGroupsCommand,
-  DescribeSubnetsCommand,
-  DescribeTagsCommand,
-  DescribeVpcsCommand,
-  RunInstancesCommand,
-  StartInstancesCommand,
-  StopInstancesCommand,
-  TerminateInstancesCommand,
-} from '@aws-sdk/client-ec2';
+import { paginateDescribeInstances } from '@aws-sdk/client-ec2';
 import { describe, expect, it } from 'vitest';
 import {
   SUBNETS,
@@ -53,7 +35,7 @@ describe('launching', () => {
   });
 
   it('launches MaxCount instances in one reservation', async () => {
-    const reply = await clients.ec2.send(new RunInstancesCommand(launchInput({ MinCount: 2, MaxCount: 3 })));
+    const reply = await clients.ec2.runInstances(launchInput({ MinCount: 2, MaxCount: 3 }));
     expect(reply.Instances).toHaveLength(3);
     expect(new Set(reply.Instances!.map((i) => i.PrivateIpAddress)).size).toBe(3);
   });
@@ -94,27 +76,17 @@ describe('launching', () => {
 
 describe('listing', () => {
   it('filters by tag and state, and pages through every match once', async () => {
-    await clients.ec2.send(
-      new RunInstancesCommand(launchInput({ MinCount: 12, MaxCount: 12, ...tagged('run', 'r1') })),
-    );
-    const seen: string[] = [];
+    await clients.ec2.runInstances(launchInput({ MinCount: 12, MaxCount: 12, ...tagged('run', 'r1') }));
+    const Filters = [
+      { Name: 'tag:run', Values: ['r?'] },
+      { Name: 'instance-state-name', Values: ['pending', 'running'] },
+    ];
+    const seen: (string | undefined)[] = [];
     let pages = 0;
-    let NextToken: string | undefined;
-    do {
-      const page = await clients.ec2.send(
-        new DescribeInstancesCommand({
-          Filters: [
-            { Name: 'tag:run', Values: ['r?'] },
-            { Name: 'instance-state-name', Values: ['pending', 'running'] },
-          ],
-          MaxResults: 5,
-          ...(NextToken ? { NextToken } : {}),
-        }),
-      );
-      seen.push(...page.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId!)));
-      ({ NextToken } = page);
+    for await (const page of paginateDescribeInstances({ client: clients.ec2, pageSize: 5 }, { Filters })) {
+      seen.push(...page.Reservations!.flatMap((r) => r.Instances!.map((i) => i.InstanceId)));
       pages += 1;
-    } while (NextToken);
+    }
     expect(pages).toBe(3);
     expect(new Set(seen).size).toBe(12);
   });
@@ -127,61 +99,70 @@ describe('listing', () => {
     ['a made-up page token', { NextToken: 'next' }, 'InvalidNextToken'],
     ['a page of one', { MaxResults: 1 }, 'InvalidParameterValue'],
   ])('refuses %s', async (_what, input, code) => {
-    expect(await refusal(clients.ec2.send(new DescribeInstancesCommand(input)))).toEqual({ code, status: 400 });
+    expect(await refusal(clients.ec2.describeInstances(input))).toEqual({ code, status: 400 });
   });
 
   it('shows user data and shutdown behaviour as they were given', async () => {
     const UserData = Buffer.from('#!/bin/sh\necho ü\n').toString('base64');
     const { InstanceId } = await launch(clients, { UserData });
     const of = (Attribute: 'userData' | 'instanceInitiatedShutdownBehavior') =>
-      clients.ec2.send(new DescribeInstanceAttributeCommand({ InstanceId: InstanceId!, Attribute }));
+      clients.ec2.describeInstanceAttribute({ InstanceId: InstanceId!, Attribute });
     expect((await of('userData')).UserData?.Value).toBe(UserData);
     expect((await of('instanceInitiatedShutdownBehavior')).InstanceInitiatedShutdownBehavior?.Value).toBe('stop');
   });
 
+  it('shows an instance with its interface, its root volume, its credits, and whether it may be stopped', async () => {
+    const { InstanceId } = await launch(clients);
+    const { NetworkInterfaces, BlockDeviceMappings } = await inState(clients, InstanceId!, 'running');
+    expect(NetworkInterfaces![0]!.Attachment).toMatchObject({ DeviceIndex: 0, Status: 'attached' });
+    const VolumeId = BlockDeviceMappings![0]!.Ebs!.VolumeId!;
+    const { Volumes } = await clients.ec2.describeVolumes({ VolumeIds: [VolumeId] });
+    expect(Volumes).toMatchObject([{ VolumeId, VolumeType: 'gp3', Attachments: [{ InstanceId }] }]);
+    const unknown = clients.ec2.describeVolumes({ VolumeIds: ['vol-0123456789abcdef0'] });
+    expect(await refusal(unknown)).toEqual({ code: 'InvalidVolume.NotFound', status: 400 });
+    const credits = await clients.ec2.describeInstanceCreditSpecifications({ InstanceIds: [InstanceId!] });
+    expect(credits.InstanceCreditSpecifications).toEqual([{ InstanceId, CpuCredits: 'unlimited' }]);
+    const stop = await clients.ec2.describeInstanceAttribute({ InstanceId, Attribute: 'disableApiStop' });
+    expect(stop.DisableApiStop).toEqual({ Value: false });
+  });
+
   it('shows two subnets in two zones of one default VPC, with its group', async () => {
-    const subnets = await clients.ec2.send(
-      new DescribeSubnetsCommand({ Filters: [{ Name: 'default-for-az', Values: ['true'] }] }),
-    );
+    const subnets = await clients.ec2.describeSubnets({ Filters: [{ Name: 'default-for-az', Values: ['true'] }] });
     expect(subnets.Subnets?.map((s) => s.AvailabilityZone)).toEqual(['ap-northeast-1a', 'ap-northeast-1c']);
-    const vpcs = await clients.ec2.send(
-      new DescribeVpcsCommand({ Filters: [{ Name: 'is-default', Values: ['true'] }] }),
-    );
+    const vpcs = await clients.ec2.describeVpcs({ Filters: [{ Name: 'is-default', Values: ['true'] }] });
     expect(vpcs.Vpcs?.map((v) => v.VpcId)).toEqual([VPC]);
-    const groups = await clients.ec2.send(
-      new DescribeSecurityGroupsCommand({
-        Filters: [
-          { Name: 'vpc-id', Values: [VPC] },
-          { Name: 'group-name', Values: ['default'] },
-        ],
-      }),
-    );
+    const names = await clients.ec2.describeVpcAttribute({ VpcId: VPC, Attribute: 'enableDnsHostnames' });
+    expect(names.EnableDnsHostnames).toEqual({ Value: true });
+    const groups = await clients.ec2.describeSecurityGroups({
+      Filters: [
+        { Name: 'vpc-id', Values: [VPC] },
+        { Name: 'group-name', Values: ['default'] },
+      ],
+    });
     expect(groups.SecurityGroups).toHaveLength(1);
-    const zones = await clients.ec2.send(new DescribeAvailabilityZonesCommand({}));
+    const zones = await clients.ec2.describeAvailabilityZones({});
     expect(zones.AvailabilityZones).toHaveLength(3);
   });
 
   it('finds images by owner, name pattern and architecture', async () => {
-    const reply = await clients.ec2.send(
-      new DescribeImagesCommand({
-        Owners: ['amazon'],
-        Filters: [
-          { Name: 'name', Values: ['al2023-ami-2023.*'] },
-          { Name: 'architecture', Values: ['arm64'] },
-        ],
-      }),
-    );
+    const reply = await clients.ec2.describeImages({
+      Owners: ['amazon'],
+      Filters: [
+        { Name: 'name', Values: ['al2023-ami-2023.*'] },
+        { Name: 'architecture', Values: ['arm64'] },
+      ],
+    });
     expect(reply.Images!.length).toBeGreaterThan(1);
     expect(reply.Images!.every((i) => i.Architecture === 'arm64' && i.State === 'available')).toBe(true);
   });
 
   it('returns the sizes of instance types', async () => {
-    const reply = await clients.ec2.send(new DescribeInstanceTypesCommand({ InstanceTypes: ['t4g.nano', 't3.small'] }));
+    const reply = await clients.ec2.describeInstanceTypes({ InstanceTypes: ['t4g.nano', 't3.small'] });
     const sizes = reply.InstanceTypes!.map((t) => [t.InstanceType, t.VCpuInfo?.DefaultVCpus, t.MemoryInfo?.SizeInMiB]);
     expect(sizes).toHaveLength(2);
     expect(sizes).toContainEqual(['t3.small', 2, 2_048]);
     expect(sizes).toContainEqual(['t4g.nano', 2, 512]);
-    const unknown = clients.ec2.send(new DescribeInstanceTypesCommand({ InstanceTypes: ['z9.huge' as 't3.nano'] }));
+    const unknown = clients.ec2.describeInstanceTypes({ InstanceTypes: ['z9.huge' as 't3.nano'] });
     expect((await refusal(unknown)).code).toBe('InvalidInstanceType');
   });
 });
@@ -190,20 +171,20 @@ describe('changing', () => {
   it('terminates: shutting-down, then terminated without addresses; a second call is accepted', async () => {
     const { InstanceId } = await launch(clients);
     await inState(clients, InstanceId!, 'running');
-    const command = new TerminateInstancesCommand({ InstanceIds: [InstanceId!] });
-    const reply = await clients.ec2.send(command);
+    const InstanceIds = [InstanceId!];
+    const reply = await clients.ec2.terminateInstances({ InstanceIds });
     expect(reply.TerminatingInstances).toMatchObject([
       { CurrentState: { Name: 'shutting-down' }, PreviousState: { Name: 'running' } },
     ]);
     const terminated = await inState(clients, InstanceId!, 'terminated');
     expect(terminated.PublicIpAddress).toBeUndefined();
     expect(terminated.StateReason?.Code).toBe('Client.UserInitiatedShutdown');
-    await clients.ec2.send(command);
+    await clients.ec2.terminateInstances({ InstanceIds });
   });
 
   it('terminates none of a list with an unknown ID in it', async () => {
     const { InstanceId } = await launch(clients);
-    const call = clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [InstanceId!, 'i-00000000000000000'] }));
+    const call = clients.ec2.terminateInstances({ InstanceIds: [InstanceId!, 'i-00000000000000000'] });
     expect((await refusal(call)).code).toBe('InvalidInstanceID.NotFound');
     await inState(clients, InstanceId!, 'running');
   });
@@ -212,23 +193,23 @@ describe('changing', () => {
     const { InstanceId } = await launch(clients);
     const ids = { InstanceIds: [InstanceId!] };
     await inState(clients, InstanceId!, 'running');
-    await clients.ec2.send(new StopInstancesCommand(ids));
+    await clients.ec2.stopInstances(ids);
     const stopped = await inState(clients, InstanceId!, 'stopped');
     expect(stopped.PublicIpAddress).toBeUndefined();
-    await clients.ec2.send(new StartInstancesCommand(ids));
+    await clients.ec2.startInstances(ids);
     const running = await inState(clients, InstanceId!, 'running');
     expect(running.PublicIpAddress).toBeDefined();
-    await clients.ec2.send(new TerminateInstancesCommand(ids));
-    expect((await refusal(clients.ec2.send(new StartInstancesCommand(ids)))).code).toBe('IncorrectInstanceState');
+    await clients.ec2.terminateInstances(ids);
+    expect((await refusal(clients.ec2.startInstances(ids))).code).toBe('IncorrectInstanceState');
   });
 
   it('shows the status of running instances, and of others only on request', async () => {
     const { InstanceId } = await launch(clients);
     await inState(clients, InstanceId!, 'running');
-    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [InstanceId!] }));
+    await clients.ec2.stopInstances({ InstanceIds: [InstanceId!] });
     await inState(clients, InstanceId!, 'stopped');
     const status = (IncludeAllInstances: boolean) =>
-      clients.ec2.send(new DescribeInstanceStatusCommand({ InstanceIds: [InstanceId!], IncludeAllInstances }));
+      clients.ec2.describeInstanceStatus({ InstanceIds: [InstanceId!], IncludeAllInstances });
     expect((await status(false)).InstanceStatuses).toEqual([]);
     expect((await status(true)).InstanceStatuses).toHaveLength(1);
   });
@@ -236,30 +217,24 @@ describe('changing', () => {
   it('adds, replaces and removes tags', async () => {
     const { InstanceId } = await launch(clients, tagged('a', '1'));
     const Resources = [InstanceId!];
-    await clients.ec2.send(
-      new CreateTagsCommand({
-        Resources,
-        Tags: [
-          { Key: 'a', Value: '2' },
-          { Key: 'b', Value: 'ü & <x>' },
-        ],
-      }),
-    );
-    await clients.ec2.send(new DeleteTagsCommand({ Resources, Tags: [{ Key: 'a' }] }));
+    await clients.ec2.createTags({
+      Resources,
+      Tags: [
+        { Key: 'a', Value: '2' },
+        { Key: 'b', Value: 'ü & <x>' },
+      ],
+    });
+    await clients.ec2.deleteTags({ Resources, Tags: [{ Key: 'a' }] });
     expect((await describeInstance(clients, InstanceId!)).Tags).toEqual([{ Key: 'b', Value: 'ü & <x>' }]);
-    const listed = await clients.ec2.send(
-      new DescribeTagsCommand({ Filters: [{ Name: 'resource-id', Values: Resources }] }),
-    );
+    const listed = await clients.ec2.describeTags({ Filters: [{ Name: 'resource-id', Values: Resources }] });
     expect(listed.Tags).toMatchObject([{ Key: 'b', ResourceType: 'instance' }]);
-    const unknown = clients.ec2.send(
-      new CreateTagsCommand({ Resources: ['i-00000000'], Tags: [{ Key: 'a', Value: '' }] }),
-    );
+    const unknown = clients.ec2.createTags({ Resources: ['i-00000000'], Tags: [{ Key: 'a', Value: '' }] });
     expect((await refusal(unknown)).code).toBe('InvalidInstanceID.NotFound');
   });
 });
 
 it('answers an unsupported call as AWS answers an unknown one', async () => {
-  expect(await refusal(clients.ec2.send(new DescribeRegionsCommand({})))).toEqual({
+  expect(await refusal(clients.ec2.describeRegions({}))).toEqual({
     code: 'InvalidAction',
     status: 400,
   });

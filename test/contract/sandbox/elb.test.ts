@@ -1,26 +1,7 @@
 /** The sandbox's ELBv2 through AWS's own SDK, and its load balancer through the requests that pass it. */
-import { StopInstancesCommand } from '@aws-sdk/client-ec2';
-import {
-  AddTagsCommand,
-  CreateListenerCommand,
-  CreateLoadBalancerCommand,
-  CreateTargetGroupCommand,
-  DeleteListenerCommand,
-  DeleteLoadBalancerCommand,
-  DeleteTargetGroupCommand,
-  DeregisterTargetsCommand,
-  DescribeListenersCommand,
-  DescribeLoadBalancersCommand,
-  DescribeTagsCommand,
-  DescribeTargetGroupAttributesCommand,
-  DescribeTargetGroupsCommand,
-  DescribeTargetHealthCommand,
-  ModifyLoadBalancerAttributesCommand,
-  RegisterTargetsCommand,
-} from '@aws-sdk/client-elastic-load-balancing-v2';
 import { describe, expect, it } from 'vitest';
 import { SUBNETS, VPC, boot } from '../../support/sandbox/boot.ts';
-import { eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
+import { eventually, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { TEST_BUNDLE_PORT } from '../../support/sandbox/test-bundle.ts';
 import { useSandbox } from './use-sandbox.ts';
 
@@ -32,35 +13,26 @@ useSandbox((made) => ({ clients, bundleUrl } = made));
 
 const newName = (): string => `test-${++names}`;
 
-async function codeOf(call: Promise<unknown>): Promise<string> {
-  return call.then(
-    () => Promise.reject(new Error('the call was not refused')),
-    (error: Error) => error.name,
-  );
-}
+const codeOf = async (call: Promise<unknown>): Promise<string> => (await refusal(call)).code;
 
 async function createBalancer(Name: string): Promise<{ arn: string; dnsName: string }> {
-  const reply = await clients.elb.send(
-    new CreateLoadBalancerCommand({ Name, Subnets: [...SUBNETS], Scheme: 'internal' }),
-  );
+  const reply = await clients.elb.createLoadBalancer({ Name, Subnets: [...SUBNETS], Scheme: 'internal' });
   const { LoadBalancerArn, DNSName } = reply.LoadBalancers![0]!;
   return { arn: LoadBalancerArn!, dnsName: DNSName! };
 }
 
 async function createGroup(Name: string, path = '/healthz'): Promise<string> {
-  const reply = await clients.elb.send(
-    new CreateTargetGroupCommand({
-      Name,
-      Protocol: 'HTTP',
-      Port: TEST_BUNDLE_PORT,
-      VpcId: VPC,
-      HealthCheckPath: path,
-      HealthCheckIntervalSeconds: 5,
-      HealthCheckTimeoutSeconds: 2,
-      HealthyThresholdCount: 2,
-      UnhealthyThresholdCount: 2,
-    }),
-  );
+  const reply = await clients.elb.createTargetGroup({
+    Name,
+    Protocol: 'HTTP',
+    Port: TEST_BUNDLE_PORT,
+    VpcId: VPC,
+    HealthCheckPath: path,
+    HealthCheckIntervalSeconds: 5,
+    HealthCheckTimeoutSeconds: 2,
+    HealthyThresholdCount: 2,
+    UnhealthyThresholdCount: 2,
+  });
   return reply.TargetGroups![0]!.TargetGroupArn!;
 }
 
@@ -71,23 +43,21 @@ async function setUp(
   const name = newName();
   const { arn, dnsName } = await createBalancer(name);
   const groupArn = await createGroup(name, path);
-  const reply = await clients.elb.send(
-    new CreateListenerCommand({
-      LoadBalancerArn: arn,
-      Protocol: 'HTTP',
-      Port: 8_080,
-      DefaultActions: [{ Type: 'forward', TargetGroupArn: groupArn }],
-    }),
-  );
+  const reply = await clients.elb.createListener({
+    LoadBalancerArn: arn,
+    Protocol: 'HTTP',
+    Port: 8_080,
+    DefaultActions: [{ Type: 'forward', TargetGroupArn: groupArn }],
+  });
   const listenerArn = reply.Listeners![0]!.ListenerArn!;
   return { url: `http://${dnsName}:8080`, balancerArn: arn, groupArn, listenerArn };
 }
 
 const register = (TargetGroupArn: string, ...ids: string[]) =>
-  clients.elb.send(new RegisterTargetsCommand({ TargetGroupArn, Targets: ids.map((Id) => ({ Id })) }));
+  clients.elb.registerTargets({ TargetGroupArn, Targets: ids.map((Id) => ({ Id })) });
 
 async function healthOf(TargetGroupArn: string): Promise<Record<string, string>> {
-  const reply = await clients.elb.send(new DescribeTargetHealthCommand({ TargetGroupArn }));
+  const reply = await clients.elb.describeTargetHealth({ TargetGroupArn });
   return Object.fromEntries(reply.TargetHealthDescriptions!.map((d) => [d.Target!.Id!, d.TargetHealth!.State!]));
 }
 
@@ -132,12 +102,10 @@ describe('the load balancer', () => {
     await register(groupArn, id);
     await inHealth(groupArn, id, 'healthy');
     expect((await fetch(`${url}/reset`)).status).toBe(502);
-    await clients.elb.send(
-      new ModifyLoadBalancerAttributesCommand({
-        LoadBalancerArn: balancerArn,
-        Attributes: [{ Key: 'idle_timeout.timeout_seconds', Value: '1' }],
-      }),
-    );
+    await clients.elb.modifyLoadBalancerAttributes({
+      LoadBalancerArn: balancerArn,
+      Attributes: [{ Key: 'idle_timeout.timeout_seconds', Value: '1' }],
+    });
     expect((await fetch(`${url}/hang`)).status).toBe(504);
   });
 
@@ -154,7 +122,7 @@ describe('the load balancer', () => {
     const { id } = await boot(clients, bundleUrl);
     await register(groupArn, id);
     await inHealth(groupArn, id, 'healthy');
-    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
+    await clients.ec2.stopInstances({ InstanceIds: [id] });
     await inHealth(groupArn, id, 'unused');
     expect((await fetch(`${url}/healthz`)).status).toBe(503);
   });
@@ -166,16 +134,15 @@ describe('targets', () => {
     const { id } = await boot(clients, bundleUrl);
     await register(group, id);
     expect(await healthOf(group)).toEqual({ [id]: 'unused' });
-    const reply = await clients.elb.send(
-      new DescribeTargetHealthCommand({ TargetGroupArn: group, Targets: [{ Id: 'i-00000000000000000' }] }),
-    );
+    const reply = await clients.elb.describeTargetHealth({
+      TargetGroupArn: group,
+      Targets: [{ Id: 'i-00000000000000000' }],
+    });
     expect(reply.TargetHealthDescriptions![0]!.TargetHealth).toMatchObject({
       State: 'unused',
       Reason: 'Target.NotRegistered',
     });
-    await clients.elb.send(
-      new DeregisterTargetsCommand({ TargetGroupArn: group, Targets: [{ Id: 'i-00000000000000000' }] }),
-    );
+    await clients.elb.deregisterTargets({ TargetGroupArn: group, Targets: [{ Id: 'i-00000000000000000' }] });
   });
 });
 
@@ -184,9 +151,7 @@ describe('the control plane', () => {
     const name = newName();
     const first = await createBalancer(name);
     expect(await createBalancer(name)).toEqual(first);
-    const other = clients.elb.send(
-      new CreateLoadBalancerCommand({ Name: name, Subnets: [...SUBNETS], Scheme: 'internet-facing' }),
-    );
+    const other = clients.elb.createLoadBalancer({ Name: name, Subnets: [...SUBNETS], Scheme: 'internet-facing' });
     expect(await codeOf(other)).toBe('DuplicateLoadBalancerNameException');
     expect(await createGroup(name)).toBe(await createGroup(name));
     expect(await codeOf(createGroup(name, '/other'))).toBe('DuplicateTargetGroupNameException');
@@ -194,51 +159,38 @@ describe('the control plane', () => {
 
   it('shows listeners and groups of a load balancer, tags and attributes', async () => {
     const { balancerArn, groupArn, listenerArn } = await setUp();
-    const listeners = await clients.elb.send(new DescribeListenersCommand({ LoadBalancerArn: balancerArn }));
+    const listeners = await clients.elb.describeListeners({ LoadBalancerArn: balancerArn });
     expect(listeners.Listeners).toMatchObject([
       { ListenerArn: listenerArn, Port: 8_080, DefaultActions: [{ TargetGroupArn: groupArn }] },
     ]);
-    const groups = await clients.elb.send(new DescribeTargetGroupsCommand({ LoadBalancerArn: balancerArn }));
+    const groups = await clients.elb.describeTargetGroups({ LoadBalancerArn: balancerArn });
     expect(groups.TargetGroups?.map((g) => g.TargetGroupArn)).toEqual([groupArn]);
-    await clients.elb.send(new AddTagsCommand({ ResourceArns: [balancerArn], Tags: [{ Key: 'run', Value: 'r1' }] }));
-    const tags = await clients.elb.send(new DescribeTagsCommand({ ResourceArns: [balancerArn] }));
+    await clients.elb.addTags({ ResourceArns: [balancerArn], Tags: [{ Key: 'run', Value: 'r1' }] });
+    const tags = await clients.elb.describeTags({ ResourceArns: [balancerArn] });
     expect(tags.TagDescriptions).toEqual([{ ResourceArn: balancerArn, Tags: [{ Key: 'run', Value: 'r1' }] }]);
-    const attributes = await clients.elb.send(new DescribeTargetGroupAttributesCommand({ TargetGroupArn: groupArn }));
+    const attributes = await clients.elb.describeTargetGroupAttributes({ TargetGroupArn: groupArn });
     expect(attributes.Attributes).toContainEqual({ Key: 'deregistration_delay.timeout_seconds', Value: '300' });
   });
 
   it('deletes listener, load balancer, then group; a group in use is kept, a second delete is accepted', async () => {
     const { url, balancerArn, groupArn, listenerArn } = await setUp();
-    expect(await codeOf(clients.elb.send(new DeleteTargetGroupCommand({ TargetGroupArn: groupArn })))).toBe(
-      'ResourceInUseException',
-    );
-    await clients.elb.send(new DeleteListenerCommand({ ListenerArn: listenerArn }));
-    expect(await codeOf(clients.elb.send(new DeleteListenerCommand({ ListenerArn: listenerArn })))).toBe(
-      'ListenerNotFoundException',
-    );
+    expect(await codeOf(clients.elb.deleteTargetGroup({ TargetGroupArn: groupArn }))).toBe('ResourceInUseException');
+    await clients.elb.deleteListener({ ListenerArn: listenerArn });
+    expect(await codeOf(clients.elb.deleteListener({ ListenerArn: listenerArn }))).toBe('ListenerNotFoundException');
     for (let i = 0; i < 2; i++) {
-      await clients.elb.send(new DeleteLoadBalancerCommand({ LoadBalancerArn: balancerArn }));
-      await clients.elb.send(new DeleteTargetGroupCommand({ TargetGroupArn: groupArn }));
+      await clients.elb.deleteLoadBalancer({ LoadBalancerArn: balancerArn });
+      await clients.elb.deleteTargetGroup({ TargetGroupArn: groupArn });
     }
     await expect(fetch(url)).rejects.toThrow('fetch failed');
   });
 
   it.each([
-    [
-      'a balancer by name',
-      () => new DescribeLoadBalancersCommand({ Names: ['none'] }),
-      'LoadBalancerNotFoundException',
-    ],
-    ['a group by name', () => new DescribeTargetGroupsCommand({ Names: ['none'] }), 'TargetGroupNotFoundException'],
-    [
-      'health of a group',
-      () => new DescribeTargetHealthCommand({ TargetGroupArn: 'arn:none' }),
-      'TargetGroupNotFoundException',
-    ],
-    ['one subnet only', () => new CreateLoadBalancerCommand({ Name: 'one', Subnets: [SUBNETS[0]] }), 'ValidationError'],
-    ['a bad name', () => new CreateLoadBalancerCommand({ Name: '-x-', Subnets: [...SUBNETS] }), 'ValidationError'],
-  ] as const)('refuses %s as AWS does', async (_what, command, code) => {
-    // The union of commands has no common send signature.
-    expect(await codeOf(clients.elb.send(command() as DescribeLoadBalancersCommand))).toBe(code);
+    ['a balancer by name', () => clients.elb.describeLoadBalancers({ Names: ['none'] }), 'LoadBalancerNotFound'],
+    ['a group by name', () => clients.elb.describeTargetGroups({ Names: ['none'] }), 'TargetGroupNotFound'],
+    ['health of a group', () => clients.elb.describeTargetHealth({ TargetGroupArn: 'x' }), 'TargetGroupNotFound'],
+    ['one subnet', () => clients.elb.createLoadBalancer({ Name: 'one', Subnets: [SUBNETS[0]] }), 'ValidationError'],
+    ['a bad name', () => clients.elb.createLoadBalancer({ Name: '-x-', Subnets: [...SUBNETS] }), 'ValidationError'],
+  ])('refuses %s as AWS does', async (_what, call, code) => {
+    expect((await refusal(call())).code.replace(/Exception$/, '')).toBe(code);
   });
 });

@@ -2,17 +2,11 @@
 import { existsSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
-import {
-  GetConsoleOutputCommand,
-  StartInstancesCommand,
-  StopInstancesCommand,
-  TerminateInstancesCommand,
-} from '@aws-sdk/client-ec2';
 import { fromInstanceMetadata } from '@smithy/credential-provider-imds';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { answers, boot, inState, launch } from '../../support/sandbox/boot.ts';
 import { eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
-import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
+import type { SandboxInstance, TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 import { useSandbox } from './use-sandbox.ts';
 
@@ -24,7 +18,7 @@ useSandbox((made) => ({ sandbox, clients, bundleUrl } = made));
 afterEach(() => vi.unstubAllEnvs());
 
 async function consoleOf(id: string): Promise<string> {
-  const reply = await clients.ec2.send(new GetConsoleOutputCommand({ InstanceId: id }));
+  const reply = await clients.ec2.getConsoleOutput({ InstanceId: id });
   return Buffer.from(reply.Output ?? '', 'base64').toString('utf8');
 }
 
@@ -34,21 +28,11 @@ const consoleSays = (id: string, text: string): Promise<string> =>
     return output.includes(text) ? output : null;
   });
 
-interface InstanceStatus {
-  id: string;
-  state: string;
-  address: string;
-  pid: number | null;
-  folder: string;
-}
-
-async function statusOf(id: string): Promise<InstanceStatus> {
-  const { instances } = (await sandbox.control('GET', 'status')) as { instances: InstanceStatus[] };
-  return instances.find((instance) => instance.id === id)!;
-}
+const statusOf = async (id: string): Promise<SandboxInstance> =>
+  (await sandbox.instances()).find((instance) => instance.id === id)!;
 
 const isAlive = (pid: number): boolean => existsSync(`/proc/${pid}`);
-const terminate = (id: string) => clients.ec2.send(new TerminateInstancesCommand({ InstanceIds: [id] }));
+const terminate = (id: string) => clients.ec2.terminateInstances({ InstanceIds: [id] });
 
 describe('a boot', () => {
   it('runs the bundle of the user data on its own address with a clean environment', async () => {
@@ -117,10 +101,10 @@ describe('the program', () => {
 
   it('runs again after a stop and a start, at the same address', async () => {
     const { id, url, instance } = await boot(clients, bundleUrl);
-    await clients.ec2.send(new StopInstancesCommand({ InstanceIds: [id] }));
+    await clients.ec2.stopInstances({ InstanceIds: [id] });
     await inState(clients, id, 'stopped');
     expect((await statusOf(id)).pid).toBeNull();
-    await clients.ec2.send(new StartInstancesCommand({ InstanceIds: [id] }));
+    await clients.ec2.startInstances({ InstanceIds: [id] });
     const again = await inState(clients, id, 'running');
     expect(again.PublicIpAddress).toBe(instance.PublicIpAddress);
     await answers(`${url}/healthz`);
@@ -161,11 +145,8 @@ describe('the metadata service', () => {
   it('describes the instance', async () => {
     expect(await (await read('meta-data/instance-id')).text()).toBe(id);
     expect(await (await read('meta-data/placement/region')).text()).toBe('ap-northeast-1');
-    expect((await (await read('dynamic/instance-identity/document')).json()) as object).toMatchObject({
-      instanceId: id,
-    });
     expect(await (await read('user-data')).text()).toContain('crawlfleet-settings');
-    expect((await read('meta-data/placement/')).status).toBe(200);
+    expect(await (await read('meta-data/iam/security-credentials/')).text()).toBe('crawl-instance');
     expect((await read('meta-data/spot/instance-action')).status).toBe(404);
   });
 

@@ -1,10 +1,5 @@
 /** Faults of the sandbox on demand: conditions that last, faults of one instance, and the bill. */
 import { existsSync } from 'node:fs';
-import {
-  DescribeInstanceAttributeCommand,
-  ModifyInstanceAttributeCommand,
-  TerminateInstancesCommand,
-} from '@aws-sdk/client-ec2';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
@@ -22,12 +17,10 @@ afterEach(() => sandbox.control('DELETE', 'conditions'));
 
 const be = (conditions: ConditionsChange) => sandbox.control('PATCH', 'conditions', conditions);
 const befall = (id: string, what: string) => sandbox.control('POST', `instances/${id}`, { do: what });
-const terminate = (...InstanceIds: string[]) => clients.ec2.send(new TerminateInstancesCommand({ InstanceIds }));
+const terminate = (...InstanceIds: string[]) => clients.ec2.terminateInstances({ InstanceIds });
 
-async function pidOf(id: string): Promise<number | null> {
-  const { instances } = (await sandbox.control('GET', 'status')) as { instances: { id: string; pid: number | null }[] };
-  return instances.find((instance) => instance.id === id)!.pid;
-}
+const pidOf = async (id: string): Promise<number | null> =>
+  (await sandbox.instances()).find((instance) => instance.id === id)!.pid;
 
 describe('conditions', () => {
   it('have defaults, change one by one and are reset', async () => {
@@ -73,10 +66,13 @@ describe('faults of an instance', () => {
   it('protects it from termination, as the attribute does', async () => {
     const { InstanceId } = await launch(clients, { DisableApiTermination: true });
     const id = InstanceId!;
-    const attribute = new DescribeInstanceAttributeCommand({ InstanceId, Attribute: 'disableApiTermination' });
-    expect((await clients.ec2.send(attribute)).DisableApiTermination?.Value).toBe(true);
+    const { DisableApiTermination } = await clients.ec2.describeInstanceAttribute({
+      InstanceId,
+      Attribute: 'disableApiTermination',
+    });
+    expect(DisableApiTermination?.Value).toBe(true);
     expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
-    await clients.ec2.send(new ModifyInstanceAttributeCommand({ InstanceId, DisableApiTermination: { Value: false } }));
+    await clients.ec2.modifyInstanceAttribute({ InstanceId, DisableApiTermination: { Value: false } });
     await befall(id, 'protect');
     expect((await refusal(terminate(id))).code).toBe('OperationNotPermitted');
     await befall(id, 'unprotect');

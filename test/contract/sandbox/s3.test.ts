@@ -1,27 +1,12 @@
 /** The sandbox's S3 through AWS's own SDK and, where the SDK hides details, plain HTTP. */
 import { createHash } from 'node:crypto';
 import {
-  AbortMultipartUploadCommand,
-  CompleteMultipartUploadCommand,
   type CompleteMultipartUploadCommandOutput,
-  CreateBucketCommand,
-  CreateMultipartUploadCommand,
-  DeleteBucketCommand,
-  DeleteObjectCommand,
-  DeleteObjectsCommand,
-  GetBucketLocationCommand,
   GetObjectCommand,
-  HeadBucketCommand,
-  HeadObjectCommand,
-  ListBucketsCommand,
-  ListMultipartUploadsCommand,
-  ListObjectsV2Command,
-  ListObjectVersionsCommand,
-  ListPartsCommand,
   PutObjectCommand,
+  paginateListObjectsV2,
   type PutObjectCommandInput,
-  type S3Client,
-  UploadPartCommand,
+  type S3,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -30,7 +15,7 @@ import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { useSandbox } from './use-sandbox.ts';
 
 let sandbox: TestSandbox;
-let s3: S3Client;
+let s3: S3;
 let Bucket: string;
 let buckets = 0;
 
@@ -40,17 +25,15 @@ useSandbox((made) => {
 });
 beforeEach(async () => {
   Bucket = `bucket-${++buckets}`;
-  await s3.send(
-    new CreateBucketCommand({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } }),
-  );
+  await s3.createBucket({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } });
 });
 
 const put = (Key: string, body: string | Uint8Array, more: Partial<PutObjectCommandInput> = {}) =>
   // As bytes: the SDK takes an empty string for a stream.
-  s3.send(new PutObjectCommand({ Bucket, Key, Body: Buffer.from(body), ...more }));
+  s3.putObject({ Bucket, Key, Body: Buffer.from(body), ...more });
 
 async function get(Key: string): Promise<string> {
-  const reply = await s3.send(new GetObjectCommand({ Bucket, Key, ChecksumMode: 'ENABLED' }));
+  const reply = await s3.getObject({ Bucket, Key, ChecksumMode: 'ENABLED' });
   return reply.Body!.transformToString();
 }
 
@@ -64,7 +47,7 @@ describe('objects', () => {
       ChecksumAlgorithm: 'CRC32',
     });
     expect(written.ETag).toBe(`"${createHash('md5').update(body).digest('hex')}"`);
-    const head = await s3.send(new HeadObjectCommand({ Bucket, Key: 'a/b.txt', ChecksumMode: 'ENABLED' }));
+    const head = await s3.headObject({ Bucket, Key: 'a/b.txt', ChecksumMode: 'ENABLED' });
     expect(head).toMatchObject({
       ContentLength: 8,
       ContentType: 'text/plain',
@@ -91,16 +74,16 @@ describe('objects', () => {
   ])('are kept under the key %j, inside the data folder', async (key) => {
     await put(key, `body of ${key}`);
     expect(await get(key)).toBe(`body of ${key}`);
-    const listed = await s3.send(new ListObjectsV2Command({ Bucket }));
+    const listed = await s3.listObjectsV2({ Bucket });
     expect(listed.Contents?.map((o) => o.Key)).toEqual([key]);
-    await s3.send(new DeleteObjectCommand({ Bucket, Key: key }));
+    await s3.deleteObject({ Bucket, Key: key });
     expect(await refusal(get(key))).toEqual({ code: 'NoSuchKey', status: 404 });
   });
 
   it('are returned in part for a Range', async () => {
     await put('digits', '0123456789');
     const part = async (Range: string) => {
-      const reply = await s3.send(new GetObjectCommand({ Bucket, Key: 'digits', Range }));
+      const reply = await s3.getObject({ Bucket, Key: 'digits', Range });
       return [await reply.Body!.transformToString(), reply.ContentRange];
     };
     expect(await part('bytes=2-4')).toEqual(['234', 'bytes 2-4/10']);
@@ -110,9 +93,9 @@ describe('objects', () => {
   });
 
   it('answer 404 to HEAD and GET when there are none', async () => {
-    expect((await refusal(s3.send(new HeadObjectCommand({ Bucket, Key: 'none' })))).status).toBe(404);
+    expect((await refusal(s3.headObject({ Bucket, Key: 'none' }))).status).toBe(404);
     expect(await refusal(get('none'))).toEqual({ code: 'NoSuchKey', status: 404 });
-    await s3.send(new DeleteObjectCommand({ Bucket, Key: 'none' }));
+    await s3.deleteObject({ Bucket, Key: 'none' });
   });
 
   it('stream in without a known length, with the checksum at the end', async () => {
@@ -129,7 +112,7 @@ describe('objects', () => {
     });
     expect(response.status).toBe(200);
     expect(await get('trailer')).toBe('hello world');
-    const head = await s3.send(new HeadObjectCommand({ Bucket, Key: 'trailer', ChecksumMode: 'ENABLED' }));
+    const head = await s3.headObject({ Bucket, Key: 'trailer', ChecksumMode: 'ENABLED' });
     expect(head.ContentEncoding).toBeUndefined();
     expect(head.ChecksumCRC32C).toBe('yZRlqg==');
   });
@@ -160,31 +143,26 @@ describe('listings', () => {
   it('are in order of UTF-8 bytes and page through every key once', async () => {
     const keys = ['b', 'a/2', 'a/1', 'Z', '日本', '\u{1F600}', '\uFF5E', 'a', 'a!'];
     for (const key of keys) await put(key, '');
-    const seen: string[] = [];
-    let ContinuationToken: string | undefined;
-    do {
-      const page = await s3.send(
-        new ListObjectsV2Command({ Bucket, MaxKeys: 2, ...(ContinuationToken ? { ContinuationToken } : {}) }),
-      );
-      expect(page.KeyCount).toBeLessThanOrEqual(2);
-      seen.push(...page.Contents!.map((o) => o.Key!));
-      ContinuationToken = page.NextContinuationToken;
-    } while (ContinuationToken);
+    const seen: (string | undefined)[] = [];
+    for await (const { Contents } of paginateListObjectsV2({ client: s3, pageSize: 2 }, { Bucket })) {
+      expect(Contents!.length).toBeLessThanOrEqual(2);
+      seen.push(...Contents!.map((o) => o.Key));
+    }
     expect(seen).toEqual(keys.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
   });
 
   it('group keys by a delimiter, below a prefix, after a key', async () => {
     for (const key of ['r/0/1/x', 'r/0/2/x', 'r/1/1/x', 'r/m', 'q']) await put(key, 'x');
-    const page = await s3.send(new ListObjectsV2Command({ Bucket, Prefix: 'r/', Delimiter: '/' }));
+    const page = await s3.listObjectsV2({ Bucket, Prefix: 'r/', Delimiter: '/' });
     expect(page.CommonPrefixes?.map((p) => p.Prefix)).toEqual(['r/0/', 'r/1/']);
     expect(page.Contents?.map((o) => [o.Key, o.Size])).toEqual([['r/m', 1]]);
-    const after = await s3.send(new ListObjectsV2Command({ Bucket, StartAfter: 'r/0/2/x' }));
+    const after = await s3.listObjectsV2({ Bucket, StartAfter: 'r/0/2/x' });
     expect(after.Contents?.map((o) => o.Key)).toEqual(['r/1/1/x', 'r/m']);
   });
 
   it('can encode keys that XML cannot carry', async () => {
     await put('a\u0001b c+d', '');
-    const page = await s3.send(new ListObjectsV2Command({ Bucket, EncodingType: 'url' }));
+    const page = await s3.listObjectsV2({ Bucket, EncodingType: 'url' });
     expect(page.Contents?.[0]?.Key).toBe('a%01b+c%2Bd');
   });
 });
@@ -193,9 +171,9 @@ it('delete many keys in one call, including missing ones', async () => {
   await put('x & y', '');
   await put('z', '');
   const Objects = [{ Key: 'x & y' }, { Key: 'none' }];
-  const reply = await s3.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+  const reply = await s3.deleteObjects({ Bucket, Delete: { Objects } });
   expect(reply.Deleted?.map((d) => d.Key)).toEqual(['x & y', 'none']);
-  const left = await s3.send(new ListObjectsV2Command({ Bucket }));
+  const left = await s3.listObjectsV2({ Bucket });
   expect(left.Contents?.map((o) => o.Key)).toEqual(['z']);
 });
 
@@ -205,25 +183,24 @@ describe('uploads in parts', () => {
     ETag: string;
   }
   const Key = 'big';
-  const start = async (): Promise<string> =>
-    (await s3.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId!;
+  const start = async (): Promise<string> => (await s3.createMultipartUpload({ Bucket, Key })).UploadId!;
   const part = async (UploadId: string, PartNumber: number, Body: Buffer): Promise<Part> => ({
     PartNumber,
-    ETag: (await s3.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))).ETag!,
+    ETag: (await s3.uploadPart({ Bucket, Key, UploadId, PartNumber, Body })).ETag!,
   });
   const complete = (UploadId: string, Parts: Part[]): Promise<CompleteMultipartUploadCommandOutput> =>
-    s3.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }));
+    s3.completeMultipartUpload({ Bucket, Key, UploadId, MultipartUpload: { Parts } });
   const five = Buffer.alloc(5 * 1024 ** 2, 'a');
 
   it('become one object with an ETag of their ETags', async () => {
     const id = await start();
     const second = await part(id, 2, Buffer.from('tail'));
     const first = await part(id, 1, five);
-    const listed = await s3.send(new ListPartsCommand({ Bucket, Key, UploadId: id }));
+    const listed = await s3.listParts({ Bucket, Key, UploadId: id });
     expect(listed.Parts?.map((p) => p.PartNumber)).toEqual([1, 2]);
     const done = await complete(id, [first, second]);
     expect(done.ETag).toMatch(/^"[0-9a-f]{32}-2"$/);
-    const whole = await s3.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${five.length - 1}-` }));
+    const whole = await s3.getObject({ Bucket, Key, Range: `bytes=${five.length - 1}-` });
     expect(await whole.Body!.transformToString()).toBe('atail');
     expect((await refusal(complete(id, [first, second]))).code).toBe('NoSuchUpload');
   });
@@ -239,10 +216,10 @@ describe('uploads in parts', () => {
   it('are gone after an abort', async () => {
     const id = await start();
     await part(id, 1, Buffer.from('a'));
-    expect((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toHaveLength(1);
-    await s3.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId: id }));
+    expect((await s3.listMultipartUploads({ Bucket })).Uploads).toHaveLength(1);
+    await s3.abortMultipartUpload({ Bucket, Key, UploadId: id });
     expect((await refusal(part(id, 2, five))).code).toBe('NoSuchUpload');
-    expect((await s3.send(new ListMultipartUploadsCommand({ Bucket }))).Uploads).toBeUndefined();
+    expect((await s3.listMultipartUploads({ Bucket })).Uploads).toBeUndefined();
   });
 });
 
@@ -263,19 +240,26 @@ describe('presigned URLs', () => {
 
 describe('buckets', () => {
   it('are listed, located, headed and deleted when empty', async () => {
-    const all = await s3.send(new ListBucketsCommand({}));
+    const all = await s3.listBuckets({});
     expect(all.Buckets?.map((b) => b.Name)).toContain(Bucket);
-    expect((await s3.send(new GetBucketLocationCommand({ Bucket }))).LocationConstraint).toBe('ap-northeast-1');
-    expect((await s3.send(new HeadBucketCommand({ Bucket }))).BucketRegion).toBe('ap-northeast-1');
+    expect((await s3.getBucketLocation({ Bucket })).LocationConstraint).toBe('ap-northeast-1');
+    expect((await s3.headBucket({ Bucket })).BucketRegion).toBe('ap-northeast-1');
     await put('x', '');
-    expect(await refusal(s3.send(new DeleteBucketCommand({ Bucket })))).toEqual({
+    expect(await refusal(s3.deleteBucket({ Bucket }))).toEqual({
       code: 'BucketNotEmpty',
       status: 409,
     });
-    await s3.send(new DeleteObjectCommand({ Bucket, Key: 'x' }));
-    await s3.send(new DeleteBucketCommand({ Bucket }));
-    expect((await refusal(s3.send(new HeadBucketCommand({ Bucket })))).status).toBe(404);
+    await s3.deleteObject({ Bucket, Key: 'x' });
+    await s3.deleteBucket({ Bucket });
+    expect((await refusal(s3.headBucket({ Bucket }))).status).toBe(404);
     expect((await refusal(put('x', ''))).code).toBe('NoSuchBucket');
+  });
+
+  it('have the default settings at first', async () => {
+    expect((await s3.getBucketVersioning({ Bucket })).Status).toBeUndefined();
+    expect(await refusal(s3.getBucketPolicy({ Bucket }))).toEqual({ code: 'NoSuchBucketPolicy', status: 404 });
+    const nowhere = s3.getBucketPolicy({ Bucket: 'no-such-bucket' });
+    expect(await refusal(nowhere)).toEqual({ code: 'NoSuchBucket', status: 404 });
   });
 
   it.each([
@@ -283,15 +267,13 @@ describe('buckets', () => {
     ['another region', 'elsewhere', 'eu-west-1', 'IllegalLocationConstraintException'],
     ['a bad name', 'Bad_Name', 'ap-northeast-1', 'InvalidBucketName'],
   ] as const)('are refused for %s', async (_what, name, region, code) => {
-    const command = new CreateBucketCommand({
-      Bucket: name ?? Bucket,
-      CreateBucketConfiguration: { LocationConstraint: region },
-    });
-    expect((await refusal(s3.send(command))).code).toBe(code);
+    const CreateBucketConfiguration = { LocationConstraint: region };
+    const call = s3.createBucket({ Bucket: name ?? Bucket, CreateBucketConfiguration });
+    expect((await refusal(call)).code).toBe(code);
   });
 
   it('answer NotImplemented to what the sandbox does not have', async () => {
-    const call = s3.send(new ListObjectVersionsCommand({ Bucket }));
+    const call = s3.listObjectVersions({ Bucket });
     expect(await refusal(call)).toEqual({ code: 'NotImplemented', status: 501 });
   });
 });

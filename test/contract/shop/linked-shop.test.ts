@@ -46,10 +46,10 @@ it('counts pages for the pace, but neither robots.txt nor sitemaps', async () =>
 });
 
 it('obeys rules, bans and the robots.txt of a test like the plain shop', async () => {
-  await shop.setRobots({ text: 'User-agent: *\nDisallow: /a\n' });
+  await shop.setRobots('User-agent: *\nDisallow: /a\n');
   expect(await (await get('/robots.txt')).text()).not.toContain('Sitemap');
   await shop.setRules([{ id: 'P00001', do: { type: 'status', status: 500 } }]);
   expect((await get('/item/P00001')).status).toBe(500);
-  await shop.setBanPolicies([{ when: { request: 1 }, answer: { type: 'status', status: 403 }, coolDownMs: null }]);
+  await shop.setBanPolicies([{ when: { request: 1 }, answer: { type: 'status', status: 403 } }]);
   expect((await get('/category/1')).status).toBe(403);
 });

@@ -1,9 +1,6 @@
 /** A private moto server: an independent AWS emulator with mock instances and no data plane. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
-import { DescribeLoadBalancersCommand } from '@aws-sdk/client-elastic-load-balancing-v2';
-import { ListBucketsCommand } from '@aws-sdk/client-s3';
 import { findProgram } from '../find-program.ts';
 import { waitFor } from '../processes.ts';
 import { freePort, QUIET_ADDRESS } from '../free-port.ts';
@@ -57,9 +54,9 @@ export async function startMotoServer(program: string): Promise<MotoServer> {
 async function warmUp(endpoint: string): Promise<void> {
   const clients = clientsFor({ endpoint, region: 'us-east-1' });
   try {
-    await clients.ec2.send(new DescribeInstancesCommand({}));
-    await clients.elb.send(new DescribeLoadBalancersCommand({}));
-    await clients.s3.send(new ListBucketsCommand({}));
+    await clients.ec2.describeInstances({});
+    await clients.elb.describeLoadBalancers({});
+    await clients.s3.listBuckets({});
   } finally {
     clients.destroy();
   }

@@ -1,11 +1,6 @@
 /** Boots the test bundle the way the main server boots the real one: bundle in S3, presigned URL in the user data. */
-import {
-  DescribeInstancesCommand,
-  type Instance,
-  RunInstancesCommand,
-  type RunInstancesCommandInput,
-} from '@aws-sdk/client-ec2';
-import { CreateBucketCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { type Instance, type RunInstancesCommandInput } from '@aws-sdk/client-ec2';
+import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { eventually, type SandboxClients } from './clients.ts';
 import { TEST_BUNDLE, TEST_BUNDLE_PORT, userDataFor } from './test-bundle.ts';
@@ -17,10 +12,8 @@ export const VPC = 'vpc-0c0a0f1ee70000001';
 /** Puts the bundle into a bucket; returns the URL for the user data. */
 export async function uploadBundle({ s3 }: SandboxClients, body: string | Uint8Array = TEST_BUNDLE): Promise<string> {
   const Bucket = 'bundles';
-  await s3.send(
-    new CreateBucketCommand({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } }),
-  );
-  await s3.send(new PutObjectCommand({ Bucket, Key: 'bundle.tar.gz', Body: body }));
+  await s3.createBucket({ Bucket, CreateBucketConfiguration: { LocationConstraint: 'ap-northeast-1' } });
+  await s3.putObject({ Bucket, Key: 'bundle.tar.gz', Body: body });
   return getSignedUrl(s3, new GetObjectCommand({ Bucket, Key: 'bundle.tar.gz' }), { expiresIn: 600 });
 }
 
@@ -36,12 +29,12 @@ export async function launch(
   { ec2 }: SandboxClients,
   changes: Partial<RunInstancesCommandInput> = {},
 ): Promise<Instance> {
-  const reply = await ec2.send(new RunInstancesCommand(launchInput(changes)));
+  const reply = await ec2.runInstances(launchInput(changes));
   return reply.Instances![0]!;
 }
 
 export async function describe({ ec2 }: SandboxClients, id: string): Promise<Instance> {
-  const reply = await ec2.send(new DescribeInstancesCommand({ InstanceIds: [id] }));
+  const reply = await ec2.describeInstances({ InstanceIds: [id] });
   return reply.Reservations![0]!.Instances![0]!;
 }
 

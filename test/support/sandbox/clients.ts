@@ -1,13 +1,13 @@
 /** AWS's own SDK clients, pointed at a sandbox. */
-import { EC2Client } from '@aws-sdk/client-ec2';
-import { ElasticLoadBalancingV2Client } from '@aws-sdk/client-elastic-load-balancing-v2';
-import { S3Client } from '@aws-sdk/client-s3';
+import { EC2 } from '@aws-sdk/client-ec2';
+import { ElasticLoadBalancingV2 } from '@aws-sdk/client-elastic-load-balancing-v2';
+import { S3 } from '@aws-sdk/client-s3';
 import type { TestSandbox } from './start-sandbox.ts';
 
 export interface SandboxClients {
-  ec2: EC2Client;
-  elb: ElasticLoadBalancingV2Client;
-  s3: S3Client;
+  ec2: EC2;
+  elb: ElasticLoadBalancingV2;
+  s3: S3;
   destroy(): void;
 }
 
@@ -18,9 +18,9 @@ export function clientsFor(sandbox: Pick<TestSandbox, 'endpoint' | 'region'>): S
     credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
     maxAttempts: 1,
   };
-  const ec2 = new EC2Client(base);
-  const elb = new ElasticLoadBalancingV2Client(base);
-  const s3 = new S3Client({ ...base, forcePathStyle: true });
+  const ec2 = new EC2(base);
+  const elb = new ElasticLoadBalancingV2(base);
+  const s3 = new S3({ ...base, forcePathStyle: true });
   return {
     ec2,
     elb,

@@ -7,6 +7,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
+export interface SandboxInstance {
+  id: string;
+  state: string;
+  address: string;
+  /** Of its program; null while that does not run. */
+  pid: number | null;
+  folder: string;
+}
+
 export interface TestSandbox {
   endpoint: string;
   controlToken: string;
@@ -17,6 +26,8 @@ export interface TestSandbox {
   region: string;
   /** Calls a control route: `control('GET', 'status')`. Rejects on any status that is not 2xx. */
   control(method: string, route: string, body?: unknown): Promise<unknown>;
+  /** Every instance, including those that calls cannot see. */
+  instances(): Promise<SandboxInstance[]>;
   /** Sends SIGTERM; returns the exit code. Removes the data folder unless the caller gave one. */
   stop(): Promise<number | null>;
   /** Sends SIGKILL, as the OOM killer would. The data folder stays. */
@@ -60,20 +71,22 @@ export async function startSandbox(options: TestSandboxOptions = {}): Promise<Te
     const [code] = await exited;
     return code;
   };
+  const control = async (method: string, route: string, body?: unknown): Promise<unknown> => {
+    const response = await fetch(`${ready.endpoint}/_crawlfleet/${route}`, {
+      method,
+      headers: { authorization: `Bearer ${ready.controlToken}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${route}: ${response.status} ${text}`);
+    return JSON.parse(text);
+  };
   return {
     ...ready,
     dataDir,
     region,
-    async control(method, route, body) {
-      const response = await fetch(`${ready.endpoint}/_crawlfleet/${route}`, {
-        method,
-        headers: { authorization: `Bearer ${ready.controlToken}` },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      if (!response.ok) throw new Error(`${method} ${route}: ${response.status} ${text}`);
-      return JSON.parse(text);
-    },
+    control,
+    instances: async () => ((await control('GET', 'status')) as { instances: SandboxInstance[] }).instances,
     async stop() {
       const code = await end('SIGTERM');
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });

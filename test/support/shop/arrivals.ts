@@ -3,7 +3,6 @@
  * from one address, whichever pages they are: that is what a site would measure. robots.txt, and the parts that a browser
  * fetches for a page, are counted separately; so are sitemaps.
  */
-import type { BanStats } from './bans.ts';
 
 /** data: requests by a page's script; asset: pictures, fonts, films and the like. */
 export type ArrivalKind = 'page' | 'robots' | 'sitemap' | 'data' | 'asset';
@@ -47,8 +46,8 @@ export interface ShopStats {
   dataRequests: number;
   /** Asset requests by path, as sent. */
   assets: Record<string, number>;
-  /** Bans by address, and how each address behaved. */
-  bans: Record<string, BanStats>;
+  /** Pages refused to each banned address; 1 means that it stopped immediately. */
+  refused: Record<string, number>;
 }
 
 export class Arrivals {
@@ -78,8 +77,8 @@ export class Arrivals {
     this.#entries = [];
   }
 
-  /** The totals so far, without bans (bans.ts). */
-  stats(): Omit<ShopStats, 'bans'> {
+  /** The totals so far, without the refused pages (bans.ts). */
+  stats(): Omit<ShopStats, 'refused'> {
     const addresses = new Map<string, AddressStats>();
     const lastMs = new Map<string, number>();
     const paths = new Map<string, number>();

@@ -1,14 +1,14 @@
-/** All misbehaviours, and the function that answers for each. */
+/** All misbehaviours, and how the shop answers for each. */
 import { z } from 'zod';
-import type { Exchange } from './behaviours/behaviour.ts';
-import { answerCharset, charsetShapes } from './behaviours/charset.ts';
-import { answerCompression, compressionShapes } from './behaviours/compression.ts';
-import { answerConnection, connectionShapes } from './behaviours/connection.ts';
-import { answerContent, contentShapes } from './behaviours/content.ts';
-import { answerFlood, floodShapes } from './behaviours/flood.ts';
-import { answerRefusal, refusalShapes } from './behaviours/refusal.ts';
-import { answerScripted, scriptedShapes } from './behaviours/scripted.ts';
-import { answerStatus, statusShapes } from './behaviours/status.ts';
+import type { Answers, Exchange } from './behaviours/behaviour.ts';
+import { charsetAnswers, charsetShapes } from './behaviours/charset.ts';
+import { compressionAnswers, compressionShapes } from './behaviours/compression.ts';
+import { connectionAnswers, connectionShapes } from './behaviours/connection.ts';
+import { contentAnswers, contentShapes } from './behaviours/content.ts';
+import { floodAnswers, floodShapes } from './behaviours/flood.ts';
+import { refusalAnswers, refusalShapes } from './behaviours/refusal.ts';
+import { scriptedAnswers, scriptedShapes } from './behaviours/scripted.ts';
+import { statusAnswers, statusShapes } from './behaviours/status.ts';
 
 export const behaviourSchema = z.discriminatedUnion('type', [
   ...statusShapes,
@@ -24,40 +24,19 @@ export type Behaviour = z.output<typeof behaviourSchema>;
 /** Input form: fields with a default are optional. */
 export type BehaviourInput = z.input<typeof behaviourSchema>;
 
+const ANSWERS: Answers<Behaviour> = {
+  ...statusAnswers,
+  ...refusalAnswers,
+  ...connectionAnswers,
+  ...contentAnswers,
+  ...compressionAnswers,
+  ...charsetAnswers,
+  ...floodAnswers,
+  ...scriptedAnswers,
+};
+
 /** Answers the request with the given behaviour. */
 export function misbehave(exchange: Exchange, behaviour: Behaviour): void {
-  switch (behaviour.type) {
-    case 'status':
-    case 'not-modified':
-    case 'page':
-    case 'redirect':
-    case 'chain':
-      return answerStatus(exchange, behaviour);
-    case 'captcha':
-    case 'one-line-script':
-    case 'login':
-      return answerRefusal(exchange, behaviour);
-    case 'hang':
-    case 'reset':
-    case 'slow':
-      return answerConnection(exchange, behaviour);
-    case 'missing-field':
-    case 'content-type':
-    case 'empty':
-    case 'data':
-    case 'two-pages':
-      return answerContent(exchange, behaviour);
-    case 'compressed':
-      return answerCompression(exchange, behaviour);
-    case 'charset':
-      return answerCharset(exchange, behaviour);
-    case 'nodes':
-    case 'redos':
-      return answerFlood(exchange, behaviour);
-    case 'script-built':
-    case 'fetch-built':
-    case 'with-assets':
-    case 'never-loaded':
-      return answerScripted(exchange, behaviour);
-  }
+  // The table has the answer of each type; only the compiler cannot relate the two.
+  (ANSWERS[behaviour.type] as (exchange: Exchange, behaviour: Behaviour) => void)(exchange, behaviour);
 }

@@ -4,7 +4,6 @@ import { text } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Arrivals } from './arrivals.ts';
 import type { Bans } from './bans.ts';
-import type { RobotsFile } from './robots-file.ts';
 import type { Rules } from './rules.ts';
 import { sendNote, type Site } from './site.ts';
 
@@ -14,7 +13,6 @@ export interface ShopParts {
   arrivals: Arrivals;
   rules: Rules;
   bans: Bans;
-  robots: RobotsFile;
   site: Site;
 }
 
@@ -37,7 +35,7 @@ export async function answerControl(
 }
 
 /** The response text, '' for an empty response; null for an unknown route. */
-function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: string, body: unknown): string | null {
+function carryOut({ arrivals, rules, bans, site }: ShopParts, route: string, body: unknown): string | null {
   switch (route) {
     case 'GET log':
       return arrivals
@@ -45,7 +43,7 @@ function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: str
         .map((entry) => `${JSON.stringify(entry)}\n`)
         .join('');
     case 'GET stats':
-      return JSON.stringify({ ...arrivals.stats(), bans: bans.stats() });
+      return JSON.stringify({ ...arrivals.stats(), refused: bans.refused() });
     case 'POST rules':
       rules.set(body);
       return '';
@@ -53,7 +51,7 @@ function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: str
       site.sell(z.array(z.string().min(1)).parse(body));
       return '';
     case 'POST robots':
-      robots.set(body);
+      site.robots = z.string().nullable().parse(body);
       return '';
     case 'POST ban-policies':
       bans.setPolicies(body);
@@ -62,7 +60,7 @@ function carryOut({ arrivals, rules, bans, robots, site }: ShopParts, route: str
       arrivals.clear();
       rules.clear();
       bans.clear();
-      robots.set(null);
+      site.robots = null;
       return '';
     default:
       return null;

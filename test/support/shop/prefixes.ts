@@ -10,8 +10,8 @@ const FORMS: Record<string, BehaviourInput> = {
   '203-': { type: 'page', status: 203 },
   'chain5-': { type: 'chain', hops: 5 },
   // Connections
-  'hang-': { type: 'hang', afterBytes: 0 },
-  'reset-': { type: 'reset', afterBytes: 0 },
+  'hang-': { type: 'hang' },
+  'reset-': { type: 'reset' },
   'slow-': { type: 'slow', ms: 1_000 },
   // Contents
   'untitled-': { type: 'missing-field', fields: ['title'] },

@@ -3,7 +3,6 @@ import { createServer, type Server } from 'node:http';
 import { Arrivals } from './arrivals.ts';
 import { Bans } from './bans.ts';
 import { CONTROL_PATH, answerControl } from './control.ts';
-import { RobotsFile } from './robots-file.ts';
 import { Rules } from './rules.ts';
 import { placeOf, type ShopSettings, Site } from './site.ts';
 
@@ -12,15 +11,14 @@ export function createShopServer(settings: ShopSettings): Server {
   const arrivals = new Arrivals();
   const rules = new Rules();
   const bans = new Bans();
-  const robots = new RobotsFile();
-  const site = new Site(settings, { rules, bans, robots });
+  const site = new Site(settings, { rules, bans });
 
   const server = createServer((request, response) => {
     // Taken before any other work, because tests judge politeness by this number.
     const atMs = performance.now();
     const url = request.url ?? '/';
     if (url.startsWith(CONTROL_PATH)) {
-      void answerControl({ arrivals, rules, bans, robots, site }, request, response);
+      void answerControl({ arrivals, rules, bans, site }, request, response);
       return;
     }
     const place = placeOf(url);
@@ -37,7 +35,7 @@ export function createShopServer(settings: ShopSettings): Server {
     });
     response.on('close', () => arrivals.end(entry, response.headersSent ? response.statusCode : 0));
     request.resume();
-    site.serve(request, response, place, { address, nowMs: atMs });
+    site.serve(request, response, place, address);
   });
   // As long as common front-end servers keep idle connections, so that a crawl at 10 s per page can keep its own.
   server.keepAliveTimeout = 75_000;

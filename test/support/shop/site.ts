@@ -5,7 +5,6 @@ import type { Bans } from './bans.ts';
 import { type Behaviour, misbehave } from './behaviour-schema.ts';
 import { type Exchange, sendHtml, sendNamed } from './behaviours/behaviour.ts';
 import { dataOf } from './behaviours/content.ts';
-import { CAPTCHA_PAGE, LOGIN_PAGE } from './behaviours/refusal.ts';
 import { partsOf } from './behaviours/scripted.ts';
 import { LinkedShop } from './linked/linked-shop.ts';
 import { robotsWithSitemaps, sendSitemap, sitemapChunks } from './linked/sitemaps.ts';
@@ -14,7 +13,6 @@ import { renderPage } from './page.ts';
 import { behaviourOfPrefix } from './prefixes.ts';
 import { STRANGE_IDS, expectedProduct, numberOfProduct } from './product.ts';
 import { renderReviews } from './reviews.ts';
-import type { RobotsFile } from './robots-file.ts';
 import type { Rules } from './rules.ts';
 
 export interface ShopSettings {
@@ -64,27 +62,21 @@ function decodedId(path: string, folder: string): string | null {
   }
 }
 
-/** Pages without a product. Banned addresses get them too, because bans redirect there. */
-const PLAIN_PAGES: ReadonlyMap<string, string> = new Map([
-  ['/verify', CAPTCHA_PAGE],
-  ['/login', LOGIN_PAGE],
-]);
-
 export class Site {
   readonly #settings: ShopSettings;
   readonly #sold: Set<string>;
   readonly #rules: Rules;
   readonly #bans: Bans;
-  readonly #robots: RobotsFile;
+  /** The text of robots.txt; null: none, in a linked shop its own. */
+  robots: string | null = null;
   readonly #linked: LinkedShop | null;
   readonly #wiki: Wiki | null;
 
-  constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans; robots: RobotsFile }) {
+  constructor(settings: ShopSettings, parts: { rules: Rules; bans: Bans }) {
     this.#settings = settings;
     this.#sold = new Set(STRANGE_IDS);
     this.#rules = parts.rules;
     this.#bans = parts.bans;
-    this.#robots = parts.robots;
     this.#linked = settings.linked ? new LinkedShop(settings) : null;
     this.#wiki = settings.wiki ? new Wiki(settings.wiki, settings.seed) : null;
   }
@@ -93,19 +85,10 @@ export class Site {
     for (const id of ids) this.#sold.add(id);
   }
 
-  /** Answers the request; `nowMs` is its arrival on the clock of the bans. */
-  serve(
-    request: IncomingMessage,
-    response: ServerResponse,
-    place: Place,
-    { address, nowMs }: { address: string; nowMs: number },
-  ): void {
+  serve(request: IncomingMessage, response: ServerResponse, place: Place, address: string): void {
     const origin = `http://${request.headers.host}`;
-    if (place.kind === 'robots')
-      return this.#robots.answer(response, this.#linked ? robotsWithSitemaps(origin) : undefined);
-    const refusal = place.kind === 'page' ? this.#bans.take(address, nowMs) : this.#bans.peek(address, nowMs);
-    const plain = PLAIN_PAGES.get(place.path);
-    if (plain !== undefined) return sendHtml({ response }, plain);
+    if (place.kind === 'robots') return this.#sendRobots(response, origin);
+    const refusal = place.kind === 'page' ? this.#bans.take(address) : this.#bans.peek(address);
     if (refusal) return misbehave(this.#exchange(response, place), refusal);
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendNote(response, 405, 'method not allowed');
     switch (place.kind) {
@@ -118,6 +101,12 @@ export class Site {
       case 'page':
         return this.#sendPage(response, place);
     }
+  }
+
+  #sendRobots(response: ServerResponse, origin: string): void {
+    const text = this.robots ?? (this.#linked ? robotsWithSitemaps(origin) : null);
+    if (text === null) return sendNote(response, 404, 'no such page');
+    response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(text);
   }
 
   #sendSitemap(response: ServerResponse, path: string, origin: string): void {

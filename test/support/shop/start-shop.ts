@@ -5,7 +5,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { Arrival, ShopStats } from './arrivals.ts';
 import type { BanPolicy } from './bans.ts';
-import type { Robots } from './robots-file.ts';
 import type { Rule } from './rules.ts';
 
 export interface ShopOptions {
@@ -37,8 +36,8 @@ export interface Shop {
   setRules(rules: Rule[]): Promise<void>;
   /** Adds product IDs. */
   addProducts(ids: string[]): Promise<void>;
-  /** Replaces /robots.txt; null: none, in a linked shop its own. */
-  setRobots(robots: Robots | null): Promise<void>;
+  /** Replaces the text of /robots.txt; null: none, in a linked shop its own. */
+  setRobots(text: string | null): Promise<void>;
   /** Replaces the ban policies; see bans.ts. */
   setBanPolicies(policies: BanPolicy[]): Promise<void>;
   /** Forgets arrivals, rules, bans and robots.txt. */
@@ -99,7 +98,7 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
     },
     setRules: (rules) => tell('rules', rules),
     addProducts: (ids) => tell('products', ids),
-    setRobots: (robots) => tell('robots', robots),
+    setRobots: (text) => tell('robots', text),
     setBanPolicies: (policies) => tell('ban-policies', policies),
     reset: () => tell('reset'),
     async stop() {

@@ -3,7 +3,7 @@ import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { ConditionBoard } from '../../../sandbox/conditions.ts';
 import { Fleet } from '../../../sandbox/ec2/fleet.ts';
 import type { LaunchSpec } from '../../../sandbox/ec2/instance.ts';
-import type { MachineHost, MachineSpec } from '../../../sandbox/ec2/machine-host.ts';
+import type { Machine, MachineSpec } from '../../../sandbox/ec2/machine.ts';
 import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
 import { AddressPool } from '../../../sandbox/network.ts';
 
@@ -34,20 +34,21 @@ export const SPEC: LaunchSpec = {
 export function aFleet(clock: VirtualClock): { fleet: Fleet; on: MachineSpec[]; off: string[] } {
   const on: MachineSpec[] = [];
   const off: string[] = [];
-  const host: MachineHost = {
-    powerOn: (machine) => void on.push(machine),
-    powerOff: async (id) => {
+  const makeMachine = (spec: MachineSpec): Machine => ({
+    pid: null,
+    folder: '',
+    powerOn: () => void on.push(spec),
+    powerOff: async () => {
       await clock.sleep(2_000);
-      off.push(id);
+      off.push(spec.id);
     },
-    consoleOutput: () => null,
-    status: () => null,
+    consoleOutput: () => Buffer.of(),
     befall: () => false,
-    forget: () => {},
-  };
+    close: () => undefined,
+  });
   const addresses = new Map([['subnet-1', new AddressPool(network, 4_100, 3)]]);
   const conditions = new ConditionBoard();
   conditions.change({ pendingMs: 100, terminatedShownMs: 60_000 }, 0);
-  const fleet = new Fleet({ clock, host, tags: new TagStore(), region: 'r', addresses, conditions });
+  const fleet = new Fleet({ clock, makeMachine, tags: new TagStore(), region: 'r', addresses, conditions });
   return { fleet, on, off };
 }

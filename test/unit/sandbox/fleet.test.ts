@@ -3,7 +3,7 @@ import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Fleet } from '../../../sandbox/ec2/fleet.ts';
 import type { Instance, LaunchSpec } from '../../../sandbox/ec2/instance.ts';
 import { LaunchLedger } from '../../../sandbox/ec2/launch-ledger.ts';
-import type { MachineSpec } from '../../../sandbox/ec2/machine-host.ts';
+import type { MachineSpec } from '../../../sandbox/ec2/machine.ts';
 import { SPEC, aFleet } from './a-fleet.ts';
 
 let clock: VirtualClock;

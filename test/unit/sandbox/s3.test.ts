@@ -34,14 +34,6 @@ describe('file names of keys', () => {
   });
 });
 
-it('keys are sorted by their UTF-8 bytes', () => {
-  fc.assert(
-    fc.property(keys, keys, (a, b) => {
-      expect(Math.sign(compareKeys(a, b))).toBe(Buffer.compare(Buffer.from(a), Buffer.from(b)));
-    }),
-  );
-});
-
 describe('listings', () => {
   const small = fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '/'), minLength: 1, maxLength: 5 }), {
     maxLength: 20,

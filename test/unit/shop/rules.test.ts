@@ -11,7 +11,7 @@ function rulesOf(...rules: Rule[]): Rules {
 
 describe('Rules', () => {
   it('does not affect products without a rule', () => {
-    expect(rulesOf({ id: 'b', do: { type: 'empty' } }).take('a')).toBeNull();
+    expect(rulesOf({ id: 'b', do: { type: 'captcha' } }).take('a')).toBeNull();
   });
 
   it('applies a rule at most the given number of times', () => {
@@ -22,13 +22,13 @@ describe('Rules', () => {
   it('applies the next rule when the first is used up', () => {
     const rules = rulesOf(
       { id: 'a', times: 1, do: { type: 'status', status: 500 } },
-      { prefix: '', do: { type: 'empty' } },
+      { prefix: '', do: { type: 'captcha' } },
     );
-    expect([rules.take('a')?.type, rules.take('a')?.type]).toEqual(['status', 'empty']);
+    expect([rules.take('a')?.type, rules.take('a')?.type]).toEqual(['status', 'captcha']);
   });
 
   it('prefers a rule over the prefix of the ID', () => {
-    expect(rulesOf({ id: '500-a', do: { type: 'empty' } }).take('500-a')).toEqual({ type: 'empty' });
+    expect(rulesOf({ id: '500-a', do: { type: 'captcha' } }).take('500-a')).toEqual({ type: 'captcha' });
   });
 
   it('makes a once- product misbehave only on its first request, until it is reset', () => {
@@ -40,12 +40,12 @@ describe('Rules', () => {
   });
 
   it.each([
-    [[{ do: { type: 'empty' } }]],
-    [[{ id: 'a', prefix: 'a', do: { type: 'empty' } }]],
+    [[{ do: { type: 'captcha' } }]],
+    [[{ id: 'a', prefix: 'a', do: { type: 'captcha' } }]],
     [[{ id: 'a', do: { type: 'nonsense' } }]],
     [[{ id: 'a', do: { type: 'status', status: 200 } }]],
-    [[{ id: 'a', times: 0, do: { type: 'empty' } }]],
-    ['empty'],
+    [[{ id: 'a', times: 0, do: { type: 'captcha' } }]],
+    ['captcha'],
   ])('refuses %j', (rules) => {
     expect(() => new Rules().set(rules)).toThrow();
   });
@@ -55,8 +55,8 @@ describe('behaviourOfPrefix', () => {
   it.each([
     ['404-x', { type: 'status', status: 404 }],
     ['410-', { type: 'status', status: 410 }],
-    ['reset-1', { type: 'reset', afterBytes: 0 }],
-    ['unpriced-1', { type: 'missing-field', fields: ['price'], headChars: 0 }],
+    ['reset-1', { type: 'reset' }],
+    ['unpriced-1', { type: 'missing-field', fields: ['price'] }],
   ])('%s misbehaves without a rule', (id, behaviour) => {
     expect(behaviourOfPrefix(id)).toEqual({ behaviour, once: false });
   });

@@ -16,6 +16,11 @@ export interface Exchange {
   later(ms: number, then: () => void): void;
 }
 
+/** How a family answers, by the type of the behaviour. */
+export type Answers<B extends { type: string }> = {
+  [T in B['type']]: (exchange: Exchange, behaviour: Extract<B, { type: T }>) => void;
+};
+
 export const HTML = 'text/html; charset=utf-8';
 
 const MODIFIED = 'Thu, 01 Jan 2026 00:00:00 GMT';

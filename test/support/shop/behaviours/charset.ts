@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { CHARSETS, CHARSET_SHORT_NAMES, byteOrderMark, encodeText } from '../charsets.ts';
 import { renderPage } from '../page.ts';
-import type { Exchange } from './behaviour.ts';
+import type { Answers } from './behaviour.ts';
 
 export const charsetShapes = [
   z.strictObject({
@@ -16,21 +16,19 @@ export const charsetShapes = [
   }),
 ] as const;
 
-export type CharsetBehaviour = z.output<(typeof charsetShapes)[number]>;
+type CharsetBehaviour = z.output<(typeof charsetShapes)[number]>;
 
-export function answerCharset({ product, response }: Exchange, behaviour: CharsetBehaviour): void {
-  const { charset, header, meta, bom } = behaviour;
-  const page = renderPage(product).replace(
-    '<meta charset="utf-8">',
-    meta === null ? '' : `<meta http-equiv="Content-Type" content="text/html; charset=${meta}">`,
-  );
-  const body = Buffer.concat([bom ? byteOrderMark(charset) : Buffer.alloc(0), encodePage(page, charset)]);
-  response.writeHead(200, {
-    'content-type': header === null ? 'text/html' : `text/html; charset=${header}`,
-    'content-length': body.length,
-  });
-  response.end(body);
-}
+export const charsetAnswers: Answers<CharsetBehaviour> = {
+  charset({ product, response }, { charset, header, meta, bom }) {
+    const page = renderPage(product).replace(
+      '<meta charset="utf-8">',
+      meta === null ? '' : `<meta http-equiv="Content-Type" content="text/html; charset=${meta}">`,
+    );
+    const body = Buffer.concat([bom ? byteOrderMark(charset) : Buffer.alloc(0), encodePage(page, charset)]);
+    const type = header === null ? 'text/html' : `text/html; charset=${header}`;
+    response.writeHead(200, { 'content-type': type, 'content-length': body.length }).end(body);
+  },
+};
 
 /** Characters missing from the charset become references in markup and escapes in JSON. */
 function encodePage(page: string, charset: CharsetBehaviour['charset']): Buffer {

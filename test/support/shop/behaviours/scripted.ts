@@ -1,7 +1,7 @@
 /** Pages whose fields are built by a script, which only a browser runs. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import { type Exchange, sendHtml } from './behaviour.ts';
+import { type Answers, sendHtml } from './behaviour.ts';
 
 export const scriptedShapes = [
   /** An inline script inserts the product after `ms`. */
@@ -14,25 +14,24 @@ export const scriptedShapes = [
   z.strictObject({ type: z.literal('never-loaded') }),
 ] as const;
 
-export type ScriptedBehaviour = z.output<(typeof scriptedShapes)[number]>;
-
-export function answerScripted(exchange: Exchange, behaviour: ScriptedBehaviour): void {
-  const page = renderPage(exchange.product);
-  switch (behaviour.type) {
-    case 'script-built': {
-      const parts = forScript(partsOf(page));
-      return sendHtml(exchange, shell(`const parts=${parts};setTimeout(()=>show(parts),${behaviour.ms});`));
-    }
-    case 'fetch-built': {
-      const url = forScript(`/api/item/${encodeURIComponent(exchange.product.id)}`);
-      return sendHtml(exchange, shell(`fetch(${url}).then(r=>r.json()).then(show);`));
-    }
-    case 'with-assets':
-      return sendHtml(exchange, page.replace('</head>', `${ASSETS_HEAD}</head>`).replace('<main>', `${ASSETS}<main>`));
-    case 'never-loaded':
-      return sendHtml(exchange, page.replace('</main>', '</main>\n<script async src="/api/hang"></script>\n'));
-  }
-}
+export const scriptedAnswers: Answers<z.output<(typeof scriptedShapes)[number]>> = {
+  'script-built'(exchange, { ms }) {
+    const parts = forScript(partsOf(renderPage(exchange.product)));
+    sendHtml(exchange, shell(`const parts=${parts};setTimeout(()=>show(parts),${ms});`));
+  },
+  'fetch-built'(exchange) {
+    const url = forScript(`/api/item/${encodeURIComponent(exchange.product.id)}`);
+    sendHtml(exchange, shell(`fetch(${url}).then(r=>r.json()).then(show);`));
+  },
+  'with-assets'(exchange) {
+    const page = renderPage(exchange.product).replace('</head>', `${ASSETS_HEAD}</head>`);
+    sendHtml(exchange, page.replace('<main>', `${ASSETS}<main>`));
+  },
+  'never-loaded'(exchange) {
+    const script = '</main>\n<script async src="/api/hang"></script>\n';
+    sendHtml(exchange, renderPage(exchange.product).replace('</main>', script));
+  },
+};
 
 /** The data from which a script builds the product's page. */
 export interface PageParts {

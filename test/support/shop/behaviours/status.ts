@@ -1,7 +1,7 @@
 /** Responses with another status: gone, broken, refused, redirected. */
 import { z } from 'zod';
 import { renderPage } from '../page.ts';
-import { type Exchange, sendHtml } from './behaviour.ts';
+import { type Answers, sendHtml } from './behaviour.ts';
 
 const redirectStatus = z.union([z.literal(301), z.literal(302), z.literal(303), z.literal(307), z.literal(308)]);
 
@@ -17,45 +17,23 @@ export const statusShapes = [
   z.strictObject({ type: z.literal('not-modified') }),
   /** The page, with another 2xx status. */
   z.strictObject({ type: z.literal('page'), status: z.int().min(200).max(299) }),
-  z.strictObject({
-    type: z.literal('redirect'),
-    to: z.string().min(1),
-    status: redirectStatus.default(302),
-  }),
   /** Number of redirects within the site before the page. */
   z.strictObject({ type: z.literal('chain'), hops: z.int().positive(), status: redirectStatus.default(302) }),
 ] as const;
 
-export type StatusBehaviour = z.output<(typeof statusShapes)[number]>;
+export const statusAnswers: Answers<z.output<(typeof statusShapes)[number]>> = {
+  'not-modified': ({ response }) => void response.writeHead(304).end(),
+  page: (exchange, { status }) => sendHtml(exchange, renderPage(exchange.product), status),
+  chain(exchange, { hops, status }) {
+    const left = Number(exchange.query.get('hops') ?? hops);
+    if (!(left > 0)) return exchange.sendPage();
+    exchange.response.setHeader('location', `${exchange.path}?hops=${left - 1}`);
+    sendHtml(exchange, note(status), status);
+  },
+  status(exchange, { status, retryAfter }) {
+    if (retryAfter !== undefined) exchange.response.setHeader('retry-after', retryAfter);
+    sendHtml(exchange, note(status), status);
+  },
+};
 
-export function answerStatus(exchange: Exchange, behaviour: StatusBehaviour): void {
-  const { response, path, query } = exchange;
-  switch (behaviour.type) {
-    case 'not-modified':
-      return void response.writeHead(304).end();
-    case 'page':
-      return sendHtml(exchange, renderPage(exchange.product), behaviour.status);
-    case 'redirect': {
-      return sendRedirect(exchange, behaviour.to, behaviour.status);
-    }
-    case 'chain': {
-      const left = Number(query.get('hops') ?? behaviour.hops);
-      if (!(left > 0)) return exchange.sendPage();
-      return sendRedirect(exchange, `${path}?hops=${left - 1}`, behaviour.status);
-    }
-    case 'status': {
-      const { status, retryAfter } = behaviour;
-      if (retryAfter !== undefined) response.setHeader('retry-after', retryAfter);
-      return sendHtml(exchange, note(status), status);
-    }
-  }
-}
-
-function sendRedirect(exchange: Exchange, to: string, status: number): void {
-  exchange.response.setHeader('location', to);
-  sendHtml(exchange, note(status), status);
-}
-
-function note(status: number): string {
-  return `<!doctype html><title>${status}</title><h1>${status}</h1>`;
-}
+const note = (status: number): string => `<!doctype html><title>${status}</title><h1>${status}</h1>`;

@@ -1,8 +1,9 @@
 /** A folder with a product database and a fleet.yaml, and a measured `orchestrator run --dry-run` in it. */
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
@@ -22,7 +23,9 @@ export interface WatchedRun {
 }
 
 export interface CrawlFolder {
-  configPath: string;
+  path: string;
+  /** Starts a command. */
+  start(...args: string[]): ChildProcessByStdio<null, Readable, Readable>;
   /** Runs a command to its end; throws when it fails. */
   command(...args: string[]): Promise<string>;
   /** `run --dry-run --json`, with memory sampled while it runs. */
@@ -44,22 +47,23 @@ export function makeCrawlFolder(ids: readonly string[], config: Record<string, u
   };
   writeFileSync(configPath, stringify({ ...base, ...config }));
 
-  const start = (args: readonly string[]) =>
+  const start = (...args: string[]) =>
     spawn(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
       cwd: folder,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
   return {
-    configPath,
+    path: folder,
+    start,
     async command(...args) {
-      const child = start(args);
+      const child = start(...args);
       const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), exitOf(child)]);
       if (code !== 0) throw new Error(`orchestrator ${args.join(' ')} ended with ${code}: ${stderr.slice(-2_000)}`);
       return stdout;
     },
     async run() {
       const startMs = performance.now();
-      const child = start(['run', '--dry-run', '--json']);
+      const child = start('run', '--dry-run', '--json');
       let cpuMs = 0;
       let mainServerRssBytes = 0;
       let instanceRssBytes = 0;

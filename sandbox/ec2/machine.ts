@@ -1,4 +1,4 @@
-/** The port from EC2 to its machines: host/ boots them as processes; tests record calls. */
+/** The machine behind an instance: host/ boots it as a process; tests record calls. */
 
 export interface MachineSpec {
   id: string;
@@ -17,29 +17,26 @@ export interface MachineSpec {
   launchedAtMs: number;
 }
 
-export interface MachineStatus {
-  /** Of the program started by the user data; null while it is not running. */
-  pid: number | null;
-  folder: string;
-}
-
 /** Events on a running machine that EC2 does not see. */
 export const MACHINE_EVENTS = ['freeze', 'thaw', 'kill', 'crash'] as const;
 export type MachineEvent = (typeof MACHINE_EVENTS)[number];
 
-export interface MachineHost {
+export interface Machine {
+  /** Of the program started by the user data; null while it is not running. */
+  readonly pid: number | null;
+  /** Stays after the machine, for debugging. */
+  readonly folder: string;
   /** Boots it; the first boot runs its user data, later boots only start what that installed. Returns at once. */
-  powerOn(machine: MachineSpec): void;
+  powerOn(): void;
   /** Ends all its processes; resolves when none is left. Idempotent. */
-  powerOff(id: string): Promise<void>;
-  /** Its console output, at most the last 64 KB; null when it never ran. */
-  consoleOutput(id: string): Buffer | null;
-  status(id: string): MachineStatus | null;
+  powerOff(): Promise<void>;
+  /** At most the last 64 KB. */
+  consoleOutput(): Buffer;
   /**
    * `freeze` and `thaw` pause and continue its program; `kill` kills it, and it is restarted; `crash` kills it
    * permanently while the machine seems to run, as after a kernel panic. False when no program is running.
    */
-  befall(id: string, event: MachineEvent): boolean;
-  /** Forgets a machine that is off. Its folder stays, for debugging. */
-  forget(id: string): void;
+  befall(event: MachineEvent): boolean;
+  /** Closes the console's file, when the machine is off. */
+  close(): void;
 }
