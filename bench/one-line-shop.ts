@@ -4,7 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export interface OneLineShop {
-  /** The `site` section of a configuration that crawls it. */
+  productUrl: string;
+  /** The rest of the `site` section of a configuration that crawls it. */
   site: Record<string, unknown>;
   stop(): void;
 }
@@ -16,12 +17,8 @@ export async function startOneLineShop(interval: string): Promise<OneLineShop> {
   await once(shop, 'listening');
   const { port } = shop.address() as AddressInfo;
   return {
-    site: {
-      product_url: `http://127.0.0.1:${port}/{id}`,
-      interval,
-      user_agent: 'crawlfleet-bench/1.0 (+https://example.com/bot)',
-      mapping: { fields: { title: 'h1' } },
-    },
+    productUrl: `http://127.0.0.1:${port}/{id}`,
+    site: { interval, mapping: { fields: { title: 'h1' } } },
     stop() {
       shop.closeAllConnections();
       shop.close();

@@ -2,15 +2,15 @@
  * The page of `orchestrator serve` beside a run of 126 instances and 1,000,000 products whose numbers change every
  * second: how long it takes to appear, what an update costs the browser, and what the server takes.
  */
-import { once } from 'node:events';
-import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { chromium } from 'playwright';
+import { type RunningCommand, waitFor } from '../../test/support/processes.ts';
+import { makeFleet } from '../../test/system/fleet.ts';
 import { findBrowser } from '../../test/support/chromium/find-browser.ts';
 import { NO_PROGRESS, type Progress } from '../../shared/wire/callbacks.ts';
-import { makeCrawlFolder, readProcess } from '../crawl-folder.ts';
 import { type Bench, type BenchResult, median } from '../frame.ts';
 import { startOneLineShop } from '../one-line-shop.ts';
+import { readProcess, RUN_LIMIT_MS } from '../watch-run.ts';
 
 const PRODUCTS = 1_000_000;
 const INSTANCES = 126;
@@ -22,22 +22,23 @@ export const bench: Bench = { title: 'The page beside a run of 126 instances and
 
 async function run(): Promise<BenchResult> {
   const shop = await startOneLineShop('1ms');
-  const folder = makeCrawlFolder(['p1', 'p2'], { site: shop.site, run: { deadline: '20m' } });
-  let stopServer = (): void => undefined;
+  const fleet = await makeFleet({
+    engine: 'sqlite',
+    productUrl: shop.productUrl,
+    ids: ['p1', 'p2'],
+    config: { site: shop.site, run: { deadline: '20m', min_instances: 1 } },
+    timeoutMs: RUN_LIMIT_MS,
+  });
+  let serve: RunningCommand | null = null;
   try {
     // The row of a real run, whose settings and plan the large one takes over.
-    await folder.run();
-    const database = new Database(join(folder.path, 'fleet.db'));
+    await fleet.dryRun();
+    const database = new Database(fleet.databaseUrl.slice('sqlite:'.length));
     fill(database);
-    const child = folder.start('serve', '--listen', '127.0.0.1:0');
-    child.stderr.pipe(process.stderr);
-    stopServer = () => void child.kill('SIGTERM');
-    const [said] = (await once(child.stdout, 'data')) as [Buffer];
-    const url = /http:\S+/.exec(said.toString())![0];
-    const figures = await measure(`${url}runs/${RUN}`, database, child.pid!);
-    const ended = once(child, 'exit');
-    stopServer();
-    await ended;
+    const server = fleet.start('serve', '--listen', '127.0.0.1:0');
+    serve = server;
+    const url = await waitFor(() => /http:\S+/.exec(server.stdout())?.[0], { what: 'the page' });
+    const figures = await measure(`${url}runs/${RUN}`, database, server.pid);
     database.close();
     const { firstPaintMs, updateMs, rssBytes, cpuShare } = figures;
     return {
@@ -54,8 +55,9 @@ async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    stopServer();
-    folder.remove();
+    serve?.kill('SIGTERM');
+    await serve?.finished;
+    await fleet.remove();
     shop.stop();
   }
 }

@@ -2,9 +2,10 @@
  * The main server with 100,000 products: planning, dispatching, loading, publishing, verifying. Pages of a few bytes
  * and an interval of a millisecond leave the instances almost no work, and the main server all of it.
  */
-import { makeCrawlFolder } from '../crawl-folder.ts';
-import { startOneLineShop } from '../one-line-shop.ts';
+import { makeFleet } from '../../test/system/fleet.ts';
 import type { Bench, BenchResult } from '../frame.ts';
+import { startOneLineShop } from '../one-line-shop.ts';
+import { RUN_LIMIT_MS, watchRun } from '../watch-run.ts';
 
 const PRODUCTS = 100_000;
 const THOUSANDS = PRODUCTS / 1_000;
@@ -14,14 +15,18 @@ export const bench: Bench = { title: 'The main server with 100,000 products', ru
 async function run(): Promise<BenchResult> {
   const shop = await startOneLineShop('1ms');
   const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
-  const folder = makeCrawlFolder(ids, {
-    site: shop.site,
-    run: { deadline: '20m', min_instances: 6, max_instances: 20 },
+  const fleet = await makeFleet({
+    engine: 'sqlite',
+    productUrl: shop.productUrl,
+    ids,
+    config: { site: shop.site, run: { deadline: '20m', min_instances: 6, max_instances: 20 } },
+    timeoutMs: RUN_LIMIT_MS,
   });
   try {
-    const { report, wallMs, cpuMs, mainServerRssBytes } = await folder.run();
+    const { report, wallMs, cpuMs, mainServerRssBytes } = await watchRun(fleet);
     const verifyStartMs = performance.now();
-    await folder.command('verify', '--json');
+    const { exitCode, stderr } = await fleet.run('verify', '--json');
+    if (exitCode !== 0) throw new Error(`verify ended with ${exitCode}: ${stderr}`);
     const verifyMs = performance.now() - verifyStartMs;
     const { dispatchMs, loadMs, publishMs } = report.timings;
     return {
@@ -46,7 +51,7 @@ async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    folder.remove();
+    await fleet.remove();
     shop.stop();
   }
 }

@@ -1,9 +1,9 @@
 /** How long a run is without its main server after kill -9: from the start of `resume` to its first observation. */
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { type CrawlFolder, makeCrawlFolder } from '../crawl-folder.ts';
-import { startOneLineShop } from '../one-line-shop.ts';
+import { type RunningCommand, waitFor } from '../../test/support/processes.ts';
+import { type Fleet, makeFleet } from '../../test/system/fleet.ts';
 import { type Bench, median } from '../frame.ts';
+import { startOneLineShop } from '../one-line-shop.ts';
+import { RUN_LIMIT_MS } from '../watch-run.ts';
 
 const PRODUCTS = 30_000;
 const ROUNDS = 3;
@@ -14,22 +14,25 @@ export const bench: Bench = {
   async run() {
     const shop = await startOneLineShop('200ms');
     const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
-    const folder = makeCrawlFolder(ids, {
-      site: shop.site,
-      run: { deadline: '2h', min_instances: 3, max_instances: 20 },
+    const fleet = await makeFleet({
+      engine: 'sqlite',
+      productUrl: shop.productUrl,
+      ids,
+      config: { site: shop.site, run: { deadline: '2h', min_instances: 3, max_instances: 20 } },
+      timeoutMs: RUN_LIMIT_MS,
     });
     try {
-      const first = await start(folder, 'run', '--dry-run', '--yes');
-      await kill(first.child);
+      const first = await start(fleet, 'run', '--dry-run', '--yes');
+      await kill(first.run);
       const times: number[] = [];
       for (let round = 0; round < ROUNDS; round++) {
-        const next = await start(folder, 'resume');
+        const next = await start(fleet, 'resume');
         times.push(next.tookMs);
-        if (round < ROUNDS - 1) await kill(next.child);
+        if (round < ROUNDS - 1) await kill(next.run);
         else {
           // The first stop request ends the run with the results so far.
-          next.child.kill('SIGINT');
-          await once(next.child, 'exit');
+          next.run.kill('SIGINT');
+          await next.run.finished;
         }
       }
       return {
@@ -38,29 +41,21 @@ export const bench: Bench = {
         ratios: [{ name: `median / ${LIMIT_MS / 1_000} s`, value: median(times) / LIMIT_MS, target: 'at most 1' }],
       };
     } finally {
-      folder.remove();
+      await fleet.remove();
       shop.stop();
     }
   },
 };
 
 /** Resolves with the first line of progress of a run that crawls. */
-async function start(folder: CrawlFolder, ...args: string[]) {
+async function start(fleet: Fleet, ...args: string[]): Promise<{ run: RunningCommand; tookMs: number }> {
   const startMs = performance.now();
-  const child = folder.start(...args);
-  child.stdout.resume();
-  let said = '';
-  for await (const line of createInterface(child.stderr)) {
-    said += `${line}\n`;
-    if (/^crawling\b/.test(line)) break;
-  }
-  child.stderr.resume();
-  if (!/^crawling\b/m.test(said))
-    throw new Error(`orchestrator ${args[0]} did not start crawling:\n${said.slice(-2_000)}`);
-  return { child, tookMs: performance.now() - startMs };
+  const run = fleet.start(...args);
+  await waitFor(() => /^crawling\b/m.test(run.stderr()), { what: 'the crawl', timeoutMs: 300_000, everyMs: 5 });
+  return { run, tookMs: performance.now() - startMs };
 }
 
-async function kill(child: ReturnType<CrawlFolder['start']>): Promise<void> {
-  child.kill('SIGKILL');
-  await once(child, 'exit');
+async function kill(run: RunningCommand): Promise<void> {
+  run.kill('SIGKILL');
+  await run.finished;
 }

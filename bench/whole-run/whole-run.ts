@@ -1,8 +1,9 @@
 /** A whole dry run of 300 products: politeness, even shards, time after the last page, memory of an instance. */
-import { productIds, SHOP_MAPPING } from '../../test/support/shop/product.ts';
+import { productIds } from '../../test/support/shop/product.ts';
 import { startShop } from '../../test/support/shop/start-shop.ts';
-import { makeCrawlFolder } from '../crawl-folder.ts';
+import { makeFleet } from '../../test/system/fleet.ts';
 import type { Bench, BenchResult } from '../frame.ts';
+import { watchRun } from '../watch-run.ts';
 
 const PRODUCTS = 300;
 const INTERVAL_MS = 200;
@@ -11,17 +12,14 @@ export const bench: Bench = { title: 'A whole dry run of 300 products', run };
 
 async function run(): Promise<BenchResult> {
   const shop = await startShop({ products: PRODUCTS });
-  const folder = makeCrawlFolder(productIds(PRODUCTS), {
-    site: {
-      product_url: shop.productUrl,
-      interval: `${INTERVAL_MS}ms`,
-      user_agent: 'crawlfleet-bench/1.0 (+https://example.com/bot)',
-      mapping: SHOP_MAPPING,
-    },
-    run: { deadline: '60s', min_instances: 3 },
+  const fleet = await makeFleet({
+    engine: 'sqlite',
+    productUrl: shop.productUrl,
+    ids: productIds(PRODUCTS),
+    config: { run: { deadline: '60s', min_instances: 3 } },
   });
   try {
-    const { report, instanceRssBytes } = await folder.run();
+    const { report, instanceRssBytes } = await watchRun(fleet);
     const { minGapMs } = await shop.stats();
     const lastPageMs = Math.max(...(await shop.log()).map((a) => a.wallMs));
     const sizes = report.shards.map((s) => s.assigned);
@@ -49,7 +47,7 @@ async function run(): Promise<BenchResult> {
       ],
     };
   } finally {
-    folder.remove();
+    await fleet.remove();
     await shop.stop();
   }
 }

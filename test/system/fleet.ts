@@ -37,7 +37,8 @@ export interface Fleet {
   dryRun(...args: string[]): Promise<RunEnd>;
   /** Live processes that belong to this folder. */
   leftovers(): { pid: number; command: string }[];
-  remove(): Promise<void>;
+  /** Kills what is left and drops the database; with `keep` the folder stays. */
+  remove(keep?: boolean): Promise<void>;
 }
 
 /** The end of a run that was started with `--json`. */
@@ -57,7 +58,14 @@ export interface FleetOptions {
   config?: Config;
   /** Node and launcher of an installed package; omitted: those of this checkout. */
   program?: readonly [node: string, launcher: string];
+  /** Of each command; default: less than a test may take. */
+  timeoutMs?: number;
+  /** Added to the environment of the next command. */
+  environment?: () => Record<string, string>;
 }
+
+/** A statement may have 32,766 parameters. */
+const PRODUCTS_AT_ONCE = 10_000;
 
 /** 200 ms, 45 s, at least three instances: small enough for two cores, large enough to share out work. */
 export async function makeFleet(options: FleetOptions): Promise<Fleet> {
@@ -66,8 +74,10 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   const query = (sql: string, values: unknown[] = []) => runQuery(database.url, sql, values);
   await query('create table products (id varchar(500) not null, active integer not null)');
   const addProducts = async (ids: readonly string[]): Promise<void> => {
-    if (ids.length === 0) return;
-    await query(`insert into products (id, active) values ${ids.map(() => '(?, 1)').join(', ')}`, [...ids]);
+    for (let at = 0; at < ids.length; at += PRODUCTS_AT_ONCE) {
+      const some = ids.slice(at, at + PRODUCTS_AT_ONCE);
+      await query(`insert into products (id, active) values ${some.map(() => '(?, 1)').join(', ')}`, some);
+    }
   };
   await addProducts(options.ids);
   const configPath = folder.file('fleet.yaml');
@@ -76,7 +86,8 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   const start = (...args: string[]): RunningCommand =>
     startCommand(node, [launcher, ...args, '--config', configPath], {
       cwd: folder.path,
-      timeoutMs: 175_000,
+      timeoutMs: options.timeoutMs ?? 175_000,
+      env: options.environment?.() ?? {},
     });
   return {
     dir: folder.path,
@@ -88,10 +99,10 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
     run: (...args) => start(...args).finished,
     dryRun: (...args) => endOf(start('run', '--dry-run', '--json', ...args)),
     leftovers: () => findLeftovers(folder.path),
-    async remove() {
+    async remove(keep = false) {
       killLeftovers(folder.path);
       await database.drop();
-      folder.remove();
+      if (!keep) folder.remove();
     },
   };
 }
