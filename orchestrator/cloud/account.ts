@@ -12,8 +12,8 @@ export interface Identity {
  * Throws `aws-denied` without keys or with keys that AWS rejects, `aws-capability-missing` at an endpoint without STS.
  */
 export function whoAmI(options: AwsOptions): Promise<Identity> {
-  return callOnce(lazySts, options, 'GetCallerIdentity', async ({ sdk, client }) => {
-    const { Account, Arn } = await client.send(new sdk.GetCallerIdentityCommand({}));
+  return callOnce(lazySts, options, 'GetCallerIdentity', async (sts) => {
+    const { Account, Arn } = await sts.getCallerIdentity();
     return { account: Account ?? 'unknown', arn: Arn ?? 'unknown' };
   });
 }

@@ -1,7 +1,7 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
+import type { EC2, Instance, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { allPages, type AwsOptions, type Ec2, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
+import { allPages, type AwsOptions, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import {
   CLOUD_STATES,
@@ -21,7 +21,7 @@ import { findBrowserImage } from './image-lookup.ts';
 const TERMINATE_BATCH = 100;
 
 export class Ec2Compute implements Compute {
-  readonly #ec2: LazyClient<Ec2>;
+  readonly #ec2: LazyClient<EC2>;
   readonly #endpoint: string | null;
 
   /** Makes no call and loads no SDK yet. */
@@ -36,10 +36,10 @@ export class Ec2Compute implements Compute {
   }
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {
-    const { sdk, client } = await this.#ec2.get();
+    const ec2 = await this.#ec2.get();
     let instances: Instance[] | undefined;
     try {
-      instances = (await client.send(new sdk.RunInstancesCommand(runInstancesInput(request)))).Instances;
+      instances = (await ec2.runInstances(runInstancesInput(request))).Instances;
     } catch (error) {
       return launchFailure(error);
     }
@@ -50,10 +50,10 @@ export class Ec2Compute implements Compute {
   }
 
   list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
-    return this.#call('DescribeInstances', async ({ sdk, client }) => {
+    return this.#call('DescribeInstances', async (ec2) => {
       const where = `DescribeInstances at ${this.#endpoint ?? 'AWS'}`;
       const Filters = [{ Name: `tag:${tag.key}`, Values: [tag.value] }];
-      const pages = sdk.paginateDescribeInstances({ client }, { Filters, MaxResults: 1_000 });
+      const pages = ec2.paginateDescribeInstances({ Filters, MaxResults: 1_000 });
       const found = new Map<string, CloudInstance>();
       for await (const { Reservations } of allPages(pages, where)) {
         // An empty set is a list. No set at all is a gateway's empty 200 and must not read as "all instances are gone".
@@ -89,18 +89,18 @@ export class Ec2Compute implements Compute {
   }
 
   async #terminateBatch(ids: readonly string[]): Promise<void> {
-    const { sdk, client } = await this.#ec2.get();
+    const ec2 = await this.#ec2.get();
     try {
-      await client.send(new sdk.TerminateInstancesCommand({ InstanceIds: [...ids] }));
+      await ec2.terminateInstances({ InstanceIds: [...ids] });
     } catch (error) {
       if (ids.length > 1 || classifyAwsError(error).kind !== 'not-found') throw error;
     }
   }
 
   async consoleOutput(instanceId: string): Promise<string | null> {
-    const { sdk, client } = await this.#ec2.get();
+    const ec2 = await this.#ec2.get();
     const ask = (latest: boolean) =>
-      client.send(new sdk.GetConsoleOutputCommand({ InstanceId: instanceId, ...(latest ? { Latest: true } : {}) }));
+      ec2.getConsoleOutput({ InstanceId: instanceId, ...(latest ? { Latest: true } : {}) });
     try {
       // Without Latest a new instance shows nothing for minutes; pre-Nitro types refuse it.
       const reply = await ask(true).catch((error: unknown) => {
@@ -129,7 +129,7 @@ export class Ec2Compute implements Compute {
     });
   }
 
-  async #call<T>(name: string, call: (ec2: Ec2) => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (ec2: EC2) => Promise<T>): Promise<T> {
     const ec2 = await this.#ec2.get();
     try {
       return await call(ec2);

@@ -1,7 +1,6 @@
 /** What a launch needs to find in EC2 first: subnets, security groups and an image. */
-import type { Image, SecurityGroup, Subnet } from '@aws-sdk/client-ec2';
+import type { EC2, Image, SecurityGroup, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { Ec2 } from './sdk-clients.ts';
 import { classifyAwsError } from './aws-errors.ts';
 import type { SubnetInfo } from './compute.ts';
 import { compare, newestFirst } from './image-lookup.ts';
@@ -21,13 +20,11 @@ function refuseIds(setting: string, hint: string) {
  * The subnets with these ids, or the default VPC's; sorted by zone and id. All are in one VPC, as the load balancer
  * requires.
  */
-export async function findSubnets({ sdk, client }: Ec2, ids: readonly string[]): Promise<SubnetInfo[]> {
+export async function findSubnets(ec2: EC2, ids: readonly string[]): Promise<SubnetInfo[]> {
   const hint = 'Set aws.subnets to public subnets of one VPC, in two zones.';
-  const reply = await client
-    .send(
-      new sdk.DescribeSubnetsCommand(
-        ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
-      ),
+  const reply = await ec2
+    .describeSubnets(
+      ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
     )
     .catch(refuseIds('aws.subnets', hint));
   // Filters are checked again here: some endpoints ignore unknown filters.
@@ -52,22 +49,18 @@ function toSubnet(subnet: Subnet): SubnetInfo[] {
 const TAG_FORM = /^tag:([^=]+)=(.*)$/;
 
 /** The given groups (by id or tag), checked to exist in the VPC; with none given, the VPC's default group. */
-export async function findSecurityGroups(
-  { sdk, client }: Ec2,
-  wanted: readonly string[],
-  vpcId: string,
-): Promise<string[]> {
+export async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: string): Promise<string[]> {
   const hint = `Set aws.security_groups to groups of ${vpcId}, the VPC of the subnets: ids, or tag:KEY=VALUE.`;
   const tags = wanted.filter((w) => TAG_FORM.test(w));
   const ids = wanted.filter((w) => !TAG_FORM.test(w));
-  const byTag = tags.length > 0 ? await taggedGroups({ sdk, client }, tags, vpcId, hint) : [];
+  const byTag = tags.length > 0 ? await taggedGroups(ec2, tags, vpcId, hint) : [];
   if (tags.length > 0 && ids.length === 0) return byTag;
   const filters = [
     { Name: 'vpc-id', Values: [vpcId] },
     { Name: 'group-name', Values: ['default'] },
   ];
-  const reply = await client
-    .send(new sdk.DescribeSecurityGroupsCommand(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters }))
+  const reply = await ec2
+    .describeSecurityGroups(ids.length > 0 ? { GroupIds: [...ids] } : { Filters: filters })
     .catch(refuseIds('aws.security_groups', hint));
   const inVpc = (reply.SecurityGroups ?? []).filter((g) => g.VpcId === vpcId);
   const found = inVpc.filter((g) => ids.length > 0 || g.GroupName === 'default').map((g) => g.GroupId ?? '');
@@ -78,15 +71,10 @@ export async function findSecurityGroups(
 }
 
 /** Filtered by VPC only; tags are compared here, because some endpoints lack that filter. */
-async function taggedGroups(
-  { sdk, client }: Ec2,
-  tags: readonly string[],
-  vpcId: string,
-  hint: string,
-): Promise<string[]> {
+async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hint: string): Promise<string[]> {
   const groups: SecurityGroup[] = [];
   const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
-  for await (const { SecurityGroups = [] } of sdk.paginateDescribeSecurityGroups({ client }, { Filters }))
+  for await (const { SecurityGroups = [] } of ec2.paginateDescribeSecurityGroups({ Filters }))
     groups.push(...SecurityGroups.filter((g) => g.VpcId === vpcId && g.GroupId));
   const found = tags.map((tag) => {
     const [, key, value] = TAG_FORM.exec(tag)!;
@@ -101,16 +89,10 @@ async function taggedGroups(
 const IMAGE_NAME = /^al2023-ami-2023\./;
 
 /** The given image, checked to exist and to fit, or with null the newest Amazon Linux 2023 for the architecture. */
-export async function findImage(
-  { sdk, client }: Ec2,
-  id: string | null,
-  architecture: 'x86_64' | 'arm64',
-): Promise<string> {
+export async function findImage(ec2: EC2, id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
   const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
   if (id !== null) {
-    const reply = await client
-      .send(new sdk.DescribeImagesCommand({ ImageIds: [id] }))
-      .catch(refuseIds('aws.image', hint));
+    const reply = await ec2.describeImages({ ImageIds: [id] }).catch(refuseIds('aws.image', hint));
     const image = reply.Images?.find((i) => i.ImageId === id);
     if (!image) throw invalid(`aws.image: EC2 does not know ${id}`, hint);
     if (image.Architecture !== architecture) {
@@ -124,7 +106,7 @@ export async function findImage(
   ];
   const byName = { Name: 'name', Values: ['al2023-ami-2023.*'] };
   const ask = async (Filters: { Name: string; Values: string[] }[]): Promise<Image[]> =>
-    (await client.send(new sdk.DescribeImagesCommand({ Owners: ['amazon'], Filters }))).Images ?? [];
+    (await ec2.describeImages({ Owners: ['amazon'], Filters })).Images ?? [];
   // Endpoints other than AWS have other images; there any image that fits will do, and the list is short.
   const image =
     newest(await ask([...filters, byName]), architecture, IMAGE_NAME) ??

@@ -1,15 +1,15 @@
 /** Making images on EC2 through the SDK. */
-import type { CreateImageCommandOutput } from '@aws-sdk/client-ec2';
+import type { EC2, CreateImageCommandOutput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { CloudState } from './compute.ts';
 import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
 import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
 import { findDebianImage, type ImageArchitecture, listOwnImages, type OwnImage } from './image-lookup.ts';
-import { type AwsOptions, type Ec2, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
+import { type AwsOptions, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
 
 export class Ec2Images implements ImageCloud {
-  readonly #ec2: LazyClient<Ec2>;
+  readonly #ec2: LazyClient<EC2>;
   readonly #compute: Ec2Compute;
   readonly #endpoint: string | null;
 
@@ -35,14 +35,12 @@ export class Ec2Images implements ImageCloud {
   }
 
   async launchBuilder(request: BuilderRequest): Promise<string> {
-    const reply = await this.#call('RunInstances', ({ sdk, client }) =>
-      client.send(
-        new sdk.RunInstancesCommand({
-          ...runInstancesInput({ ...request, instanceProfile: null }),
-          // Its disk is what the image is made of.
-          InstanceInitiatedShutdownBehavior: 'stop',
-        }),
-      ),
+    const reply = await this.#call('RunInstances', (ec2) =>
+      ec2.runInstances({
+        ...runInstancesInput({ ...request, instanceProfile: null }),
+        // Its disk is what the image is made of.
+        InstanceInitiatedShutdownBehavior: 'stop',
+      }),
     );
     const id = reply.Instances?.[0]?.InstanceId;
     if (id === undefined) throw new AppError('aws-failed', 'RunInstances answered without an instance');
@@ -50,8 +48,8 @@ export class Ec2Images implements ImageCloud {
   }
 
   async builderState(instanceId: string): Promise<CloudState | null> {
-    const reply = await this.#call('DescribeInstances', ({ sdk, client }) =>
-      client.send(new sdk.DescribeInstancesCommand({ InstanceIds: [instanceId] })).catch(nothingWhenNotFound),
+    const reply = await this.#call('DescribeInstances', (ec2) =>
+      ec2.describeInstances({ InstanceIds: [instanceId] }).catch(nothingWhenNotFound),
     );
     const name = reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name;
     return name ?? null;
@@ -64,17 +62,15 @@ export class Ec2Images implements ImageCloud {
   async createImage(request: Parameters<ImageCloud['createImage']>[0]): Promise<string> {
     const { instanceId, name, description, tags } = request;
     const Tags = tagList(tags);
-    const ask = ({ sdk, client }: Ec2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
-      client.send(
-        new sdk.CreateImageCommand({
-          InstanceId: instanceId,
-          Name: name,
-          Description: description,
-          // The machine is already stopped.
-          NoReboot: true,
-          TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
-        }),
-      );
+    const ask = (ec2: EC2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
+      ec2.createImage({
+        InstanceId: instanceId,
+        Name: name,
+        Description: description,
+        // The machine is already stopped.
+        NoReboot: true,
+        TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
+      });
     const reply = await this.#call('CreateImage', async (ec2) => {
       try {
         return await ask(ec2, ['image', 'snapshot']);
@@ -89,8 +85,8 @@ export class Ec2Images implements ImageCloud {
   }
 
   async imageState(imageId: string): Promise<string | null> {
-    const reply = await this.#call('DescribeImages', ({ sdk, client }) =>
-      client.send(new sdk.DescribeImagesCommand({ ImageIds: [imageId] })).catch(nothingWhenNotFound),
+    const reply = await this.#call('DescribeImages', (ec2) =>
+      ec2.describeImages({ ImageIds: [imageId] }).catch(nothingWhenNotFound),
     );
     const image = reply?.Images?.find((i) => i.ImageId === imageId);
     return image === undefined ? null : (image.State ?? 'available');
@@ -105,18 +101,16 @@ export class Ec2Images implements ImageCloud {
   }
 
   async removeImage({ id, snapshots }: Pick<OwnImage, 'id' | 'snapshots'>): Promise<void> {
-    await this.#call(`DeregisterImage ${id}`, ({ sdk, client }) =>
-      client.send(new sdk.DeregisterImageCommand({ ImageId: id })).catch(nothingWhenNotFound),
-    );
+    await this.#call(`DeregisterImage ${id}`, (ec2) => ec2.deregisterImage({ ImageId: id }).catch(nothingWhenNotFound));
     // Only now: a snapshot cannot be deleted while an image uses it.
     for (const SnapshotId of snapshots) {
-      await this.#call(`DeleteSnapshot ${SnapshotId}`, ({ sdk, client }) =>
-        client.send(new sdk.DeleteSnapshotCommand({ SnapshotId })).catch(nothingWhenNotFound),
+      await this.#call(`DeleteSnapshot ${SnapshotId}`, (ec2) =>
+        ec2.deleteSnapshot({ SnapshotId }).catch(nothingWhenNotFound),
       );
     }
   }
 
-  async #call<T>(name: string, call: (ec2: Ec2) => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (ec2: EC2) => Promise<T>): Promise<T> {
     try {
       return await call(await this.#ec2.get());
     } catch (error) {

@@ -19,8 +19,8 @@ export interface ImageFacts {
 
 /** Null when EC2 does not show it. Throws the AppError of a refused call. */
 export function readImage(options: AwsOptions, id: string): Promise<ImageFacts | null> {
-  return callOnce(lazyEc2, options, 'DescribeImages', async ({ sdk, client }) => {
-    const reply = await client.send(new sdk.DescribeImagesCommand({ ImageIds: [id] }));
+  return callOnce(lazyEc2, options, 'DescribeImages', async (ec2) => {
+    const reply = await ec2.describeImages({ ImageIds: [id] });
     return toFacts(reply.Images?.find((image) => image.ImageId === id));
   });
 }

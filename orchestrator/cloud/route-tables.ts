@@ -14,10 +14,10 @@ export type WayOut = { kind: 'internet' | 'nat' | 'other' | 'none'; target: stri
 
 /** The tables of the VPC. Throws the AppError of a refused call. */
 export function findRouteTables(options: AwsOptions, vpcId: string): Promise<RouteTable[]> {
-  return callOnce(lazyEc2, options, 'DescribeRouteTables', async ({ sdk, client }) => {
+  return callOnce(lazyEc2, options, 'DescribeRouteTables', async (ec2) => {
     const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
     const found: RouteTable[] = [];
-    for await (const { RouteTables = [] } of sdk.paginateDescribeRouteTables({ client }, { Filters }))
+    for await (const { RouteTables = [] } of ec2.paginateDescribeRouteTables({ Filters }))
       // Some endpoints ignore unknown filters.
       found.push(...RouteTables.filter((table) => table.VpcId === vpcId));
     return found;
