@@ -5,9 +5,8 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
 import type { Core } from '../model/core.ts';
 import { noteLoad } from '../model/process-state.ts';
-import { ConcurrencyLimit } from './concurrency-limit.ts';
 import { fetchPart, linesOf, notAPart, type PartName } from './part-bytes.ts';
-import { readAhead } from './read-ahead.ts';
+import { readAhead, type ReadOutcome } from './read-ahead.ts';
 import type { PartRecord } from '../model/stores.ts';
 
 /** Parts loaded concurrently: while the database works on one, the values of the next are prepared. */
@@ -33,23 +32,25 @@ export function loadParts(core: Core, only?: EpochId): Promise<void> {
 
 async function loadSeen(core: Core, only?: EpochId): Promise<void> {
   const startedMs = core.clock.now();
-  const limit = new ConcurrencyLimit(LANES);
   const parts = await core.results.parts({ ...only, state: 'seen' });
-  for await (const [part, read] of readAhead(parts, (p) => readPart(core.objects, p))) {
+  // Each lane takes the next part from the same reads; after a failure the others end the part they are at.
+  const reads = readAhead(parts, (p) => readPart(core.objects, p));
+  const lanes = await Promise.allSettled(Array.from({ length: LANES }, () => loadEach(core, reads)));
+  const failure = lanes.find((lane) => lane.status === 'rejected');
+  if (failure) throw failure.reason;
+  core.processState.loadMs += core.clock.now() - startedMs;
+}
+
+async function loadEach(core: Core, reads: AsyncIterable<[PartRecord, ReadOutcome<ItemResult[]>]>): Promise<void> {
+  for await (const [part, read] of reads) {
     if ('error' in read) {
       if (!(read.error instanceof AppError)) throw read.error;
       await core.results.failPart(part, read.error.message);
       await core.alarm(`${read.error.message}; its products count as not crawled`, part);
       continue;
     }
-    await limit.enter(() => loadOne(core, part, read.value));
+    const startedMs = core.clock.monotonic();
+    await core.results.load(part, read.value);
+    noteLoad(core.processState, core.clock.monotonic() - startedMs);
   }
-  await limit.end();
-  core.processState.loadMs += core.clock.now() - startedMs;
-}
-
-async function loadOne(core: Core, part: PartRecord, results: readonly ItemResult[]): Promise<void> {
-  const startedMs = core.clock.monotonic();
-  await core.results.load(part, results);
-  noteLoad(core.processState, core.clock.monotonic() - startedMs);
 }

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
 import type { RunShape } from './run-stage.ts';
@@ -51,7 +51,7 @@ const refuse = (...slots: number[]) => {
   whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
 const report = () =>
-  buildReport({ ...whole.stores.of(whole.run.id), clock: whole.clock, processState: newProcessState() });
+  buildReport({ ...whole.stores.of(whole.run.id), clock: whole.clock, processState: new ProcessState() });
 
 describe('one banned address of three', () => {
   it('stops at once; other instances crawl its products, each once, and everything is stored', async () => {
