@@ -10,7 +10,6 @@ import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import type { EndForecast } from '../../control/model/forecast.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
 import type { FillRates, RunReport } from '../../control/model/report.ts';
-import { limitsOf } from '../../control/model/run-deadlines.ts';
 import type {
   AddressIncident,
   IncidentRecord,
@@ -22,6 +21,7 @@ import type {
 } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { reportOf } from '../../control/results/report.ts';
+import { worldFromRows } from '../../control/model/world.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 
 export interface RunSummary {
@@ -192,14 +192,9 @@ async function projectedEnd(
   work: WorkReader,
 ): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  return forecastEnd({
-    nowMs: systemClock.now(),
-    run,
-    fleet: new FleetSnapshot(instances),
-    limits: limitsOf(run),
-    work: await work.counts(),
-    robots: null,
-  });
+  const fleet = new FleetSnapshot(instances);
+  const rows = { nowMs: systemClock.now(), run, fleet, work: await work.counts(), robots: null };
+  return forecastEnd(worldFromRows(rows));
 }
 
 function instanceDocument(record: InstanceRecord): InstanceDocument {

@@ -93,7 +93,7 @@ export function orderInput(world: World, heard: HeardHeartbeat): OrderInput {
     record,
     nowMs: world.nowMs,
     run: world.run,
-    slowdown: world.site?.slowdown ?? 1,
+    slowdown: world.site.slowdown,
     waiting: serving ? world.work.waiting : 0,
     returning: (isIdle(rest) && isReturnExpected(world)) || (serving && awaited),
     returnProducts: serving && mustReturnProducts(world, record),

@@ -109,7 +109,7 @@ function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: LaunchGate
 
 /** AWS has refused the keys since the claim was written, so its bundle URL no longer works. Its token is unused. */
 const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): boolean =>
-  rights?.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
+  rights.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
 
 function decideRetry(world: World, record: InstanceRecord): Action[] {
   const { attempts, answer } = record;
@@ -227,7 +227,7 @@ function decideIncident(world: World, record: InstanceRecord): Action[] {
 function isNeverHealthy(world: World, record: InstanceRecord): boolean {
   if (record.phase !== 'ready' || !record.registered || record.instanceId === null || isUnavailable(record))
     return false;
-  if (world.onceHealthy?.has(record.instanceId)) return false;
+  if (world.onceHealthy.has(record.instanceId)) return false;
   const health = world.targets.get(record.instanceId);
   if (health !== 'unhealthy' && health !== 'unused') return false;
   // Until other instances have work, the balancer itself may not be ready.

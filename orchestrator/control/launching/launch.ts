@@ -40,7 +40,7 @@ export const BALANCER_PORT = 8080;
  */
 export async function claim(
   core: Core,
-  world: Pick<World, 'run' | 'fleet' | 'nowMs' | 'limits'>,
+  world: World,
   { slot, epoch, pool }: EpochId & { pool: Pool | null },
 ): Promise<void> {
   const { run } = world;

@@ -61,7 +61,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
     return alarmOnce(
       core,
       'balancer denied',
-      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
+      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs(run, null))}, then nothing more is launched ` +
         `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }

@@ -15,7 +15,7 @@ import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
 import { noteRefused, allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import { type World, worldFromRows } from '../model/world.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
@@ -72,14 +72,17 @@ export class Observer {
       await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
-    const world: World = {
+    const rows = {
       nowMs: core.clock.now(),
+      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
+      fleet: new FleetSnapshot(instances),
+      work,
+      robots: core.robots.policy,
+    };
+    const world: World = {
+      ...worldFromRows(rows),
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
-      robots: core.robots.policy,
-      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
-      limits,
-      fleet: new FleetSnapshot(instances),
       cloud: this.#cloud,
       pools: core.processState.pools,
       balancerActive: this.#balancerActive,
@@ -89,10 +92,8 @@ export class Observer {
       balancerMayRemain: core.processState.balancerMayRemain,
       targets: this.#targets,
       onceHealthy: this.#onceHealthy,
-      work,
       lastTransferAtMs: core.processState.lastTransferMs,
       forecast: this.#forecast,
-      chunkLimits: { equal: 0, byTime: null },
       notedKeys: await this.#readNoted(),
       totals,
       uploads: this.#bucket.uploads,

@@ -8,10 +8,10 @@ import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { forecastEnd } from './end-forecast.ts';
 import { balanceOf, isLeftBehind, limitsByTime } from './rebalance.ts';
-import { shardsOf, type WorkerWorld } from './workers.ts';
+import { shardsOf } from './workers.ts';
 
 /** The limits until the next observation. They do not matter while no chunk waits. */
-export function chunkLimits(world: WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>): ChunkLimits {
+export function chunkLimits(world: World): ChunkLimits {
   if (world.work.waiting === 0) return { equal: 0, byTime: null };
   const equal = chunkLimit(world);
   return { equal, byTime: limitsByTime(world, equal) };
@@ -25,9 +25,7 @@ export const slotLimit = ({ equal, byTime }: ChunkLimits, slot: number): number 
 export const offerLimit = ({ equal, byTime }: ChunkLimits): number => byTime?.maxOfServing ?? equal;
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
-export function chunkLimit(
-  world: Pick<World, 'run' | 'fleet' | 'work' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools'>>,
-): number {
+export function chunkLimit(world: World): number {
   const latest = world.fleet.latest;
   const shardOf = shardsOf(world.work);
   const bereft = world.fleet.slotsOfLost;
@@ -59,7 +57,7 @@ function isEmptyNow(record: InstanceRecord | undefined): boolean {
  * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
  * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
-export function forecastRun(world: WorkerWorld, nothingToGive: ReadonlySet<string>): Forecast {
+export function forecastRun(world: World, nothingToGive: ReadonlySet<string>): Forecast {
   return {
     atMs: world.nowMs,
     end: forecastEnd(world),

@@ -1,6 +1,7 @@
 /** When the fleet will probably finish. Pure. */
 import { LOSS } from '../decide/slot-attempts.ts';
-import { waterFillLevel, type Worker, workersOf, type WorkerWorld } from './workers.ts';
+import type { World } from '../model/world.ts';
+import { waterFillLevel, type Worker, workersOf } from './workers.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../model/forecast.ts';
 
@@ -12,7 +13,7 @@ const PAGE_VARIATION = 0.5;
 const Z95 = 1.645;
 
 /** @param extra number of further instances assumed to be launched now */
-export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
+export function forecastEnd(world: World, extra = 0): EndForecast {
   const { workers, unassigned, chunkSize } = workersOf(world, extra);
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {
@@ -52,7 +53,7 @@ export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
 
 /** While all end in time no chunks are transferred: the last worker determines the end. */
 function inTime(
-  world: WorkerWorld,
+  world: World,
   workers: WorkerEnd[],
   latest: (of: 'p50Ms' | 'p95Ms') => number,
   working: number,
@@ -84,7 +85,7 @@ const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason
  * What further losses will cost the other workers, at the rate of losses so far. One loss in the first minutes is no
  * rate: the rate is taken over the elapsed time plus the length of the run.
  */
-function lossMarginMs(world: WorkerWorld, endMs: number, working: number): number {
+function lossMarginMs(world: World, endMs: number, working: number): number {
   const lost = world.fleet.all.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
   const { startedAtMs, deadlineAtMs } = world.run;
   if (lost.length === 0 || working === 0) return 0;

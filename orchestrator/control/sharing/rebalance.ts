@@ -3,7 +3,7 @@
  * by time instead of number. Pure; docs/decisions/0018-rebalancing.md describes the transfer itself.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import { waterFillLevel, type Worker, workersOf, type WorkerWorld } from './workers.ts';
+import { waterFillLevel, type Worker, workersOf } from './workers.ts';
 import type { World } from '../model/world.ts';
 import { spreadMs } from './end-forecast.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
@@ -18,7 +18,7 @@ const MAX_MOVES = 500;
  * The transfers that would even out the fleet now. None while all workers end in time and the gain is small, so that
  * shards stay even by number.
  */
-export function balanceOf(world: WorkerWorld, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
+export function balanceOf(world: World, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
   const calm = { give: NOTHING, get: NOTHING, endMs: world.nowMs, evenEndMs: world.nowMs };
@@ -92,7 +92,7 @@ function moveChunks(loads: readonly WorkerLoad[], chunkSize: number, transferMs:
 const throughMs = (load: WorkerLoad, chunkSize: number): number => load.endMs + chunkSize * load.worker.paceMs;
 
 /** While all end in time, a smaller gain is not worth an uneven fleet. Boot times usually differ by this much. */
-function leastGainMs(world: WorkerWorld, takers: readonly Worker[], chunkSize: number): number {
+function leastGainMs(world: World, takers: readonly Worker[], chunkSize: number): number {
   const paceMs = takers.reduce((least, p) => Math.min(least, p.paceMs), Infinity);
   return Math.max(2 * chunkSize * paceMs, 2 * world.limits.heartbeatMs, world.limits.bootMs);
 }
@@ -108,10 +108,7 @@ const HAND_OVER_HEARTBEATS = 6;
  * returned just now; null while equal shares are fine.
  * @param dueChunks the current equal share
  */
-export function limitsByTime(
-  world: WorkerWorld & Pick<World, 'lastTransferAtMs' | 'forecast'>,
-  dueChunks: number,
-): LimitsByTime | null {
+export function limitsByTime(world: World, dueChunks: number): LimitsByTime | null {
   const { waiting } = world.work;
   if (waiting === 0 || isDraining(world)) return null;
   const transferMs = HAND_OVER_HEARTBEATS * world.limits.heartbeatMs;
@@ -132,7 +129,7 @@ export function limitsByTime(
 }
 
 /** True when a worker with an equal share of what waits would end well after the others, or too late because of it. */
-export function isLeftBehind(world: WorkerWorld, dueChunks: number): boolean {
+export function isLeftBehind(world: World, dueChunks: number): boolean {
   if (world.work.waiting === 0 || isDraining(world)) return false;
   const shares = sharesOf(world);
   return shares !== null && leavesBehind(world, shares, dueChunks);
@@ -146,13 +143,13 @@ interface Shares {
 }
 
 /** Null with fewer than two takers. */
-function sharesOf(world: WorkerWorld): Shares | null {
+function sharesOf(world: World): Shares | null {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
   return takers.length < 2 ? null : { takers, levelMs: waterFillLevel(takers, unassigned), chunkSize };
 }
 
-function leavesBehind(world: WorkerWorld, { takers, levelMs, chunkSize }: Shares, dueChunks: number): boolean {
+function leavesBehind(world: World, { takers, levelMs, chunkSize }: Shares, dueChunks: number): boolean {
   const { waiting } = world.work;
   const allowedMs = levelMs + leastGainMs(world, takers, chunkSize);
   const drainMs = drainAtMs(world.run);
