@@ -171,15 +171,6 @@ describe('on_ban: replace', () => {
 });
 
 describe('the circuit', () => {
-  it('opens when two of five are banned within the window, and reports how many they are', async () => {
-    await crawlAWhile(shape('cool-down', { products: 200, instances: 5 }));
-    refuse(0, 1);
-    await whole.untilEnd();
-    await expectStopped('banned', 'banned', 18);
-    expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toEqual([]);
-    expect(whole.server!.alarms.join()).toContain('the site has banned 2 of 5 addresses within 20s, more than a third');
-  });
-
   it('opens when every address is banned: no further request, what is stored is published, exit code 18', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
@@ -245,24 +236,6 @@ describe('a suspicion', () => {
 describe('robots.txt in a run', () => {
   const NONE = { ...ALLOW_ALL, version: 'none', access: 'none', source: 'HTTP 503' } as const;
 
-  it('that is unavailable makes the fleet wait, and continue when it is back', async () => {
-    whole = await WholeRun.open(shape('cool-down'));
-    whole.robots = NONE;
-    await whole.start();
-    await whole.until('three instances', () => whole.fleet.instances.filter((i) => i.robots !== null).length === 3);
-    const atMs = whole.clock.now();
-    await whole.until('some time', () => whole.clock.now() - atMs > 20_000);
-    expect(whole.fetches.size).toBe(0);
-    expect(whole.robotsReads).toBeGreaterThan(3);
-    whole.robots = ALLOW_ALL;
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.server!.alarms).toEqual([
-      expect.stringContaining('nothing may be crawled'),
-      expect.stringContaining('can be read again'),
-    ]);
-  });
-
   it('that cannot be read ends the run early with 17: the products are failed(robots)', async () => {
     whole = await WholeRun.open(shape('cool-down'));
     whole.robots = NONE;
@@ -272,20 +245,6 @@ describe('robots.txt in a run', () => {
     expect(whole.server!.alarms.at(-1)).toContain('HTTP 503');
     expect((await whole.outcomes()).reasons).toEqual({ robots: 60 });
     expect(whole.fetches.size).toBe(0);
-  });
-
-  it('with a longer Crawl-delay on a re-read slows the whole fleet down, and the report mentions it', async () => {
-    await crawlAWhile(shape('cool-down', { products: 300, deadlineMs: 200_000 }));
-    whole.robots = { ...ALLOW_ALL, version: 'slow', crawlDelayMs: 5_000 };
-    await whole.until('the re-read', () => whole.fleet.instances.every((i) => i.robots?.version === 'slow'), 200_000);
-    const sinceMs = whole.clock.now();
-    await whole.until('some pages', () => whole.clock.now() - sinceMs > 30_000);
-    for (const instance of whole.fleet.instances) {
-      const later = whole.requestsOf(instance).filter((at) => at > sinceMs);
-      expect(later.length).toBeGreaterThan(2);
-      later.slice(1).forEach((at, i) => expect(at - later[i]!).toBeGreaterThanOrEqual(5_000));
-    }
-    expect(whole.server!.alarms).toEqual([expect.stringMatching(/asks for 5 ?s .* the deadline may be missed/)]);
   });
 
   it('is not requested when it is to be ignored', async () => {

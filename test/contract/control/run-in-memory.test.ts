@@ -67,14 +67,6 @@ describe('a run in memory', () => {
     await whole.untilEnd();
     await expectAllStored(whole);
   });
-
-  it('continues with the other instances when EC2 refuses one permanently', async () => {
-    whole = await WholeRun.open(SMALL);
-    whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' });
-    await whole.play();
-    await expectAllStored(whole);
-    expect(whole.machines()).toHaveLength(2);
-  });
 });
 
 describe('an instance lost in mid-crawl', () => {
