@@ -1,12 +1,12 @@
 /**
- * Whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
+ * The account these keys belong to, and whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
  * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
  * execute a dry run.
  */
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
-import { type AwsOptions, lazyEc2, lazyElbv2, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyEc2, lazyElbv2, withClient, callOnce, lazySts } from './sdk-clients.ts';
 
 /**
  * allowed   it would be executed, or was (reading)
@@ -118,4 +118,21 @@ export function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
       askRight('elasticloadbalancing:DescribeTargetGroups', options, () => elb.describeTargetGroups({ PageSize: 1 })),
     ]),
   );
+}
+
+export interface Identity {
+  /** Twelve digits. */
+  account: string;
+  /** User or assumed role. */
+  arn: string;
+}
+
+/**
+ * Throws `aws-denied` without keys or with keys that AWS rejects, `aws-capability-missing` at an endpoint without STS.
+ */
+export function whoAmI(options: AwsOptions): Promise<Identity> {
+  return callOnce(lazySts, options, 'GetCallerIdentity', async (sts) => {
+    const { Account, Arn } = await sts.getCallerIdentity();
+    return { account: Account ?? 'unknown', arn: Arn ?? 'unknown' };
+  });
 }

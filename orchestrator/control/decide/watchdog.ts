@@ -4,10 +4,12 @@
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
-import { SHORT_RUN_MS, stallWindowMs, plannedGapMs } from './stall-window.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
 import type { World } from '../model/world.ts';
+import { intervalUnder } from '../observe/robots-cache.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RunRecord } from '../model/stores.ts';
 
 const MINUTE_MS = 60_000;
 const SOONEST_END_MS = 15 * MINUTE_MS;
@@ -16,7 +18,7 @@ const FEWEST_GAPS = 3;
 /** Minimum pages, of usual duration, before an alarm. */
 const PAGES = 3;
 
-export interface StallLimits {
+interface StallLimits {
   alarmMs: number;
   endMs: number;
 }
@@ -84,4 +86,23 @@ export function unansweredNotes(world: World): Action[] {
       ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${stallFacts('unreachable').remedy}`
       : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
   return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
+}
+
+/** Runs shorter than this have limits in proportion. */
+const SHORT_RUN_MS = 16 * 60_000;
+const LEAST_MS = 120_000;
+/** Minimum stall window in request gaps of one address. */
+const REQUESTS = 10;
+
+/** Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run. */
+export function stallWindowMs(run: RunRecord, robots: RobotsPolicy | null): number {
+  const lengthMs = run.deadlineAtMs - run.startedAtMs;
+  return lengthMs < SHORT_RUN_MS ? lengthMs / 8 : Math.max(LEAST_MS, REQUESTS * plannedGapMs(run, robots));
+}
+
+/** Time between two requests of an address under interval, Crawl-delay and max_rate. */
+function plannedGapMs(run: RunRecord, robots: RobotsPolicy | null): number {
+  const { intervalMs, maxRatePerSecond } = run.settings.site;
+  const rated = maxRatePerSecond === null ? 0 : (run.plan.instances * 1_000) / maxRatePerSecond;
+  return Math.max(intervalUnder(robots, intervalMs), rated);
 }

@@ -7,7 +7,7 @@ import type { Balancer, BalancerRequest } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
-import { stallWindowMs } from '../decide/stall-window.ts';
+import { stallWindowMs } from '../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from './rights.ts';
 import { noteRefused } from '../model/rights.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';

@@ -6,7 +6,7 @@
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate, World } from '../model/world.ts';
-import { stallWindowMs } from '../decide/stall-window.ts';
+import { stallWindowMs } from '../decide/watchdog.ts';
 import type { Refused, Rights } from '../model/rights.ts';
 
 /** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */

@@ -9,8 +9,7 @@ import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
-import { readPart } from '../results/load-parts.ts';
-import type { PartName } from '../results/part-bytes.ts';
+import { readPart, type PartName } from '../results/load-parts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
