@@ -29,15 +29,11 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
   const { partMs } = limitsFor(input.deadlineMs);
   const price = (instances: number, lifeMs: number, balancerMs: number): CostBreakdown => {
     return estimateCost({
-      region: input.region,
-      prices: input.prices ?? null,
+      ...input,
       instanceType: type.name,
       instances,
       lifeMs,
       balancerMs: instances === 0 ? 0 : balancerMs,
-      ownBalancer: input.ownBalancer ?? false,
-      balancerAddresses: input.balancerAddresses ?? 0,
-      browser: input.browser ?? false,
       // No part is empty, so there are at most as many as products.
       ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
     });

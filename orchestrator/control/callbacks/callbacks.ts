@@ -26,7 +26,7 @@ import type { Core } from '../model/core.ts';
 import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import { type Effects, fencedOrders, NO_EFFECTS, orderInput, ordersFor } from './orders.ts';
+import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord, IncidentReport } from '../model/stores.ts';
@@ -176,8 +176,11 @@ export class Callbacks {
     if (received === null) return refuse(503, 'the main server is starting');
     const { world, heartbeat, routine } = received;
     // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
-    if (isFenced(received))
-      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, received.record, heartbeat));
+    if (isFenced(received)) {
+      const none = { ...NO_EFFECTS, robots: null, maxProducts: null, awaited: false, fenced: true };
+      const orders = ordersFor(world, { ...none, record: received.record, heartbeat });
+      return this.#answer(HEARTBEAT_PATH, callback, orders);
+    }
     const record = await this.#record(received, callback.counter!);
     if (record === null) return refuse(409, 'this counter has been used');
     const serving = isServing(record.phase);
@@ -241,17 +244,15 @@ export class Callbacks {
     const fleet = routine ? world.fleet : world.fleet.with(record);
     const current = { ...world, fleet, work, nowMs: core.clock.now() };
     const limits = this.#limits(current);
-    const input = orderInput(current, {
+    const orders = ordersFor(current, {
       ...effects,
       record,
       heartbeat,
-      serving,
-      superseded: false,
+      fenced: false,
       robots: core.robots.policy,
       maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(slot) === true,
     });
-    const orders = ordersFor(input);
     if (serving && !record.sealed && orders.sealed) await core.fleet.patch({ slot, epoch }, { sealed: true });
     return orders;
   }
