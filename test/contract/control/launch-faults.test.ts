@@ -15,61 +15,11 @@ const SMALL: RunShape = { products: 40, instances: 3, chunkSize: 2, intervalMs: 
 /** Long enough for a test to act in the middle of it. */
 const SLOW: RunShape = { products: 120, instances: 3, chunkSize: 2, intervalMs: 1_000 };
 const LIMITS = limitsFor(480_000);
-const VISIBLE_MS = 60_000;
 
 let whole: WholeRun;
 
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
 const alarms = (): string => whole.server!.alarms.join('\n');
-
-describe('a launch without an answer', () => {
-  it('F2: whose retry is refused is adopted when its tags appear: the refusal proves nothing about the first call', async () => {
-    whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
-    whole.cloud.compute.behaviour.invisibleMs = 5_000;
-    whole.cloud.compute.launchFaults.push('reply-lost', {
-      kind: 'refused',
-      cause: 'quota',
-      message: 'VcpuLimitExceeded',
-    });
-    await whole.play();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1']);
-  });
-
-  it('F9: whose token is used and has no visible instance gets a new epoch after the minute of possible invisibility', async () => {
-    whole = await WholeRun.open({ ...SLOW, instances: 1, intervalMs: 500 });
-    whole.cloud.compute.launchFaults.push({ kind: 'unknown', message: 'IdempotentParameterMismatch', tokenUsed: true });
-    await whole.start();
-    const startMs = whole.clock.now();
-    await whole.until('the next epoch', () => whole.launches() === 2);
-    expect(whole.clock.now() - startMs).toBeGreaterThan(VISIBLE_MS);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.2']);
-  });
-
-  it('F9: whose token belongs to a dead instance gets a new epoch at once, in the same pool', async () => {
-    whole = await WholeRun.open(SMALL);
-    whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' });
-    await whole.play();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.2', '1.1', '2.1']);
-    const [first, second] = await whole.instances();
-    expect(second!.request.subnetId).toBe(first!.request.subnetId);
-    expect(second!.request.clientToken).not.toBe(first!.request.clientToken);
-  });
-});
-
-describe('EC2 without machines', () => {
-  it('F5: permanently ends the run with the code for capacity, long before it would spin', async () => {
-    whole = await WholeRun.open({ ...SMALL, deadlineMs: 120_000 });
-    whole.cloud.compute.dryOut(Infinity);
-    await whole.play();
-    expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
-    await expectSound(whole);
-    expect(whole.launches()).toBeLessThan(50);
-  });
-});
 
 describe('EC2 that refuses', () => {
   it('F6: for the quota is retried only when an instance has ended; the run continues and names the quota to request', async () => {
@@ -87,18 +37,6 @@ describe('EC2 that refuses', () => {
     await expectAllStored(whole);
     expect(whole.launches()).toBeLessThanOrEqual(6);
     expect(whole.server!.alarms.filter((a) => a.includes('quota'))).toHaveLength(1);
-  });
-});
-
-describe('EC2 that is slow to know', () => {
-  it('F8: hides young instances, also from a second main server: none is taken for gone', async () => {
-    whole = await WholeRun.open(SLOW);
-    whole.cloud.compute.behaviour.invisibleMs = 30_000;
-    await whole.start((name) => name === 'balancers.register' && 'before');
-    await whole.untilDead();
-    await whole.play();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 });
 
