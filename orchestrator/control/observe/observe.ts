@@ -37,7 +37,8 @@ export class Observer {
   /** Since when the balancer has been polled without being in service (monotonic ms). */
   #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
-  #nextLookMs = 0;
+  /** Time of the next AWS poll (monotonic ms). */
+  nextLookMs = 0;
   #requestSeenAtMs: number | null = null;
   #notedKeys: Set<string> | null = null;
   #forecast: Forecast | null = null;
@@ -52,12 +53,7 @@ export class Observer {
   /** Something was changed in AWS: poll again soon. */
   expectChange(): void {
     this.#waitMs = SOONEST_MS;
-    this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
-  }
-
-  /** Time of the next AWS poll (monotonic ms). */
-  get nextLookMs(): number {
-    return this.#nextLookMs;
+    this.nextLookMs = Math.min(this.nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
   }
 
   async observe(): Promise<World> {
@@ -68,7 +64,7 @@ export class Observer {
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
     await this.#watchClock(limits.heartbeatMs);
-    if (core.clock.monotonic() >= this.#nextLookMs)
+    if (core.clock.monotonic() >= this.nextLookMs)
       await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
@@ -149,7 +145,7 @@ export class Observer {
     processState.rights = allRights();
     this.#forecast = null;
     this.#cloud = null;
-    this.#nextLookMs = 0;
+    this.nextLookMs = 0;
     await this.#core.alarm(
       `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
     );
@@ -163,7 +159,7 @@ export class Observer {
 
   async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
     const core = this.#core;
-    this.#nextLookMs = core.clock.monotonic() + this.#waitMs;
+    this.nextLookMs = core.clock.monotonic() + this.#waitMs;
     this.#waitMs = Math.min(slowestMs, this.#waitMs * 1.5);
     const askedAtMs = core.clock.now();
     await this.#ask('EC2', async () => {
