@@ -6,16 +6,14 @@ import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
-import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
 import type { RunShape } from './run-stage.ts';
 import { expectAllStored, expectFetchedOnce } from './soundness.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
 
 const { site } = aRun().settings;
-const HALF_HOUR_MS = 1_800_000;
 
-function shape(onBan: 'cool-down' | 'replace' | 'stop', change: Partial<RunShape> = {}, coolDownMs = HALF_HOUR_MS) {
-  const ban = { ...site.ban, coolDownMs };
+function shape(onBan: 'cool-down' | 'replace', change: Partial<RunShape> = {}) {
+  const ban = { ...site.ban, coolDownMs: 1_800_000 };
   return { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, site: { onBan, ban }, ...change };
 }
 
@@ -46,7 +44,6 @@ async function crawlAWhile(options: RunShape): Promise<void> {
   });
 }
 
-const lastRequest = (instance: SimulatedInstance): number => instance.lastRequestMs!;
 const refuse = (...slots: number[]) => {
   whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
@@ -77,62 +74,6 @@ describe('one banned address of three', () => {
       }),
     ]);
   });
-
-  it('takes new products after its cool-down, such as those of the next address to be banned', async () => {
-    await crawlAWhile(shape('cool-down', { products: 120 }, 10_000));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    const bannedAtMs = lastRequest(whole.fleet.of(1));
-    whole.mood = () => 'fine';
-    await whole.until('the end of the cool-down', () => whole.fleet.of(1).incident === null);
-    // Two bans of three addresses within 20 s would open the circuit of a run of eight minutes.
-    await whole.until('some time', () => whole.clock.now() - bannedAtMs > 21_000);
-    refuse(0);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    const after = whole.requestsOf(whole.fleet.of(1)).filter((at) => at > bannedAtMs);
-    expect(after.length).toBeGreaterThan(5);
-    expect(after[0]! - bannedAtMs).toBeGreaterThanOrEqual(10_000);
-    const [first] = (await report()).bans;
-    expect(first!.overAtMs).toBeGreaterThanOrEqual(bannedAtMs + 10_000);
-  });
-
-  it('may end its cool-down before it has returned its products: none is left behind', async () => {
-    await crawlAWhile(shape('cool-down', {}, 60));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.mood = () => 'fine';
-    await whole.untilEnd();
-    await expectAllStored(whole);
-  });
-
-  it('is lost and replaced like any other when it falls silent', async () => {
-    await crawlAWhile(shape('cool-down', { products: 120 }));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.fleet.of(1).freeze();
-    whole.mood = () => 'fine';
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-  });
-
-  it.each(
-    ['fleet.recordIncident', 'fleet.move', 'work.returnChunks', 'fleet.recordReturned'].flatMap((call) => [
-      [call, 'before'] as const,
-      [call, 'after'] as const,
-    ]),
-  )('is dealt with by the next main server when one is killed at %s, %s it took effect', async (call, when) => {
-    await crawlAWhile(shape('cool-down'));
-    whole.life.decide = (name) => whole.fleet.of(1).incident !== null && name === call && when;
-    refuse(1);
-    await whole.untilDead();
-    expect(whole.server!.isDead).toBe(true);
-    await whole.play();
-    await expectAllStored(whole);
-    expectFetchedOnce(whole);
-    expect((await report()).bans).toHaveLength(1);
-  });
 });
 
 describe('on_ban: replace', () => {
@@ -150,15 +91,6 @@ describe('on_ban: replace', () => {
     const [first] = (await whole.instances()).filter((i) => i.slot === 1);
     expect(first).toMatchObject({ epoch: 1, phase: 'terminated', reason: 'banned' });
     expectFetchedOnce(whole);
-  });
-
-  it('gives up a slot after three banned addresses', async () => {
-    // Three of ten addresses do not open the circuit.
-    await crawlAWhile(shape('replace', { products: 320, instances: 8 }));
-    refuse(1);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '1.3', '2.1', '3.1', '4.1', '5.1', '6.1', '7.1']);
   });
 
   it('gives a fleet of one a second address before the ban ends the run', async () => {
@@ -185,14 +117,6 @@ describe('the circuit', () => {
     expect((await report()).notes.join('\n')).toMatch(/banned 3 addresses \(status-403\)/);
   });
 
-  it('opens at the first ban with on_ban: stop', async () => {
-    await crawlAWhile(shape('stop'));
-    refuse(1);
-    await whole.untilEnd();
-    await expectStopped('banned', 'banned', 18);
-    expect((await report()).bans).toHaveLength(1);
-  });
-
   it('stays open when another main server resumes the run', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
@@ -215,14 +139,6 @@ describe('the circuit', () => {
 });
 
 describe('a suspicion', () => {
-  it('of one address is a ban when other addresses still get right pages', async () => {
-    await crawlAWhile(shape('cool-down'));
-    whole.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect((await report()).bans).toMatchObject([{ slot: 2, rule: 'required-missing' }]);
-  });
-
   it('of every address means that the site has changed: the whole fleet stops, exit code 12', async () => {
     await crawlAWhile(shape('cool-down'));
     whole.mood = () => 'odd';

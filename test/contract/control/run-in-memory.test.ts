@@ -50,23 +50,6 @@ describe('a run in memory', () => {
     await whole.untilEnd();
     await expectAllStored(whole);
   });
-
-  it('retries terminating a machine that EC2 does not end, but not at once', async () => {
-    whole = await WholeRun.open(SMALL);
-    const { compute } = whole.cloud;
-    let asked = 0;
-    compute.terminate = async () => void asked++;
-    await whole.start();
-    await whole.until('the end of the crawl', () => asked >= 3);
-    asked = 0;
-    const sinceMs = whole.clock.now();
-    await whole.until('time to pass', () => whole.clock.now() - sinceMs > 60_000);
-    expect(asked).toBeGreaterThanOrEqual(3);
-    expect(asked).toBeLessThanOrEqual(3 * 6);
-    Reflect.deleteProperty(compute, 'terminate');
-    await whole.untilEnd();
-    await expectAllStored(whole);
-  });
 });
 
 describe('an instance lost in mid-crawl', () => {
