@@ -1,7 +1,7 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { EC2, Instance, RunInstancesCommandInput, Image, SecurityGroup, Subnet } from '@aws-sdk/client-ec2';
+import type { EC2, Instance, RunInstancesCommandInput, Image, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { allPages, type AwsOptions, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
+import { allOf, allPages, type AwsOptions, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import {
   CLOUD_STATES,
@@ -268,10 +268,9 @@ async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: st
 
 /** Filtered by VPC only; tags are compared here, because some endpoints lack that filter. */
 async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hint: string): Promise<string[]> {
-  const groups: SecurityGroup[] = [];
-  const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
-  for await (const { SecurityGroups = [] } of ec2.paginateDescribeSecurityGroups({ Filters }))
-    groups.push(...SecurityGroups.filter((g) => g.VpcId === vpcId && g.GroupId));
+  const pages = ec2.paginateDescribeSecurityGroups({ Filters: [{ Name: 'vpc-id', Values: [vpcId] }] });
+  const all = await allOf(pages, 'DescribeSecurityGroups', (page) => page.SecurityGroups);
+  const groups = all.filter((g) => g.VpcId === vpcId && g.GroupId);
   const found = tags.map((tag) => {
     const [, key, value] = TAG_FORM.exec(tag)!;
     return groups.filter((g) => (g.Tags ?? []).some((t) => t.Key === key && (t.Value ?? '') === value));

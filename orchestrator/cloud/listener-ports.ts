@@ -2,16 +2,15 @@
 import type { Listener } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { SHARED_PORTS } from './load-balancer.ts';
-import { type AwsOptions, callOnce, lazyElbv2 } from './sdk-clients.ts';
+import { allOf, type AwsOptions, callOnce, lazyElbv2 } from './sdk-clients.ts';
 
 /** Throws `aws-invalid` when every port of SHARED_PORTS has a listener, and the AppError of a refused call. Changes nothing. */
 export async function assertFreePort(options: AwsOptions, loadBalancerArn: string): Promise<void> {
-  const found: Listener[] = [];
-  await callOnce(lazyElbv2, options, 'DescribeListeners', async (elb) => {
-    const pages = elb.paginateDescribeListeners({ LoadBalancerArn: loadBalancerArn });
-    for await (const { Listeners = [] } of pages) found.push(...Listeners);
-  });
-  freePort(found);
+  const call = 'DescribeListeners';
+  const listeners = await callOnce(lazyElbv2, options, call, (elb) =>
+    allOf(elb.paginateDescribeListeners({ LoadBalancerArn: loadBalancerArn }), call, (page) => page.Listeners),
+  );
+  freePort(listeners);
 }
 
 /** The first port of SHARED_PORTS that no listener has. Throws when all of them are taken. */

@@ -165,6 +165,13 @@ export async function* allPages<T>(pages: AsyncIterable<T>, call: string): Async
   }
 }
 
+/** Everything that the pages list. */
+export const allOf = async <Page, T>(
+  pages: AsyncIterable<Page>,
+  call: string,
+  itemsOf: (page: Page) => readonly T[] | undefined,
+): Promise<T[]> => (await Array.fromAsync(allPages(pages, call), (page) => itemsOf(page) ?? [])).flat();
+
 /** Tags as pairs of key and value. */
 export const tagRecord = (
   tags: readonly { Key?: string | undefined; Value?: string | undefined }[] = [],

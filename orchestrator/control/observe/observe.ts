@@ -16,14 +16,14 @@ import { setStallCause } from '../model/stall-causes.ts';
 import { noteRefused, allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { type World, worldFromRows } from '../model/world.ts';
-import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
 const SOONEST_MS = 250;
 
 export class Observer {
   readonly #core: Core;
-  readonly #clockWatch: ClockWatch;
+  /** The wall clock minus the monotonic one. */
+  #offsetMs: number;
   #loopStartedAtMs: number;
   readonly #bucket: ManifestPoll;
   readonly #siteWatch = new SiteWatch();
@@ -45,7 +45,7 @@ export class Observer {
 
   constructor(core: Core) {
     this.#core = core;
-    this.#clockWatch = new ClockWatch(core.clock);
+    this.#offsetMs = core.clock.now() - core.clock.monotonic();
     this.#loopStartedAtMs = core.clock.now();
     this.#bucket = new ManifestPoll(core);
   }
@@ -132,10 +132,12 @@ export class Observer {
 
   /** After a step of the wall clock, or a sleep of this machine, silence counts anew; AWS must be asked again. */
   async #watchClock(toleranceMs: number): Promise<void> {
-    const jumpMs = this.#clockWatch.look(toleranceMs);
-    if (jumpMs === 0) return;
-    const nowMs = this.#core.clock.now();
-    const { processState } = this.#core;
+    const { processState, clock } = this.#core;
+    const nowMs = clock.now();
+    const jumpMs = nowMs - clock.monotonic() - this.#offsetMs;
+    this.#offsetMs += jumpMs;
+    // Less is drift.
+    if (Math.abs(jumpMs) < toleranceMs) return;
     this.#loopStartedAtMs = nowMs;
     // Times that are in the future by the new clock are discarded, or the loop would wait for them.
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
@@ -246,22 +248,4 @@ function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: reado
   const sorted = lastLoadsMs.toSorted((a, b) => a - b);
   const usualMs = sorted[Math.floor(sorted.length / 2)] ?? 0;
   return uploadMs + usualMs * shards + (sorted.at(-1) ?? 0);
-}
-
-export class ClockWatch {
-  readonly #clock: Clock;
-  #offsetMs: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#offsetMs = clock.now() - clock.monotonic();
-  }
-
-  /** Milliseconds by which the wall clock has jumped since the last call; 0 below `toleranceMs`, which is drift. */
-  look(toleranceMs: number): number {
-    const offsetMs = this.#clock.now() - this.#clock.monotonic();
-    const jumpMs = offsetMs - this.#offsetMs;
-    this.#offsetMs = offsetMs;
-    return Math.abs(jumpMs) < toleranceMs ? 0 : jumpMs;
-  }
 }
