@@ -4,9 +4,8 @@ import { formatDuration } from '../../shared/domain/quantity.ts';
 import { liveCounts } from '../app/read/run-documents.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
 import { isGivenUp } from '../control/model/instance-state.ts';
-import { limitsOf } from '../control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../control/model/stores.ts';
-import type { World } from '../control/model/world.ts';
+import { type World, worldFromRows } from '../control/model/world.ts';
 import { costOfRun } from '../control/results/cost-of-run.ts';
 import { forecastEnd } from '../control/sharing/end-forecast.ts';
 import { dollars } from '../plan/wording.ts';
@@ -61,7 +60,7 @@ function costSegment({ run, fleet, nowMs }: ProgressFacts, stored: number): Segm
 /** Null before the first grant and once nothing is left to crawl: there is no basis for an estimate. */
 function etaOf(world: ProgressFacts): number | null {
   const isCrawled = world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
-  const endMs = isCrawled ? forecastEnd({ ...world, limits: limitsOf(world.run) }).p50Ms : null;
+  const endMs = isCrawled ? forecastEnd(worldFromRows(world)).p50Ms : null;
   return endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs;
 }
 

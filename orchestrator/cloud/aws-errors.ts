@@ -4,39 +4,151 @@
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
 import { AppError, describeError, type ErrorCode } from '../../shared/domain/errors.ts';
-import type { LaunchFailure } from './compute.ts';
+import type { LaunchFailure, RefusalCause } from './compute.ts';
 
-export type AwsFailureKind =
+interface KindFacts {
+  app: ErrorCode;
+  /** AWS's codes for it, apart from those that a rule below covers. */
+  codes?: readonly string[];
+  hint?: string;
+  /** What it means for a launch; none: the call may have launched something. */
+  refusal?: RefusalCause;
+}
+
+const KINDS = {
   /** The endpoint does not implement the call: an emulator without it. */
-  | 'capability-missing'
+  'capability-missing': {
+    app: 'aws-capability-missing',
+    codes: ['InvalidAction', 'NotImplemented', 'UnknownOperation', 'UnsupportedAction'],
+    hint: 'Use AWS, the built-in sandbox (leave aws.endpoint empty) or an emulator that knows this call.',
+    refusal: 'invalid',
+  },
   /** The keys have expired, are missing or are rejected. */
-  | 'credentials'
+  credentials: {
+    app: 'aws-denied',
+    codes: [
+      'AuthFailure',
+      'InvalidClientTokenId',
+      'InvalidAccessKeyId',
+      'SignatureDoesNotMatch',
+      'UnrecognizedClient',
+      'ExpiredToken',
+      'InvalidToken',
+      'RequestExpired',
+      'RequestTimeTooSkewed',
+      'MissingAuthenticationToken',
+      'IncompleteSignature',
+      'CredentialsProviderError',
+      'TokenProviderError',
+    ],
+    hint: 'Check the credentials that the AWS SDK finds here: aws sts get-caller-identity',
+    refusal: 'credentials',
+  },
   /** A policy does not allow it, or the policy has not taken effect yet. */
-  | 'denied'
-  | 'throttled'
-  | 'not-found'
+  denied: {
+    app: 'aws-denied',
+    codes: ['UnauthorizedOperation', 'AccessDenied', 'AllAccessDisabled', 'OptInRequired', 'Blocked'],
+    hint: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
+    refusal: 'denied',
+  },
+  throttled: {
+    app: 'aws-throttled',
+    codes: [
+      'RequestLimitExceeded',
+      'Throttling',
+      'Throttled',
+      'RequestThrottled',
+      'EC2Throttled',
+      'TooManyRequests',
+      'BandwidthLimitExceeded',
+      'PriorRequestNotComplete',
+      'SlowDown',
+      // A new account is still being verified, which takes minutes to hours according to EC2.
+      'PendingVerification',
+    ],
+    hint: 'The call was repeated with pauses; wait some minutes before the next attempt.',
+    refusal: 'throttled',
+  },
+  /** All other codes for missing resources end in NotFound. For a launch: a subnet, group, image or profile. */
+  'not-found': {
+    app: 'aws-not-found',
+    // The second is a deregistered image.
+    codes: ['ServerSideEncryptionConfigurationNotFoundError', 'InvalidAMIID.Unavailable'],
+    refusal: 'invalid',
+  },
   /** The target is not running yet. */
-  | 'invalid-target'
+  'invalid-target': { app: 'aws-invalid', codes: ['InvalidTarget'], refusal: 'invalid' },
   /** Still in use by a resource that is being deleted. */
-  | 'in-use'
+  'in-use': { app: 'aws-failed', codes: ['ResourceInUse', 'OperationAborted'], refusal: 'invalid' },
   /** It exists already: another process created it first. */
-  | 'exists'
+  exists: {
+    app: 'aws-invalid',
+    codes: [
+      'DuplicateLoadBalancerName',
+      'DuplicateTargetGroupName',
+      'DuplicateListener',
+      'BucketAlreadyExists',
+      'BucketAlreadyOwnedByYou',
+    ],
+    refusal: 'invalid',
+  },
   /** No capacity for this type in this zone. */
-  | 'pool'
-  /** This type is not offered in this zone. */
-  | 'zone'
+  pool: {
+    app: 'capacity',
+    codes: [
+      'InsufficientInstanceCapacity',
+      'InsufficientHostCapacity',
+      'InsufficientCapacity',
+      'InsufficientFreeAddressesInSubnet',
+      'InsufficientAddressCapacity',
+      'InsufficientVolumeCapacity',
+    ],
+    refusal: 'pool',
+  },
+  /** "Your requested instance type is not supported in your requested Availability Zone." */
+  zone: { app: 'capacity', codes: ['Unsupported'], refusal: 'zone' },
   /** The account may not launch this type. */
-  | 'type'
+  type: { app: 'capacity', codes: ['InstanceTypeNotSupported', 'UnsupportedInstanceType'], refusal: 'type' },
   /** The account's quota is used up. */
-  | 'quota'
-  /** The client token was used before with other parameters. */
-  | 'token-mismatch'
-  /** The client token belongs to an instance that has been terminated. */
-  | 'token-spent'
+  quota: {
+    app: 'capacity',
+    codes: [
+      'VcpuLimitExceeded',
+      'InstanceLimitExceeded',
+      'VolumeLimitExceeded',
+      'NetworkInterfaceLimitExceeded',
+      'TooManyLoadBalancers',
+      'TooManyTargetGroups',
+      'TooManyListeners',
+      'TooManyTargets',
+      'TooManyBuckets',
+    ],
+    refusal: 'quota',
+  },
+  /**
+   * The client token was used before with other parameters, so it has launched an instance. Find it by its tags before
+   * launching under another token.
+   */
+  'token-mismatch': { app: 'aws-invalid', codes: ['IdempotentParameterMismatch'] },
+  /** The client token belongs to a terminated instance, and no other was launched. The next epoch has another token. */
+  'token-spent': { app: 'aws-invalid', codes: ['IdempotentInstanceTerminated'], refusal: 'spent' },
   /** A parameter is invalid. */
-  | 'invalid'
+  invalid: { app: 'aws-invalid', refusal: 'invalid' },
   /** No reply, an unreadable reply, or a fault of AWS: the call may or may not have taken effect. */
-  | 'failed';
+  failed: {
+    app: 'aws-failed',
+    codes: ['InternalError', 'InternalFailure', 'ServiceUnavailable', 'Unavailable', 'RequestTimeout'],
+    hint: 'Check that the endpoint can be reached from here; the call may be repeated.',
+  },
+} as const satisfies Record<string, KindFacts>;
+
+export type AwsFailureKind = keyof typeof KINDS;
+
+const factsOf = (kind: AwsFailureKind): KindFacts => KINDS[kind];
+
+const KIND_OF_CODE = new Map(
+  (Object.keys(KINDS) as AwsFailureKind[]).flatMap((kind) => (factsOf(kind).codes ?? []).map((code) => [code, kind])),
+);
 
 export interface AwsFailure {
   kind: AwsFailureKind;
@@ -46,83 +158,6 @@ export interface AwsFailure {
   status: number | undefined;
   message: string;
 }
-
-const CODES: Partial<Record<AwsFailureKind, readonly string[]>> = {
-  'capability-missing': ['InvalidAction', 'NotImplemented', 'UnknownOperation', 'UnsupportedAction'],
-  credentials: [
-    'AuthFailure',
-    'InvalidClientTokenId',
-    'InvalidAccessKeyId',
-    'SignatureDoesNotMatch',
-    'UnrecognizedClient',
-    'ExpiredToken',
-    'InvalidToken',
-    'RequestExpired',
-    'RequestTimeTooSkewed',
-    'MissingAuthenticationToken',
-    'IncompleteSignature',
-    'CredentialsProviderError',
-    'TokenProviderError',
-  ],
-  denied: ['UnauthorizedOperation', 'AccessDenied', 'AllAccessDisabled', 'OptInRequired', 'Blocked'],
-  throttled: [
-    'RequestLimitExceeded',
-    'Throttling',
-    'Throttled',
-    'RequestThrottled',
-    'EC2Throttled',
-    'TooManyRequests',
-    'BandwidthLimitExceeded',
-    'PriorRequestNotComplete',
-    'SlowDown',
-    // A new account is still being verified, which takes minutes to hours according to EC2.
-    'PendingVerification',
-  ],
-  'invalid-target': ['InvalidTarget'],
-  // All other codes for missing resources end in NotFound.
-  'not-found': [
-    'ServerSideEncryptionConfigurationNotFoundError',
-    // A deregistered image.
-    'InvalidAMIID.Unavailable',
-  ],
-  'in-use': ['ResourceInUse', 'OperationAborted'],
-  exists: [
-    'DuplicateLoadBalancerName',
-    'DuplicateTargetGroupName',
-    'DuplicateListener',
-    'BucketAlreadyExists',
-    'BucketAlreadyOwnedByYou',
-  ],
-  pool: [
-    'InsufficientInstanceCapacity',
-    'InsufficientHostCapacity',
-    'InsufficientCapacity',
-    'InsufficientFreeAddressesInSubnet',
-    'InsufficientAddressCapacity',
-    'InsufficientVolumeCapacity',
-  ],
-  // "Your requested instance type is not supported in your requested Availability Zone."
-  zone: ['Unsupported'],
-  type: ['InstanceTypeNotSupported', 'UnsupportedInstanceType'],
-  quota: [
-    'VcpuLimitExceeded',
-    'InstanceLimitExceeded',
-    'VolumeLimitExceeded',
-    'NetworkInterfaceLimitExceeded',
-    'TooManyLoadBalancers',
-    'TooManyTargetGroups',
-    'TooManyListeners',
-    'TooManyTargets',
-    'TooManyBuckets',
-  ],
-  'token-mismatch': ['IdempotentParameterMismatch'],
-  'token-spent': ['IdempotentInstanceTerminated'],
-  failed: ['InternalError', 'InternalFailure', 'ServiceUnavailable', 'Unavailable', 'RequestTimeout'],
-};
-
-const KIND_OF_CODE = new Map(
-  Object.entries(CODES).flatMap(([kind, codes]) => codes.map((code) => [code, kind as AwsFailureKind])),
-);
 
 /** True for EC2's reply to a `DryRun` call that would be allowed. */
 export const wouldSucceed = (error: unknown): boolean => classifyAwsError(error).code === 'DryRunOperation';
@@ -186,33 +221,6 @@ function messageOf(error: unknown, code: string, status: number | undefined): st
   return code === '' || text.includes(code) ? text : `${code}: ${text}`;
 }
 
-const APP_CODE: Record<AwsFailureKind, ErrorCode> = {
-  'capability-missing': 'aws-capability-missing',
-  credentials: 'aws-denied',
-  denied: 'aws-denied',
-  throttled: 'aws-throttled',
-  'not-found': 'aws-not-found',
-  'invalid-target': 'aws-invalid',
-  'in-use': 'aws-failed',
-  exists: 'aws-invalid',
-  pool: 'capacity',
-  zone: 'capacity',
-  type: 'capacity',
-  quota: 'capacity',
-  'token-mismatch': 'aws-invalid',
-  'token-spent': 'aws-invalid',
-  invalid: 'aws-invalid',
-  failed: 'aws-failed',
-};
-
-const HINTS: Partial<Record<AwsFailureKind, string>> = {
-  'capability-missing': 'Use AWS, the built-in sandbox (leave aws.endpoint empty) or an emulator that knows this call.',
-  credentials: 'Check the credentials that the AWS SDK finds here: aws sts get-caller-identity',
-  denied: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
-  throttled: 'The call was repeated with pauses; wait some minutes before the next attempt.',
-  failed: 'Check that the endpoint can be reached from here; the call may be repeated.',
-};
-
 /**
  * The error shown to the user for a failed call.
  * @param call the failed call, such as `DescribeInstances` or `CreateBucket my-bucket`
@@ -221,8 +229,8 @@ const HINTS: Partial<Record<AwsFailureKind, string>> = {
 export function toAppError(error: unknown, call: string, endpoint: string | null): AppError {
   if (error instanceof AppError) return error;
   const { kind, message } = classifyAwsError(error);
-  const hint = HINTS[kind];
-  return new AppError(APP_CODE[kind], `${call} at ${endpoint ?? 'AWS'} failed: ${message}`, {
+  const { app, hint } = factsOf(kind);
+  return new AppError(app, `${call} at ${endpoint ?? 'AWS'} failed: ${message}`, {
     cause: error,
     ...(hint ? { hint } : {}),
   });
@@ -230,40 +238,13 @@ export function toAppError(error: unknown, call: string, endpoint: string | null
 
 /**
  * What a failed RunInstances means for its slot. Only a definite failure is `refused`; a call that may have launched
- * something is `unknown`.
- *
- * - `IdempotentParameterMismatch` → `unknown`, token used: the token has already launched an instance. Find it by its
- *   tags before launching under another token.
- * - `IdempotentInstanceTerminated` → `refused: spent`: the instance of this token is dead and no other was launched.
- *   The next epoch has another token.
- * - A 500 without a code → `unknown`, though elsewhere it means a missing capability: a proxy in front of AWS sends it
- *   too.
+ * something is `unknown`: a 500 without a code too, though elsewhere it means a missing capability, because a proxy in
+ * front of AWS sends it.
  */
 export function launchFailure(error: unknown): LaunchFailure {
   const { kind, status, message } = classifyAwsError(error);
-  switch (kind) {
-    case 'pool':
-    case 'zone':
-    case 'type':
-    case 'quota':
-    case 'throttled':
-    case 'credentials':
-    case 'denied':
-      return { kind: 'refused', cause: kind, message };
-    case 'token-spent':
-      return { kind: 'refused', cause: 'spent', message };
-    case 'capability-missing':
-      return status === 500 ? { kind: 'unknown', message } : { kind: 'refused', cause: 'invalid', message };
-    case 'invalid':
-    // A subnet, group, image or profile that does not exist.
-    case 'not-found':
-    case 'invalid-target':
-    case 'in-use':
-    case 'exists':
-      return { kind: 'refused', cause: 'invalid', message };
-    case 'token-mismatch':
-      return { kind: 'unknown', message, tokenUsed: true };
-    case 'failed':
-      return { kind: 'unknown', message };
-  }
+  const cause = factsOf(kind).refusal;
+  if (cause === undefined || (kind === 'capability-missing' && status === 500))
+    return { kind: 'unknown', message, ...(kind === 'token-mismatch' ? { tokenUsed: true } : {}) };
+  return { kind: 'refused', cause, message };
 }

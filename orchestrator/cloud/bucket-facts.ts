@@ -1,8 +1,8 @@
 /** What S3 reports about a run's bucket. Each query may be refused, or not be implemented by the endpoint. */
-import type { LifecycleRule } from '@aws-sdk/client-s3';
+import type { S3, LifecycleRule } from '@aws-sdk/client-s3';
 import type { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
-import { type AwsOptions, lazyS3, type S3, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyS3, withClient } from './sdk-clients.ts';
 
 export type BucketLocation = AwsOptions & { bucket: string };
 
@@ -32,14 +32,12 @@ function ownerBy(status: number): BucketOwner {
 }
 
 /** The status of HeadBucket, whose replies have no code: 200, 403, 404, and 301 or 400 for another region. */
-async function headBucket({ sdk, client }: S3, place: BucketLocation, account: string | null): Promise<number> {
+async function headBucket(s3: S3, place: BucketLocation, account: string | null): Promise<number> {
   try {
-    await client.send(
-      new sdk.HeadBucketCommand({
-        Bucket: place.bucket,
-        ...(account === null ? {} : { ExpectedBucketOwner: account }),
-      }),
-    );
+    await s3.headBucket({
+      Bucket: place.bucket,
+      ...(account === null ? {} : { ExpectedBucketOwner: account }),
+    });
     return 200;
   } catch (error) {
     const { status } = classifyAwsError(error);
@@ -50,9 +48,9 @@ async function headBucket({ sdk, client }: S3, place: BucketLocation, account: s
 
 /** The bucket's region. Throws the AppError of a refused call. */
 export async function readBucketRegion(place: BucketLocation): Promise<string> {
-  return withS3(place, async ({ sdk, client }) => {
+  return withS3(place, async (s3) => {
     try {
-      const reply = await client.send(new sdk.GetBucketLocationCommand({ Bucket: place.bucket }));
+      const reply = await s3.getBucketLocation({ Bucket: place.bucket });
       const { LocationConstraint: region } = reply;
       // The two that predate region names.
       return !region ? 'us-east-1' : (region as string) === 'EU' ? 'eu-west-1' : region;
@@ -97,25 +95,22 @@ async function ask<T>(place: BucketLocation, call: string, read: () => Promise<T
   }
 }
 
-async function readEncryption(
-  { sdk, client }: S3,
-  Bucket: string,
-): Promise<{ algorithm: string; key: string | null } | null> {
-  const reply = await client.send(new sdk.GetBucketEncryptionCommand({ Bucket }));
+async function readEncryption(s3: S3, Bucket: string): Promise<{ algorithm: string; key: string | null } | null> {
+  const reply = await s3.getBucketEncryption({ Bucket });
   const [rule] = reply.ServerSideEncryptionConfiguration?.Rules ?? [];
   const { SSEAlgorithm: algorithm, KMSMasterKeyID: key } = rule?.ApplyServerSideEncryptionByDefault ?? {};
   return algorithm === undefined ? null : { algorithm, key: key ?? null };
 }
 
-async function readPublicAccess({ sdk, client }: S3, Bucket: string): Promise<boolean> {
-  const { PublicAccessBlockConfiguration: block } = await client.send(new sdk.GetPublicAccessBlockCommand({ Bucket }));
+async function readPublicAccess(s3: S3, Bucket: string): Promise<boolean> {
+  const { PublicAccessBlockConfiguration: block } = await s3.getPublicAccessBlock({ Bucket });
   return Boolean(
     block?.BlockPublicAcls && block.IgnorePublicAcls && block.BlockPublicPolicy && block.RestrictPublicBuckets,
   );
 }
 
-async function readLifecycle({ sdk, client }: S3, Bucket: string): Promise<typeof NO_RULES> {
-  const { Rules = [] } = await client.send(new sdk.GetBucketLifecycleConfigurationCommand({ Bucket }));
+async function readLifecycle(s3: S3, Bucket: string): Promise<typeof NO_RULES> {
+  const { Rules = [] } = await s3.getBucketLifecycleConfiguration({ Bucket });
   const enabled = Rules.filter((rule) => rule.Status === 'Enabled');
   const touches = (prefix: string): boolean => 'runs/'.startsWith(prefix) || prefix.startsWith('runs/');
   return {
@@ -143,7 +138,7 @@ export const PROBE_KEY = 'runs/_doctor/probe';
  * delete and should not get one for this. Never throws.
  */
 export async function tryBucketRights(place: BucketLocation): Promise<TriedRight[]> {
-  return withS3(place, async ({ sdk, client }) => {
+  return withS3(place, async (s3) => {
     const at = { Bucket: place.bucket, Key: PROBE_KEY };
     const attempt = async (call: string, send: () => Promise<unknown>): Promise<TriedRight> => {
       try {
@@ -156,15 +151,15 @@ export async function tryBucketRights(place: BucketLocation): Promise<TriedRight
       }
     };
     const list = await attempt('ListObjectsV2', () =>
-      client.send(new sdk.ListObjectsV2Command({ Bucket: place.bucket, Prefix: 'runs/_doctor/', MaxKeys: 1 })),
+      s3.listObjectsV2({ Bucket: place.bucket, Prefix: 'runs/_doctor/', MaxKeys: 1 }),
     );
     const put = await attempt('PutObject', () =>
-      client.send(new sdk.PutObjectCommand({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*' })),
+      s3.putObject({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*' }),
     );
     // An object that could not be written cannot be read.
     if (put.refusal !== null) return [list, put];
     const get = await attempt('GetObject', async () => {
-      const { Body } = await client.send(new sdk.GetObjectCommand(at));
+      const { Body } = await s3.getObject(at);
       await Body?.transformToByteArray();
     });
     return [list, put, get];

@@ -1,7 +1,7 @@
 /** Creates the bucket of a dry run. */
-import type { BucketLocationConstraint } from '@aws-sdk/client-s3';
+import type { S3, BucketLocationConstraint } from '@aws-sdk/client-s3';
 import { AppError } from '../../shared/domain/errors.ts';
-import { type AwsOptions, lazyS3, type S3, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyS3, withClient } from './sdk-clients.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 
 /** Ensures that the bucket exists and is ours. For dry runs: on AWS the user creates the bucket. */
@@ -11,9 +11,9 @@ export function ensureBucket(options: AwsOptions & { bucket: string }): Promise<
   );
 }
 
-async function exists({ sdk, client }: S3, bucket: string, options: AwsOptions): Promise<boolean> {
+async function exists(s3: S3, bucket: string, options: AwsOptions): Promise<boolean> {
   try {
-    await client.send(new sdk.HeadBucketCommand({ Bucket: bucket }));
+    await s3.headBucket({ Bucket: bucket });
     return true;
   } catch (error) {
     const failure = classifyAwsError(error);
@@ -39,17 +39,14 @@ async function exists({ sdk, client }: S3, bucket: string, options: AwsOptions):
 }
 
 async function create(s3: S3, bucket: string, options: AwsOptions): Promise<'created' | 'exists'> {
-  const { sdk, client } = s3;
   try {
-    await client.send(
-      new sdk.CreateBucketCommand({
-        Bucket: bucket,
-        // us-east-1 is the only region that refuses its own name here.
-        ...(options.region === 'us-east-1'
-          ? {}
-          : { CreateBucketConfiguration: { LocationConstraint: options.region as BucketLocationConstraint } }),
-      }),
-    );
+    await s3.createBucket({
+      Bucket: bucket,
+      // us-east-1 is the only region that refuses its own name here.
+      ...(options.region === 'us-east-1'
+        ? {}
+        : { CreateBucketConfiguration: { LocationConstraint: options.region as BucketLocationConstraint } }),
+    });
     return 'created';
   } catch (error) {
     const failure = classifyAwsError(error);

@@ -1,19 +1,26 @@
 /** The load balancer port on ELBv2 through the SDK: one application load balancer, one listener, one target group. */
-import type { Listener, LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
+import type {
+  Action,
+  ElasticLoadBalancingV2,
+  Listener,
+  LoadBalancer as Elb,
+  TargetGroup,
+} from '@aws-sdk/client-elastic-load-balancing-v2';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { type AwsOptions, type Elbv2, type LazyClient, lazyElbv2, tagList } from './sdk-clients.ts';
+import { type AwsOptions, type LazyClient, lazyElbv2, tagList } from './sdk-clients.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
-import { forwardsTo, freePort, toExisting, toHealth } from './elbv2-words.ts';
+import { freePort } from './listener-ports.ts';
 import { listOwned } from './elbv2-owned.ts';
-import type {
-  Balancer,
-  BalancerRequest,
-  ExistingBalancer,
-  LoadBalancer,
-  OwnedBalancer,
-  TargetHealth,
+import {
+  type Balancer,
+  type BalancerRequest,
+  type ExistingBalancer,
+  type LoadBalancer,
+  type OwnedBalancer,
+  TARGET_STATES,
+  type TargetHealth,
 } from './load-balancer.ts';
 
 /** A target group stays in use for some seconds after its load balancer was deleted. */
@@ -28,7 +35,7 @@ export interface Elbv2Options extends AwsOptions {
 }
 
 export class Elbv2LoadBalancer implements LoadBalancer {
-  readonly #elb: LazyClient<Elbv2>;
+  readonly #elb: LazyClient<ElasticLoadBalancingV2>;
   readonly #endpoint: string | null;
   readonly #clock: Clock;
 
@@ -88,8 +95,8 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async isActive(balancer: Balancer): Promise<boolean> {
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', ({ sdk, client }) =>
-      client.send(new sdk.DescribeLoadBalancersCommand({ LoadBalancerArns: [balancer.loadBalancerArn] })),
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', (elb) =>
+      elb.describeLoadBalancers({ LoadBalancerArns: [balancer.loadBalancerArn] }),
     );
     const state = reply?.LoadBalancers?.[0]?.State;
     if (state?.Code === 'failed') {
@@ -105,17 +112,15 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'> {
-    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, ({ sdk, client }) =>
-      client.send(
-        new sdk.RegisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
-      ),
+    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, (elb) =>
+      elb.registerTargets({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
     return reply ? 'registered' : 'not-running';
   }
 
   async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
-    const reply = await this.#call('DescribeTargetHealth', ({ sdk, client }) =>
-      client.send(new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn })),
+    const reply = await this.#call('DescribeTargetHealth', (elb) =>
+      elb.describeTargetHealth({ TargetGroupArn: balancer.targetGroupArn }),
     );
     // No set at all is a gateway's empty 200 and does not mean "no targets".
     if (!reply.TargetHealthDescriptions) throw this.#incomplete('DescribeTargetHealth', 'TargetHealthDescriptions');
@@ -127,10 +132,8 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {
-    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, ({ sdk, client }) =>
-      client.send(
-        new sdk.DescribeTargetHealthCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
-      ),
+    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, (elb) =>
+      elb.describeTargetHealth({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
     const found = reply.TargetHealthDescriptions?.find((d) => d.Target?.Id === instanceId)?.TargetHealth;
     if (!found?.Reason || found.State === 'healthy') return null;
@@ -138,10 +141,8 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async deregister(balancer: Balancer, instanceId: string): Promise<void> {
-    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, ({ sdk, client }) =>
-      client.send(
-        new sdk.DeregisterTargetsCommand({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
-      ),
+    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, (elb) =>
+      elb.deregisterTargets({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
   }
 
@@ -188,9 +189,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   /** By its ARN, or by its name. */
   async #findBalancer(nameOrArn: string): Promise<Elb | null> {
     const which = nameOrArn.startsWith('arn:') ? { LoadBalancerArns: [nameOrArn] } : { Names: [nameOrArn] };
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', ({ sdk, client }) =>
-      client.send(new sdk.DescribeLoadBalancersCommand(which)),
-    );
+    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', (elb) => elb.describeLoadBalancers(which));
     const isIt = (b: Elb): boolean => b.LoadBalancerArn === nameOrArn || b.LoadBalancerName === nameOrArn;
     return reply?.LoadBalancers?.find((b) => b.LoadBalancerArn && isIt(b)) ?? null;
   }
@@ -201,33 +200,29 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #describeGroup(which: { Names: string[] } | { TargetGroupArns: string[] }): Promise<TargetGroup | null> {
-    const reply = await this.#unless('not-found', 'DescribeTargetGroups', ({ sdk, client }) =>
-      client.send(new sdk.DescribeTargetGroupsCommand(which)),
-    );
+    const reply = await this.#unless('not-found', 'DescribeTargetGroups', (elb) => elb.describeTargetGroups(which));
     return reply?.TargetGroups?.find((g) => g.TargetGroupArn) ?? null;
   }
 
   async #listeners(loadBalancerArn: string): Promise<Listener[]> {
-    const reply = await this.#unless('not-found', 'DescribeListeners', ({ sdk, client }) =>
-      client.send(new sdk.DescribeListenersCommand({ LoadBalancerArn: loadBalancerArn })),
+    const reply = await this.#unless('not-found', 'DescribeListeners', (elb) =>
+      elb.describeListeners({ LoadBalancerArn: loadBalancerArn }),
     );
     return (reply?.Listeners ?? []).filter((l) => l.ListenerArn);
   }
 
   async #createBalancer(request: BalancerRequest): Promise<Elb> {
-    const reply = await this.#unless('exists', 'CreateLoadBalancer', ({ sdk, client }) =>
-      client.send(
-        new sdk.CreateLoadBalancerCommand({
-          Name: request.name,
-          Type: 'application',
-          // Only the main server connects to it, mostly from inside the VPC; its idle timeout of 60 s is the default.
-          Scheme: request.scheme ?? 'internal',
-          IpAddressType: 'ipv4',
-          Subnets: request.subnetIds,
-          SecurityGroups: request.securityGroupIds,
-          Tags: tagList(request.tags),
-        }),
-      ),
+    const reply = await this.#unless('exists', 'CreateLoadBalancer', (elb) =>
+      elb.createLoadBalancer({
+        Name: request.name,
+        Type: 'application',
+        // Only the main server connects to it, mostly from inside the VPC; its idle timeout of 60 s is the default.
+        Scheme: request.scheme ?? 'internal',
+        IpAddressType: 'ipv4',
+        Subnets: request.subnetIds,
+        SecurityGroups: request.securityGroupIds,
+        Tags: tagList(request.tags),
+      }),
     );
     const made = reply?.LoadBalancers?.[0] ?? (await this.#findBalancer(request.name));
     if (!made?.LoadBalancerArn) throw this.#incomplete('CreateLoadBalancer', 'LoadBalancerArn');
@@ -235,25 +230,23 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #createGroup(request: BalancerRequest): Promise<TargetGroup> {
-    const reply = await this.#unless('exists', 'CreateTargetGroup', ({ sdk, client }) =>
-      client.send(
-        new sdk.CreateTargetGroupCommand({
-          Name: request.name,
-          Protocol: 'HTTP',
-          Port: request.targetPort,
-          VpcId: request.vpcId,
-          TargetType: 'instance',
-          HealthCheckProtocol: 'HTTP',
-          HealthCheckPath: request.healthPath,
-          // The defaults, 30 s and five checks, would keep a ready instance idle for two and a half minutes.
-          HealthCheckIntervalSeconds: 10,
-          HealthCheckTimeoutSeconds: 5,
-          HealthyThresholdCount: 2,
-          UnhealthyThresholdCount: 2,
-          Matcher: { HttpCode: '200' },
-          Tags: tagList(request.tags),
-        }),
-      ),
+    const reply = await this.#unless('exists', 'CreateTargetGroup', (elb) =>
+      elb.createTargetGroup({
+        Name: request.name,
+        Protocol: 'HTTP',
+        Port: request.targetPort,
+        VpcId: request.vpcId,
+        TargetType: 'instance',
+        HealthCheckProtocol: 'HTTP',
+        HealthCheckPath: request.healthPath,
+        // The defaults, 30 s and five checks, would keep a ready instance idle for two and a half minutes.
+        HealthCheckIntervalSeconds: 10,
+        HealthCheckTimeoutSeconds: 5,
+        HealthyThresholdCount: 2,
+        UnhealthyThresholdCount: 2,
+        Matcher: { HttpCode: '200' },
+        Tags: tagList(request.tags),
+      }),
     );
     const made = reply?.TargetGroups?.[0] ?? (await this.#findGroup(request.name));
     if (!made?.TargetGroupArn) throw this.#incomplete('CreateTargetGroup', 'TargetGroupArn');
@@ -262,13 +255,11 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   /** The default is 300 s. This only saves time, so an endpoint without the call is no reason to stop. */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
-    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', ({ sdk, client }) =>
-      client.send(
-        new sdk.ModifyTargetGroupAttributesCommand({
-          TargetGroupArn: targetGroupArn,
-          Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '0' }],
-        }),
-      ),
+    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', (elb) =>
+      elb.modifyTargetGroupAttributes({
+        TargetGroupArn: targetGroupArn,
+        Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '0' }],
+      }),
     );
   }
 
@@ -291,24 +282,20 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     port: number,
     tags: Record<string, string>,
   ): Promise<Listener | null> {
-    const reply = await this.#unless('exists', 'CreateListener', ({ sdk, client }) =>
-      client.send(
-        new sdk.CreateListenerCommand({
-          LoadBalancerArn: loadBalancerArn,
-          Protocol: 'HTTP',
-          Port: port,
-          DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
-          Tags: tagList(tags),
-        }),
-      ),
+    const reply = await this.#unless('exists', 'CreateListener', (elb) =>
+      elb.createListener({
+        LoadBalancerArn: loadBalancerArn,
+        Protocol: 'HTTP',
+        Port: port,
+        DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
+        Tags: tagList(tags),
+      }),
     );
     return reply?.Listeners?.[0] ?? null;
   }
 
   async #removeListener(arn: string): Promise<void> {
-    await this.#unless('not-found', 'DeleteListener', ({ sdk, client }) =>
-      client.send(new sdk.DeleteListenerCommand({ ListenerArn: arn })),
-    );
+    await this.#unless('not-found', 'DeleteListener', (elb) => elb.deleteListener({ ListenerArn: arn }));
   }
 
   /** With its listeners. */
@@ -318,16 +305,14 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #deleteBalancer(arn: string): Promise<void> {
-    await this.#unless('not-found', 'DeleteLoadBalancer', ({ sdk, client }) =>
-      client.send(new sdk.DeleteLoadBalancerCommand({ LoadBalancerArn: arn })),
-    );
+    await this.#unless('not-found', 'DeleteLoadBalancer', (elb) => elb.deleteLoadBalancer({ LoadBalancerArn: arn }));
   }
 
   async #removeGroup(arn: string): Promise<void> {
-    const { sdk, client } = await this.#elb.get();
+    const elb = await this.#elb.get();
     for (const pauseMs of [...RELEASE_PAUSES_MS, null]) {
       try {
-        await client.send(new sdk.DeleteTargetGroupCommand({ TargetGroupArn: arn }));
+        await elb.deleteTargetGroup({ TargetGroupArn: arn });
         return;
       } catch (error) {
         const { kind } = classifyAwsError(error);
@@ -342,7 +327,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   async #unless<T>(
     kinds: AwsFailureKind | readonly AwsFailureKind[],
     name: string,
-    call: (elb: Elbv2) => Promise<T>,
+    call: (elb: ElasticLoadBalancingV2) => Promise<T>,
   ): Promise<T | null> {
     const elb = await this.#elb.get();
     try {
@@ -353,7 +338,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     }
   }
 
-  async #call<T>(name: string, call: (elb: Elbv2) => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (elb: ElasticLoadBalancingV2) => Promise<T>): Promise<T> {
     return (await this.#unless([], name, call))!;
   }
 
@@ -363,3 +348,22 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     });
   }
 }
+
+/** Whether a listener's action forwards to this target group, in either of ELBv2's two forms. */
+const forwardsTo = (action: Action, arn: string): boolean =>
+  action.TargetGroupArn === arn || (action.ForwardConfig?.TargetGroups ?? []).some((g) => g.TargetGroupArn === arn);
+
+/** `unhealthy.draining` and whatever ELBv2 adds later are folded into the states the port knows. */
+function toHealth(state: string | undefined): TargetHealth {
+  if (state === 'unhealthy.draining') return 'draining';
+  return TARGET_STATES.find((known) => known === state) ?? 'unavailable';
+}
+
+const toExisting = (balancer: Elb): ExistingBalancer => ({
+  name: balancer.LoadBalancerName ?? '',
+  loadBalancerArn: balancer.LoadBalancerArn!,
+  type: balancer.Type ?? 'application',
+  scheme: balancer.Scheme === 'internet-facing' ? 'internet-facing' : 'internal',
+  vpcId: balancer.VpcId ?? '',
+  zones: (balancer.AvailabilityZones ?? []).flatMap((z) => (z.ZoneName ? [z.ZoneName] : [])),
+});

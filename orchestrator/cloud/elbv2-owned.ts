@@ -1,8 +1,8 @@
 /** Load balancers and target groups by owner tag. ELBv2 filters only by name, so all are listed and their tags read. */
-import type { LoadBalancer as Elb, TargetGroup } from '@aws-sdk/client-elastic-load-balancing-v2';
+import type { ElasticLoadBalancingV2 } from '@aws-sdk/client-elastic-load-balancing-v2';
 import { classifyAwsError } from './aws-errors.ts';
 import { TAG } from './compute.ts';
-import { allPages, type Elbv2, tagRecord } from './sdk-clients.ts';
+import { allOf, tagRecord } from './sdk-clients.ts';
 import type { OwnedBalancer } from './load-balancer.ts';
 
 /** DescribeTags takes at most 20 ARNs, and fails as a whole when one of them is gone. */
@@ -12,8 +12,13 @@ const PAGE_SIZE = 400;
 type Tags = Record<string, string>;
 
 /** Everything whose owner tag has this value; a load balancer and its target group share a name and form one entry. */
-export async function listOwned(elb: Elbv2, owner: string): Promise<OwnedBalancer[]> {
-  const [balancers, groups] = [await listBalancers(elb), await listGroups(elb)];
+export async function listOwned(elb: ElasticLoadBalancingV2, owner: string): Promise<OwnedBalancer[]> {
+  const balancerPages = elb.paginateDescribeLoadBalancers({ PageSize: PAGE_SIZE });
+  const groupPages = elb.paginateDescribeTargetGroups({ PageSize: PAGE_SIZE });
+  const allBalancers = await allOf(balancerPages, 'DescribeLoadBalancers', (page) => page.LoadBalancers);
+  const allGroups = await allOf(groupPages, 'DescribeTargetGroups', (page) => page.TargetGroups);
+  const balancers = allBalancers.filter((b) => b.LoadBalancerArn);
+  const groups = allGroups.filter((g) => g.TargetGroupArn);
   const arns = [...balancers.map((b) => b.LoadBalancerArn!), ...groups.map((g) => g.TargetGroupArn!)];
   const tags = await readTags(elb, arns);
   const found = new Map<string, OwnedBalancer>();
@@ -43,21 +48,7 @@ export async function listOwned(elb: Elbv2, owner: string): Promise<OwnedBalance
   return [...found.values()];
 }
 
-async function listBalancers({ sdk, client }: Elbv2): Promise<Elb[]> {
-  const all: Elb[] = [];
-  const pages = sdk.paginateDescribeLoadBalancers({ client }, { PageSize: PAGE_SIZE });
-  for await (const { LoadBalancers = [] } of allPages(pages, 'DescribeLoadBalancers')) all.push(...LoadBalancers);
-  return all.filter((b) => b.LoadBalancerArn);
-}
-
-async function listGroups({ sdk, client }: Elbv2): Promise<TargetGroup[]> {
-  const all: TargetGroup[] = [];
-  const pages = sdk.paginateDescribeTargetGroups({ client }, { PageSize: PAGE_SIZE });
-  for await (const { TargetGroups = [] } of allPages(pages, 'DescribeTargetGroups')) all.push(...TargetGroups);
-  return all.filter((g) => g.TargetGroupArn);
-}
-
-async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string, Tags>> {
+async function readTags(elb: ElasticLoadBalancingV2, arns: readonly string[]): Promise<Map<string, Tags>> {
   const tags = new Map<string, Tags>();
   for (let at = 0; at < arns.length; at += TAGS_BATCH) {
     const batch = arns.slice(at, at + TAGS_BATCH);
@@ -72,8 +63,8 @@ async function readTags(elb: Elbv2, arns: readonly string[]): Promise<Map<string
   return tags;
 }
 
-async function readBatch({ sdk, client }: Elbv2, arns: readonly string[], into: Map<string, Tags>): Promise<void> {
-  const reply = await client.send(new sdk.DescribeTagsCommand({ ResourceArns: [...arns] }));
+async function readBatch(elb: ElasticLoadBalancingV2, arns: readonly string[], into: Map<string, Tags>): Promise<void> {
+  const reply = await elb.describeTags({ ResourceArns: [...arns] });
   for (const { ResourceArn, Tags } of reply.TagDescriptions ?? []) {
     if (ResourceArn) into.set(ResourceArn, tagRecord(Tags));
   }

@@ -7,8 +7,8 @@ export type { SecurityGroup };
 
 /** The groups with these ids, with their rules. Throws the AppError of a refused call. */
 export function readGroups(options: AwsOptions, ids: readonly string[]): Promise<SecurityGroup[]> {
-  return callOnce(lazyEc2, options, 'DescribeSecurityGroups', async ({ sdk, client }) => {
-    const reply = await client.send(new sdk.DescribeSecurityGroupsCommand({ GroupIds: [...ids] }));
+  return callOnce(lazyEc2, options, 'DescribeSecurityGroups', async (ec2) => {
+    const reply = await ec2.describeSecurityGroups({ GroupIds: [...ids] });
     return (reply.SecurityGroups ?? []).filter((g) => ids.includes(g.GroupId ?? ''));
   });
 }

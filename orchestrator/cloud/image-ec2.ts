@@ -1,15 +1,28 @@
 /** Making images on EC2 through the SDK. */
-import type { CreateImageCommandOutput } from '@aws-sdk/client-ec2';
+import type { EC2, CreateImageCommandOutput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import type { CloudState } from './compute.ts';
 import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
-import type { BuilderRequest, ImageCloud } from './image-cloud.ts';
 import { findDebianImage, type ImageArchitecture, listOwnImages, type OwnImage } from './image-lookup.ts';
-import { type AwsOptions, type Ec2, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
+import { type AwsOptions, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
 
-export class Ec2Images implements ImageCloud {
-  readonly #ec2: LazyClient<Ec2>;
+export interface BuilderRequest {
+  clientToken: string;
+  imageId: string;
+  instanceType: string;
+  subnetId: string;
+  securityGroupIds: string[];
+  userData: string;
+  /** Set on the instance and its disk at launch. */
+  tags: Record<string, string>;
+}
+
+/** For tests and for those who only use it. */
+export type ImageCloud = Omit<Ec2Images, 'close'>;
+
+export class Ec2Images {
+  readonly #ec2: LazyClient<EC2>;
   readonly #compute: Ec2Compute;
   readonly #endpoint: string | null;
 
@@ -25,6 +38,7 @@ export class Ec2Images implements ImageCloud {
     this.#compute.close();
   }
 
+  /** The image to build on: the given one, or the newest Debian 13. Throws an AppError when there is none. */
   async baseImage(id: string | null, architecture: ImageArchitecture): Promise<string> {
     if (id !== null) return this.#compute.image(id, architecture);
     const found = await this.#call('DescribeImages', (ec2) => findDebianImage(ec2, architecture));
@@ -34,47 +48,51 @@ export class Ec2Images implements ImageCloud {
     });
   }
 
+  /** Starts a machine that stops, rather than terminates, when it powers itself off. Returns its id. */
   async launchBuilder(request: BuilderRequest): Promise<string> {
-    const reply = await this.#call('RunInstances', ({ sdk, client }) =>
-      client.send(
-        new sdk.RunInstancesCommand({
-          ...runInstancesInput({ ...request, instanceProfile: null }),
-          // Its disk is what the image is made of.
-          InstanceInitiatedShutdownBehavior: 'stop',
-        }),
-      ),
+    const reply = await this.#call('RunInstances', (ec2) =>
+      ec2.runInstances({
+        ...runInstancesInput({ ...request, instanceProfile: null }),
+        // Its disk is what the image is made of.
+        InstanceInitiatedShutdownBehavior: 'stop',
+      }),
     );
     const id = reply.Instances?.[0]?.InstanceId;
     if (id === undefined) throw new AppError('aws-failed', 'RunInstances answered without an instance');
     return id;
   }
 
+  /** Null when EC2 does not show it (yet). */
   async builderState(instanceId: string): Promise<CloudState | null> {
-    const reply = await this.#call('DescribeInstances', ({ sdk, client }) =>
-      client.send(new sdk.DescribeInstancesCommand({ InstanceIds: [instanceId] })).catch(nothingWhenNotFound),
+    const reply = await this.#call('DescribeInstances', (ec2) =>
+      ec2.describeInstances({ InstanceIds: [instanceId] }).catch(nothingWhenNotFound),
     );
     const name = reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name;
     return name ?? null;
   }
 
+  /** Null when there is none yet. */
   console(instanceId: string): Promise<string | null> {
     return this.#compute.consoleOutput(instanceId);
   }
 
-  async createImage(request: Parameters<ImageCloud['createImage']>[0]): Promise<string> {
-    const { instanceId, name, description, tags } = request;
-    const Tags = tagList(tags);
-    const ask = ({ sdk, client }: Ec2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
-      client.send(
-        new sdk.CreateImageCommand({
-          InstanceId: instanceId,
-          Name: name,
-          Description: description,
-          // The machine is already stopped.
-          NoReboot: true,
-          TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
-        }),
-      );
+  /** Starts making an image of a stopped machine. Returns its id. */
+  async createImage(request: {
+    instanceId: string;
+    name: string;
+    description: string;
+    tags: Record<string, string>;
+  }): Promise<string> {
+    const Tags = tagList(request.tags);
+    const ask = (ec2: EC2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
+      ec2.createImage({
+        InstanceId: request.instanceId,
+        Name: request.name,
+        Description: request.description,
+        // The machine is already stopped.
+        NoReboot: true,
+        TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
+      });
     const reply = await this.#call('CreateImage', async (ec2) => {
       try {
         return await ask(ec2, ['image', 'snapshot']);
@@ -88,35 +106,37 @@ export class Ec2Images implements ImageCloud {
     return reply.ImageId;
   }
 
+  /** `pending`, `available`, `failed` …; null when EC2 does not show it (yet). */
   async imageState(imageId: string): Promise<string | null> {
-    const reply = await this.#call('DescribeImages', ({ sdk, client }) =>
-      client.send(new sdk.DescribeImagesCommand({ ImageIds: [imageId] })).catch(nothingWhenNotFound),
+    const reply = await this.#call('DescribeImages', (ec2) =>
+      ec2.describeImages({ ImageIds: [imageId] }).catch(nothingWhenNotFound),
     );
     const image = reply?.Images?.find((i) => i.ImageId === imageId);
     return image === undefined ? null : (image.State ?? 'available');
   }
 
+  /** A machine that is already gone counts as done. */
   terminate(instanceId: string): Promise<void> {
     return this.#compute.terminate([instanceId]);
   }
 
+  /** The account's images that this command has made, newest first. */
   ownImages(): Promise<OwnImage[]> {
     return this.#call('DescribeImages', listOwnImages);
   }
 
+  /** Removes an image and its snapshots. */
   async removeImage({ id, snapshots }: Pick<OwnImage, 'id' | 'snapshots'>): Promise<void> {
-    await this.#call(`DeregisterImage ${id}`, ({ sdk, client }) =>
-      client.send(new sdk.DeregisterImageCommand({ ImageId: id })).catch(nothingWhenNotFound),
-    );
+    await this.#call(`DeregisterImage ${id}`, (ec2) => ec2.deregisterImage({ ImageId: id }).catch(nothingWhenNotFound));
     // Only now: a snapshot cannot be deleted while an image uses it.
     for (const SnapshotId of snapshots) {
-      await this.#call(`DeleteSnapshot ${SnapshotId}`, ({ sdk, client }) =>
-        client.send(new sdk.DeleteSnapshotCommand({ SnapshotId })).catch(nothingWhenNotFound),
+      await this.#call(`DeleteSnapshot ${SnapshotId}`, (ec2) =>
+        ec2.deleteSnapshot({ SnapshotId }).catch(nothingWhenNotFound),
       );
     }
   }
 
-  async #call<T>(name: string, call: (ec2: Ec2) => Promise<T>): Promise<T> {
+  async #call<T>(name: string, call: (ec2: EC2) => Promise<T>): Promise<T> {
     try {
       return await call(await this.#ec2.get());
     } catch (error) {

@@ -1,7 +1,6 @@
 /** Which image a machine with a browser boots from: the account's own with Chromium, else Debian's. */
-import type { Image } from '@aws-sdk/client-ec2';
+import type { EC2, Image } from '@aws-sdk/client-ec2';
 import { TAG } from './compute.ts';
-import type { Ec2 } from './sdk-clients.ts';
 
 export type ImageArchitecture = 'x86_64' | 'arm64';
 
@@ -29,9 +28,9 @@ export interface OwnImage {
 }
 
 /** Images of this account that `orchestrator image` has made, newest first. Throws what the SDK throws. */
-export async function listOwnImages({ sdk, client }: Ec2): Promise<OwnImage[]> {
+export async function listOwnImages(ec2: EC2): Promise<OwnImage[]> {
   const Filters = [{ Name: `tag:${IMAGE_TAG}`, Values: [BROWSER_IMAGE] }];
-  const reply = await client.send(new sdk.DescribeImagesCommand({ Owners: ['self'], Filters }));
+  const reply = await ec2.describeImages({ Owners: ['self'], Filters });
   // Checked again here: some endpoints ignore unknown filters.
   const own = (reply.Images ?? []).filter((image) => tagOf(image, IMAGE_TAG) === BROWSER_IMAGE);
   return newestFirst(own).map((image) => ({
@@ -47,14 +46,13 @@ export async function listOwnImages({ sdk, client }: Ec2): Promise<OwnImage[]> {
 }
 
 /** The newest Debian 13 for this architecture; null where the endpoint shows none. */
-export async function findDebianImage(ec2: Ec2, architecture: ImageArchitecture): Promise<string | null> {
-  const { sdk, client } = ec2;
+export async function findDebianImage(ec2: EC2, architecture: ImageArchitecture): Promise<string | null> {
   const prefix = DEBIAN_NAME[architecture];
   const Filters = [
     { Name: 'name', Values: [`${prefix}*`] },
     { Name: 'state', Values: ['available'] },
   ];
-  const reply = await client.send(new sdk.DescribeImagesCommand({ Owners: [DEBIAN_OWNER], Filters }));
+  const reply = await ec2.describeImages({ Owners: [DEBIAN_OWNER], Filters });
   const fitting = (reply.Images ?? []).filter(
     (image) => image.Architecture === architecture && image.OwnerId === DEBIAN_OWNER && image.Name?.startsWith(prefix),
   );
@@ -62,7 +60,7 @@ export async function findDebianImage(ec2: Ec2, architecture: ImageArchitecture)
 }
 
 /** The account's newest image for browsers, else the newest Debian 13; null where there is neither. */
-export async function findBrowserImage(ec2: Ec2, architecture: ImageArchitecture): Promise<string | null> {
+export async function findBrowserImage(ec2: EC2, architecture: ImageArchitecture): Promise<string | null> {
   const own = await listOwnImages(ec2);
   const prepared = own.find((image) => image.architecture === architecture && image.state === 'available');
   return prepared?.id ?? findDebianImage(ec2, architecture);

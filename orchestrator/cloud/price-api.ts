@@ -2,9 +2,10 @@
  * Queries AWS's price list for what a fleet costs. checkPrices validates the result.
  * https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
  */
+import type { Pricing } from '@aws-sdk/client-pricing';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PriceList } from '../plan/price-table.ts';
-import { callOnce, lazyPricing, type Pricing } from './sdk-clients.ts';
+import { callOnce, lazyPricing } from './sdk-clients.ts';
 
 /** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';
@@ -102,13 +103,13 @@ const SERVICES: Record<'ipv4Hour' | 'gp3GbMonth' | 'balancerHour' | 'lcuHour', Q
 
 /** The highest matching price: free tiers and special offers appear as further prices. */
 async function findPrice(
-  { sdk, client }: Pricing,
+  pricing: Pricing,
   query: Query,
   region: string,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const reply = await client.send(
-    new sdk.GetProductsCommand({
+  const reply = await pricing.getProducts(
+    {
       ServiceCode: query.service,
       Filters: Object.entries({ ...query.filters, regionCode: region }).map(([Field, Value]) => ({
         Type: 'TERM_MATCH' as const,
@@ -116,7 +117,7 @@ async function findPrice(
         Value,
       })),
       MaxResults: 100,
-    }),
+    },
     { abortSignal: signal },
   );
   const prices = (reply.PriceList ?? []).flatMap((text: unknown) => pricesIn(JSON.parse(String(text)), query, region));

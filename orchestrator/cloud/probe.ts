@@ -42,15 +42,14 @@ export async function probeEndpoint(options: ProbeOptions): Promise<EndpointProf
   if (known.name === 'sandbox') return { endpoint, ...known, instances: 'real', balancer: 'real' };
   const limited = { ...options, timeoutMs: TIMEOUT_MS, maxAttempts: 3 };
   const [hasEc2, hasS3, hasElbv2] = await Promise.all([
-    knows('DescribeSubnets', limited, lazyEc2, async ({ sdk, client }) => {
-      return (await client.send(new sdk.DescribeSubnetsCommand({}))).Subnets;
-    }),
-    knows('ListBuckets', limited, lazyS3, async ({ sdk, client }) => {
-      return (await client.send(new sdk.ListBucketsCommand({}))).Buckets;
-    }),
-    knows('DescribeLoadBalancers', limited, lazyElbv2, async ({ sdk, client }) => {
-      return (await client.send(new sdk.DescribeLoadBalancersCommand({}))).LoadBalancers;
-    }),
+    knows('DescribeSubnets', limited, lazyEc2, async (ec2) => (await ec2.describeSubnets()).Subnets),
+    knows('ListBuckets', limited, lazyS3, async (s3) => (await s3.listBuckets()).Buckets),
+    knows(
+      'DescribeLoadBalancers',
+      limited,
+      lazyElbv2,
+      async (elb) => (await elb.describeLoadBalancers()).LoadBalancers,
+    ),
   ]);
   const missing = [...(hasEc2 ? [] : ['EC2']), ...(hasS3 ? [] : ['S3'])];
   if (missing.length > 0) {

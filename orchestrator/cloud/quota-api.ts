@@ -90,8 +90,8 @@ function toReason(error: unknown): AppError {
 }
 
 function askQuota(options: AwsOptions, code: string): Promise<number> {
-  return withClient(lazyQuotas(options), async ({ sdk, client }) => {
-    const reply = await client.send(new sdk.GetServiceQuotaCommand({ ServiceCode: 'ec2', QuotaCode: code }));
+  return withClient(lazyQuotas(options), async (quotas) => {
+    const reply = await quotas.getServiceQuota({ ServiceCode: 'ec2', QuotaCode: code });
     const value = reply.Quota?.Value;
     if (value === undefined || !Number.isFinite(value) || value < 0)
       throw new AppError('aws-failed', 'the answer has no value');
@@ -100,9 +100,9 @@ function askQuota(options: AwsOptions, code: string): Promise<number> {
 }
 
 function askVcpusInUse(options: AwsOptions, code: string): Promise<number> {
-  return withClient(lazyEc2(options), async ({ sdk, client }) => {
+  return withClient(lazyEc2(options), async (ec2) => {
     const Filters = [{ Name: 'instance-state-name', Values: ['pending', 'running'] }];
-    const pages = sdk.paginateDescribeInstances({ client }, { Filters, MaxResults: 1_000 });
+    const pages = ec2.paginateDescribeInstances({ Filters, MaxResults: 1_000 });
     const found = new Map<string, number>();
     for await (const { Reservations } of allPages(pages, 'DescribeInstances')) {
       if (!Reservations) throw new AppError('aws-failed', 'DescribeInstances answered without a list');

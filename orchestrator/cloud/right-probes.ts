@@ -1,12 +1,12 @@
 /**
- * Whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
+ * The account these keys belong to, and whether the calls of a run would be allowed, without their effect: EC2's `DryRun`, and read-only calls. A permission
  * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
  * execute a dry run.
  */
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
-import { type AwsOptions, lazyEc2, lazyElbv2, withClient } from './sdk-clients.ts';
+import { type AwsOptions, lazyEc2, lazyElbv2, withClient, callOnce, lazySts } from './sdk-clients.ts';
 
 /**
  * allowed   it would be executed, or was (reading)
@@ -46,27 +46,23 @@ export async function probeEc2Rights(
   const InstanceId = instanceId ?? NOBODY;
   const own = instanceId === null ? 'nothing' : 'denial';
   const DryRun = true;
-  return withClient(lazyEc2(options), async ({ sdk, client }) => {
+  return withClient(lazyEc2(options), async (ec2) => {
     const ask = (name: string, send: () => Promise<unknown>, proves?: Proves): Promise<RightAnswer> =>
       askRight(`ec2:${name}`, options, send, proves);
     const asks = [
-      ask('DescribeInstances', () => client.send(new sdk.DescribeInstancesCommand({ DryRun, MaxResults: 5 }))),
-      ask('DescribeSubnets', () => client.send(new sdk.DescribeSubnetsCommand({ DryRun }))),
-      ask('DescribeSecurityGroups', () => client.send(new sdk.DescribeSecurityGroupsCommand({ DryRun }))),
-      ask('DescribeImages', () => client.send(new sdk.DescribeImagesCommand({ DryRun, Owners: ['self'] }))),
+      ask('DescribeInstances', () => ec2.describeInstances({ DryRun, MaxResults: 5 })),
+      ask('DescribeSubnets', () => ec2.describeSubnets({ DryRun })),
+      ask('DescribeSecurityGroups', () => ec2.describeSecurityGroups({ DryRun })),
+      ask('DescribeImages', () => ec2.describeImages({ DryRun, Owners: ['self'] })),
     ];
     if (balancerVpcId !== null) {
-      const command = new sdk.GetSecurityGroupsForVpcCommand({ DryRun, VpcId: balancerVpcId });
-      asks.push(ask('GetSecurityGroupsForVpc', () => client.send(command)));
+      const VpcId = balancerVpcId;
+      asks.push(ask('GetSecurityGroupsForVpc', () => ec2.getSecurityGroupsForVpc({ DryRun, VpcId })));
     }
-    if (launch !== null) {
-      const command = new sdk.RunInstancesCommand({ ...runInstancesInput(launch), DryRun });
-      asks.push(ask('RunInstances', () => client.send(command)));
-    }
-    const terminate = new sdk.TerminateInstancesCommand({ DryRun, InstanceIds: [InstanceId] });
-    const readConsole = new sdk.GetConsoleOutputCommand({ DryRun, InstanceId });
-    asks.push(ask('TerminateInstances', () => client.send(terminate), own));
-    asks.push(ask('GetConsoleOutput', () => client.send(readConsole), own));
+    if (launch !== null)
+      asks.push(ask('RunInstances', () => ec2.runInstances({ ...runInstancesInput(launch), DryRun })));
+    asks.push(ask('TerminateInstances', () => ec2.terminateInstances({ DryRun, InstanceIds: [InstanceId] }), own));
+    asks.push(ask('GetConsoleOutput', () => ec2.getConsoleOutput({ DryRun, InstanceId }), own));
     return Promise.all(asks);
   });
 }
@@ -116,14 +112,27 @@ function verdictOf(error: unknown, proves: Proves): RightVerdict {
 
 /** ELBv2's read-only calls; it has no dry run for the others. */
 export function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
-  return withClient(lazyElbv2(options), ({ sdk, client }) =>
+  return withClient(lazyElbv2(options), (elb) =>
     Promise.all([
-      askRight('elasticloadbalancing:DescribeLoadBalancers', options, () =>
-        client.send(new sdk.DescribeLoadBalancersCommand({ PageSize: 1 })),
-      ),
-      askRight('elasticloadbalancing:DescribeTargetGroups', options, () =>
-        client.send(new sdk.DescribeTargetGroupsCommand({ PageSize: 1 })),
-      ),
+      askRight('elasticloadbalancing:DescribeLoadBalancers', options, () => elb.describeLoadBalancers({ PageSize: 1 })),
+      askRight('elasticloadbalancing:DescribeTargetGroups', options, () => elb.describeTargetGroups({ PageSize: 1 })),
     ]),
   );
+}
+
+export interface Identity {
+  /** Twelve digits. */
+  account: string;
+  /** User or assumed role. */
+  arn: string;
+}
+
+/**
+ * Throws `aws-denied` without keys or with keys that AWS rejects, `aws-capability-missing` at an endpoint without STS.
+ */
+export function whoAmI(options: AwsOptions): Promise<Identity> {
+  return callOnce(lazySts, options, 'GetCallerIdentity', async (sts) => {
+    const { Account, Arn } = await sts.getCallerIdentity();
+    return { account: Account ?? 'unknown', arn: Arn ?? 'unknown' };
+  });
 }

@@ -1,6 +1,6 @@
 /** How the instances of a subnet reach the internet, by its route table. */
 import type { Route, RouteTable } from '@aws-sdk/client-ec2';
-import { type AwsOptions, callOnce, lazyEc2 } from './sdk-clients.ts';
+import { allOf, type AwsOptions, callOnce, lazyEc2 } from './sdk-clients.ts';
 
 export type { RouteTable };
 
@@ -14,13 +14,11 @@ export type WayOut = { kind: 'internet' | 'nat' | 'other' | 'none'; target: stri
 
 /** The tables of the VPC. Throws the AppError of a refused call. */
 export function findRouteTables(options: AwsOptions, vpcId: string): Promise<RouteTable[]> {
-  return callOnce(lazyEc2, options, 'DescribeRouteTables', async ({ sdk, client }) => {
-    const Filters = [{ Name: 'vpc-id', Values: [vpcId] }];
-    const found: RouteTable[] = [];
-    for await (const { RouteTables = [] } of sdk.paginateDescribeRouteTables({ client }, { Filters }))
-      // Some endpoints ignore unknown filters.
-      found.push(...RouteTables.filter((table) => table.VpcId === vpcId));
-    return found;
+  const call = 'DescribeRouteTables';
+  return callOnce(lazyEc2, options, call, async (ec2) => {
+    const pages = ec2.paginateDescribeRouteTables({ Filters: [{ Name: 'vpc-id', Values: [vpcId] }] });
+    // Some endpoints ignore unknown filters.
+    return (await allOf(pages, call, (page) => page.RouteTables)).filter((table) => table.VpcId === vpcId);
   });
 }
 

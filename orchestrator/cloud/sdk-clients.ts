@@ -2,12 +2,12 @@
  * The SDK clients, all made the same way: explicit region and endpoint, hard time limits, few attempts. Each SDK is
  * loaded at its first use, because loading takes 70-240 ms that `plan` and `status` need not wait for.
  */
-import type * as Ec2Sdk from '@aws-sdk/client-ec2';
-import type * as Elbv2Sdk from '@aws-sdk/client-elastic-load-balancing-v2';
-import type * as PricingSdk from '@aws-sdk/client-pricing';
-import type * as S3Sdk from '@aws-sdk/client-s3';
-import type * as QuotasSdk from '@aws-sdk/client-service-quotas';
-import type * as StsSdk from '@aws-sdk/client-sts';
+import type { EC2 } from '@aws-sdk/client-ec2';
+import type { ElasticLoadBalancingV2 } from '@aws-sdk/client-elastic-load-balancing-v2';
+import type { Pricing } from '@aws-sdk/client-pricing';
+import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
+import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
+import type { STS } from '@aws-sdk/client-sts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { toAppError } from './aws-errors.ts';
 
@@ -16,7 +16,7 @@ export interface AwsOptions {
   /** Null for AWS itself; otherwise the base URL that every call goes to. */
   endpoint: string | null;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
-  credentials?: S3Sdk.S3ClientConfig['credentials'];
+  credentials?: S3ClientConfig['credentials'];
   /** Per attempt, from connect to the response headers. Default 15 s. */
   timeoutMs?: number;
   /** Attempts per call, with the SDK's own pauses between them. Default 3. */
@@ -24,19 +24,6 @@ export interface AwsOptions {
   /** Receives the endpoint's time, from the Date header of every reply of EC2 and STS. */
   onTime?: (ms: number) => void;
 }
-
-/** A client with its module: commands are created from the module, so that nothing loads it early. */
-interface Loaded<Module, Client> {
-  sdk: Module;
-  client: Client;
-}
-
-export type Ec2 = Loaded<typeof Ec2Sdk, Ec2Sdk.EC2Client>;
-export type Elbv2 = Loaded<typeof Elbv2Sdk, Elbv2Sdk.ElasticLoadBalancingV2Client>;
-export type Pricing = Loaded<typeof PricingSdk, PricingSdk.PricingClient>;
-export type Quotas = Loaded<typeof QuotasSdk, QuotasSdk.ServiceQuotasClient>;
-export type S3 = Loaded<typeof S3Sdk, S3Sdk.S3Client>;
-export type Sts = Loaded<typeof StsSdk, StsSdk.STSClient>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const DEFAULT_TIMEOUT_MS = 15_000;
@@ -62,15 +49,14 @@ function clientConfig(options: AwsOptions) {
 }
 
 /** EC2, loaded and connected at the first call; close() drops its connections. The other services likewise. */
-export const lazyEc2 = (options: AwsOptions): LazyClient<Ec2> =>
+export const lazyEc2 = (options: AwsOptions): LazyClient<EC2> =>
   lazy(async () => {
-    const sdk = await import('@aws-sdk/client-ec2');
-    const client = new sdk.EC2Client(clientConfig(options));
+    const client = new (await import('@aws-sdk/client-ec2')).EC2(clientConfig(options));
     tellTime(client.middlewareStack, options);
-    return { sdk, client };
+    return client;
   });
 
-type Stack = Ec2Sdk.EC2Client['middlewareStack'];
+type Stack = EC2['middlewareStack'];
 
 /** Calls `onTime` for every reply, including refusals: the SDK attaches the reply to the error it makes of it. */
 function tellTime(stack: Stack, { onTime }: AwsOptions): void {
@@ -95,40 +81,33 @@ function tellTime(stack: Stack, { onTime }: AwsOptions): void {
   );
 }
 
-export const lazyElbv2 = (options: AwsOptions): LazyClient<Elbv2> =>
+export const lazyElbv2 = (options: AwsOptions): LazyClient<ElasticLoadBalancingV2> =>
   lazy(async () => {
-    const sdk = await import('@aws-sdk/client-elastic-load-balancing-v2');
-    return { sdk, client: new sdk.ElasticLoadBalancingV2Client(clientConfig(options)) };
+    const { ElasticLoadBalancingV2 } = await import('@aws-sdk/client-elastic-load-balancing-v2');
+    return new ElasticLoadBalancingV2(clientConfig(options));
   });
 
 /** The price list: served in few regions, valid for all. */
 export const lazyPricing = (options: AwsOptions): LazyClient<Pricing> =>
-  lazy(async () => {
-    const sdk = await import('@aws-sdk/client-pricing');
-    return { sdk, client: new sdk.PricingClient(clientConfig(options)) };
-  });
+  lazy(async () => new (await import('@aws-sdk/client-pricing')).Pricing(clientConfig(options)));
 
-export const lazyQuotas = (options: AwsOptions): LazyClient<Quotas> =>
-  lazy(async () => {
-    const sdk = await import('@aws-sdk/client-service-quotas');
-    return { sdk, client: new sdk.ServiceQuotasClient(clientConfig(options)) };
-  });
+export const lazyQuotas = (options: AwsOptions): LazyClient<ServiceQuotas> =>
+  lazy(async () => new (await import('@aws-sdk/client-service-quotas')).ServiceQuotas(clientConfig(options)));
 
 /** STS: called in the region, because an account may have the global endpoint disabled. */
-export const lazySts = (options: AwsOptions): LazyClient<Sts> =>
+export const lazySts = (options: AwsOptions): LazyClient<STS> =>
   lazy(async () => {
-    const sdk = await import('@aws-sdk/client-sts');
-    const client = new sdk.STSClient(clientConfig(options));
+    const client = new (await import('@aws-sdk/client-sts')).STS(clientConfig(options));
     // The two differ only in the names of the calls.
     tellTime(client.middlewareStack as unknown as Stack, options);
-    return { sdk, client };
+    return client;
   });
 
 /** S3: endpoints other than AWS are addressed path-style. */
 export const lazyS3 = (options: AwsOptions): LazyClient<S3> =>
   lazy(async () => {
-    const sdk = await import('@aws-sdk/client-s3');
-    return { sdk, client: new sdk.S3Client({ ...clientConfig(options), forcePathStyle: options.endpoint !== null }) };
+    const { S3 } = await import('@aws-sdk/client-s3');
+    return new S3({ ...clientConfig(options), forcePathStyle: options.endpoint !== null });
   });
 
 export interface LazyClient<T> {
@@ -137,14 +116,14 @@ export interface LazyClient<T> {
   close(): void;
 }
 
-function lazy<T extends { client: { destroy(): void } }>(make: () => Promise<T>): LazyClient<T> {
+function lazy<T extends { destroy(): void }>(make: () => Promise<T>): LazyClient<T> {
   let made: Promise<T> | null = null;
   return {
     get: () => (made ??= make()),
     close() {
       // A client that could not be created has nothing to close, and its caller has received the error.
       void made?.then(
-        ({ client }) => client.destroy(),
+        (client) => client.destroy(),
         () => undefined,
       );
       made = null;
@@ -153,7 +132,7 @@ function lazy<T extends { client: { destroy(): void } }>(make: () => Promise<T>)
 }
 
 /** Uses a client of its own, which is closed after the work. */
-export async function withClient<T, R>(lazyClient: LazyClient<T>, work: (service: T) => Promise<R>): Promise<R> {
+export async function withClient<T, R>(lazyClient: LazyClient<T>, work: (client: T) => Promise<R>): Promise<R> {
   try {
     return await work(await lazyClient.get());
   } finally {
@@ -185,6 +164,13 @@ export async function* allPages<T>(pages: AsyncIterable<T>, call: string): Async
     yield page;
   }
 }
+
+/** Everything that the pages list. */
+export const allOf = async <Page, T>(
+  pages: AsyncIterable<Page>,
+  call: string,
+  itemsOf: (page: Page) => readonly T[] | undefined,
+): Promise<T[]> => (await Array.fromAsync(allPages(pages, call), (page) => itemsOf(page) ?? [])).flat();
 
 /** Tags as pairs of key and value. */
 export const tagRecord = (

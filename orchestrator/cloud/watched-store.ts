@@ -39,7 +39,7 @@ export function watchStore(store: ObjectStore, bucket: string, onChange: (detail
     putIfAbsent: (...args) => watched('write', () => store.putIfAbsent(...args)),
     putSourceIfAbsent: (...args) => watched('write', () => store.putSourceIfAbsent(...args)),
     exists: (key) => store.exists(key),
-    get: (key) => watched('read', () => store.get(key)),
+    get: (...args) => watched('read', () => store.get(...args)),
     presignGet: (...args) => store.presignGet(...args),
     async *list(prefix) {
       try {

@@ -234,7 +234,7 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
 
 function stallText({ stall, stallCauses }: World, cause: StallCause): string {
   const { because, remedy } = stallFacts(cause);
-  const detail = stallCauses?.get(cause)?.detail;
+  const detail = stallCauses.get(cause)?.detail;
   return (
     `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${because}${detail === undefined ? '' : ` (${detail})`}: ` +
     `the run ends with what it has. ${remedy}`

@@ -2,13 +2,12 @@
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
-import { createTokenBucket } from './launching/launch.ts';
+import { TokenBucket } from './launching/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
 import type { Core, LaunchTemplate } from './model/core.ts';
-import { newProcessState } from './model/process-state.ts';
+import { ProcessState } from './model/process-state.ts';
 import type { World } from './model/world.ts';
 import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts';
-import { createQueue } from './results/concurrency-limit.ts';
 import { Dispatcher } from './sharing/dispatch.ts';
 import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
@@ -17,24 +16,7 @@ const LAUNCH_BURST = 5;
 const LAUNCHES_PER_SECOND = 2;
 
 /** What differs between a main server on AWS and a modelled one. */
-export interface MainServerParts extends Pick<
-  Core,
-  | 'runId'
-  | 'clock'
-  | 'random'
-  | 'log'
-  | 'run'
-  | 'fleet'
-  | 'work'
-  | 'results'
-  | 'compute'
-  | 'balancers'
-  | 'objects'
-  | 'offers'
-  | 'signatures'
-  | 'launchTemplate'
-  | 'alarm'
-> {
+export interface MainServerParts extends Omit<Core, 'robots' | 'launchTurn' | 'oneAtATime' | 'processState'> {
   /** The run's own, as stored. */
   privateKey: string;
   /** Reads and re-reads the site's robots.txt. */
@@ -55,14 +37,14 @@ export interface MainServer {
 export function createMainServer(parts: MainServerParts): MainServer {
   const { privateKey, watchBucket, onWorld, launchTemplate, ...given } = parts;
   const { clock, alarm } = given;
-  const processState = newProcessState();
+  const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
   const robots = new RobotsCache({ ...parts.robots, clock, alarm, heartbeatMs });
   const core: Core = {
     ...given,
     objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
     robots,
-    launchTurn: createTokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
+    launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
     launchTemplate: remembered(launchTemplate),
     oneAtATime: createQueue(),
     processState,
@@ -83,6 +65,16 @@ export function createMainServer(parts: MainServerParts): MainServer {
         over.abort();
       }
     },
+  };
+}
+
+/** A queue of one: each piece of work starts when the one before it has ended, well or badly. */
+export function createQueue(): Core['oneAtATime'] {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const next = last.then(work, work);
+    last = next.catch(() => undefined);
+    return next;
   };
 }
 

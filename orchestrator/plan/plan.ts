@@ -1,7 +1,17 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { PriceList } from './price-table.ts';
 
-export interface PlanInput {
+/** The parts of a run's configuration, besides region and types, that decide its bill. */
+export interface BillingTerms {
+  /** The load balancer is the user's own and paid for anyway; only its traffic counts. */
+  ownBalancer?: boolean;
+  /** Public IPv4 addresses of the load balancer: one per zone if it faces the internet. Omitted: none. */
+  balancerAddresses?: number;
+  /** Instances run a browser, which may keep their processors busy. */
+  browser?: boolean;
+}
+
+export interface PlanInput extends BillingTerms {
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: PriceList | null;
   products: number;
@@ -23,12 +33,6 @@ export interface PlanInput {
   tailMs: number;
   /** Until the load balancer takes traffic, in parallel with the boot. */
   balancerMs: number;
-  /** The load balancer is the user's own: its hours are not charged to the run. */
-  ownBalancer?: boolean;
-  /** Number of the load balancer's public IPv4 addresses; omitted: none. */
-  balancerAddresses?: number;
-  /** Instances run a browser. */
-  browser?: boolean;
   minInstances: number;
   maxInstances: number;
   /** In USD; null for no cap. */

@@ -1,6 +1,6 @@
 /** What a fleet costs: before the run from the plan's sums, after it from what actually ran. */
 import { limitsFor } from '../../shared/domain/limits.ts';
-import type { CostBreakdown } from './plan.ts';
+import type { BillingTerms, CostBreakdown } from './plan.ts';
 import { hourlyPrice, type PriceList, PRICES_OF, servicePrices } from './price-table.ts';
 import { describeInstanceType } from './instance-types.ts';
 
@@ -19,16 +19,6 @@ const LCU_USED = 0.02;
 /** Billed per second, at least a minute. */
 export const billedHours = (lifeMs: number): number =>
   Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
-
-/** The parts of a run's configuration, besides region and types, that decide its bill. */
-export interface BillingTerms {
-  /** The load balancer is the user's own and paid for anyway; only its traffic counts. */
-  ownBalancer?: boolean;
-  /** Public IPv4 addresses of the load balancer: one per zone if it faces the internet. Omitted: none. */
-  balancerAddresses?: number;
-  /** Instances run a browser, which may keep their processors busy. */
-  browser?: boolean;
-}
 
 export interface EstimateInput extends BillingTerms, S3Requests {
   region: string;

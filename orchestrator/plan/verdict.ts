@@ -1,10 +1,9 @@
 /** Explains why a plan does not fit, when the work could be done within the same limits, and what would make room. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { allowedBy, type Ceiling, ceilings } from './ceilings.ts';
-import { fastestFleet, smallestFleet, TARGET_CHANCE } from './fleet-search.ts';
+import { fastestFleet, smallestFleet, TARGET_CHANCE, type Planning } from './planning.ts';
 import { plannedEndMs } from './fleet-sums.ts';
 import type { Plan } from './plan.ts';
-import type { Planning } from './planning.ts';
 import { asFlag, percent, plural, roundUp } from './wording.ts';
 
 export type Judgement = Pick<Plan, 'verdict' | 'faults' | 'earliestEndMs' | 'remedies'>;

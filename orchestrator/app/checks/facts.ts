@@ -3,7 +3,7 @@ import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../clou
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { whoAmI } from '../../cloud/account.ts';
+import { whoAmI } from '../../cloud/right-probes.ts';
 import { type LaunchRequest, TAG } from '../../cloud/compute.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Elbv2LoadBalancer } from '../../cloud/elbv2-load-balancer.ts';

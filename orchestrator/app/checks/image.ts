@@ -1,6 +1,5 @@
 /** The image that instances boot: it exists, has the right architecture, and a browser if one is needed. */
-import { type ImageFacts, readImage } from '../../cloud/image-facts.ts';
-import { browserOn } from '../../cloud/image-kind.ts';
+import { type ImageFacts, readImage, browserOn } from '../../cloud/image-facts.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
 import { type Check, failed, type Finding, ok, warning } from './check.ts';
 

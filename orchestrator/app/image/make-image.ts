@@ -7,7 +7,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type { BuilderRequest, ImageCloud } from '../../cloud/image-cloud.ts';
+import type { BuilderRequest, ImageCloud } from '../../cloud/image-ec2.ts';
 import { BROWSER_IMAGE, CHROMIUM_TAG, IMAGE_TAG } from '../../cloud/image-lookup.ts';
 
 const POLL_MS = 10_000;

@@ -1,6 +1,6 @@
 /** `orchestrator image --prune`: which images of the command are no longer needed, and their removal. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { ImageCloud } from '../../cloud/image-cloud.ts';
+import type { ImageCloud } from '../../cloud/image-ec2.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { RunStore, Stores } from '../../control/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../run/find-run.ts';

@@ -1,7 +1,6 @@
 /** Whether the machines of a run must install Chromium at boot: that takes minutes, which the plan counts. */
 import { toAppError } from '../../cloud/aws-errors.ts';
-import { readImage } from '../../cloud/image-facts.ts';
-import { browserOn } from '../../cloud/image-kind.ts';
+import { readImage, browserOn } from '../../cloud/image-facts.ts';
 import { listOwnImages } from '../../cloud/image-lookup.ts';
 import { lazyEc2 } from '../../cloud/sdk-clients.ts';
 import type { BrowserBoot } from '../../plan/defaults.ts';

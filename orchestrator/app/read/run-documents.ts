@@ -6,10 +6,10 @@ import { openIncident } from '../../control/decide/ban-policy.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
 import type { EndForecast } from '../../control/model/forecast.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
-import { limitsOf } from '../../control/model/run-deadlines.ts';
 import type { IncidentRecord, InstanceRecord, RunReader, RunRecord, WorkReader } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { reportOf } from '../../control/results/report.ts';
+import { worldFromRows } from '../../control/model/world.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 
 export type RunSummary = ReturnType<typeof summaryOf>;
@@ -132,14 +132,9 @@ async function projectedEnd(
   work: WorkReader,
 ): Promise<EndForecast | null> {
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  return forecastEnd({
-    nowMs: systemClock.now(),
-    run,
-    fleet: new FleetSnapshot(instances),
-    limits: limitsOf(run),
-    work: await work.counts(),
-    robots: null,
-  });
+  const fleet = new FleetSnapshot(instances);
+  const rows = { nowMs: systemClock.now(), run, fleet, work: await work.counts(), robots: null };
+  return forecastEnd(worldFromRows(rows));
 }
 
 function instanceDocument(record: InstanceRecord) {

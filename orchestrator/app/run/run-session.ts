@@ -26,7 +26,7 @@ import { announceAlarms } from './announce.ts';
 import { type RaisedAlarm, RunAlarms } from './run-alarms.ts';
 import { SampleRecorder, embeddedMetrics } from './sample-recorder.ts';
 import { makeStateFolder } from './state-folder.ts';
-import { newProcessState } from '../../control/model/process-state.ts';
+import { ProcessState } from '../../control/model/process-state.ts';
 
 export interface SessionOptions {
   runId: string;
@@ -195,5 +195,5 @@ export function createOfflineCore(options: {
   const log = openLog(logFileOf(config, runId), runId, onAlarm);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);
   const binding = { runId, fence: lock.fence, clock: systemClock };
-  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: newProcessState() };
+  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: new ProcessState() };
 }

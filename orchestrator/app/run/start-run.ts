@@ -4,7 +4,7 @@ import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { newProcessState } from '../../control/model/process-state.ts';
+import { ProcessState } from '../../control/model/process-state.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { newRunId, newRunKeys } from '../../control/new-run.ts';
 import { createResultTable } from '../../db/result-table.ts';
@@ -171,7 +171,7 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
   await stores.runs.create(newRun(options, newRunKeys(), settings), [], lock.fence, systemClock.now());
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });
   await rows.run.move('planned', 'completed', { exitCode: EXIT.complete, reason: 'no products' });
-  const report = await buildReport({ ...rows, clock: systemClock, processState: newProcessState() });
+  const report = await buildReport({ ...rows, clock: systemClock, processState: new ProcessState() });
   for (const fault of await announceEnd((await rows.run.get())!, report, config)) {
     output.line(`! ${fault}`);
     report.notes.push(fault);

@@ -14,6 +14,7 @@ import {
   HELLO_PATH,
   helloSchema,
   type Orders,
+  type Incident,
 } from '../../../shared/wire/callbacks.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
@@ -25,13 +26,13 @@ import type { Core } from '../model/core.ts';
 import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
 import { Transfers } from '../sharing/transfers.ts';
-import { type Effects, fencedOrders, NO_EFFECTS, orderInput, ordersFor } from './orders.ts';
+import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
 import type { ChunkLimits } from '../model/forecast.ts';
 import { Sources, foreignSource } from '../decide/nat-detection.ts';
-import type { InstanceRecord } from '../model/stores.ts';
-import { recordIncident } from './incident-report.ts';
+import type { InstanceRecord, IncidentReport } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
+import type { Evidence } from '../../../shared/domain/verdict.ts';
 
 /** A callback as it came in: its headers. */
 export interface Callback {
@@ -175,8 +176,11 @@ export class Callbacks {
     if (received === null) return refuse(503, 'the main server is starting');
     const { world, heartbeat, routine } = received;
     // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
-    if (isFenced(received))
-      return this.#answer(HEARTBEAT_PATH, callback, fencedOrders(world, received.record, heartbeat));
+    if (isFenced(received)) {
+      const none = { ...NO_EFFECTS, robots: null, maxProducts: null, awaited: false, fenced: true };
+      const orders = ordersFor(world, { ...none, record: received.record, heartbeat });
+      return this.#answer(HEARTBEAT_PATH, callback, orders);
+    }
     const record = await this.#record(received, callback.counter!);
     if (record === null) return refuse(409, 'this counter has been used');
     const serving = isServing(record.phase);
@@ -240,17 +244,15 @@ export class Callbacks {
     const fleet = routine ? world.fleet : world.fleet.with(record);
     const current = { ...world, fleet, work, nowMs: core.clock.now() };
     const limits = this.#limits(current);
-    const input = orderInput(current, {
+    const orders = ordersFor(current, {
       ...effects,
       record,
       heartbeat,
-      serving,
-      superseded: false,
+      fenced: false,
       robots: core.robots.policy,
       maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(slot) === true,
     });
-    const orders = ordersFor(input);
     if (serving && !record.sealed && orders.sealed) await core.fleet.patch({ slot, epoch }, { sealed: true });
     return orders;
   }
@@ -376,4 +378,47 @@ function parseBody<T>(schema: Schema<T>, body: Uint8Array): { ok: true; value: T
   } catch (error) {
     return { ok: false, error: describeError(error).slice(0, 500) };
   }
+}
+
+const MAX_URL = 2_000;
+const MAX_HEADERS = 40;
+const MAX_HEADER = 500;
+
+/** Returns what the heartbeat changes in the record. Writes only when the incident began, became a ban, or ended. */
+export async function recordIncident(
+  core: Core,
+  record: InstanceRecord,
+  heartbeat: Heartbeat,
+): Promise<Partial<InstanceRecord>> {
+  const nowMs = core.clock.now();
+  const heard = { progress: heartbeat.progress, lastHeartbeatAtMs: nowMs };
+  const open = openIncident(record);
+  const { incident } = heartbeat;
+  if ((open?.verdict ?? null) === (incident?.verdict ?? null)) return heard;
+  await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, nowMs));
+  if (incident?.verdict === 'suspect')
+    await core.alarm(
+      `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
+        'the other addresses will show whether it is banned or the site has changed',
+      record,
+    );
+  const after = await core.fleet.get(record);
+  return { ...heard, incident: after?.incident ?? null };
+}
+
+function toReport(incident: Incident, nowMs: number): IncidentReport {
+  return {
+    verdict: incident.verdict,
+    atMs: nowMs - Math.round(incident.sinceMs),
+    untilMs: incident.leftMs === null ? null : nowMs + Math.round(incident.leftMs),
+    evidence: trim(incident.evidence),
+  };
+}
+
+/** An instance may send as much as a callback holds; evidence needs less. */
+function trim(evidence: Evidence): Evidence {
+  const headers = Object.entries(evidence.headers)
+    .slice(0, MAX_HEADERS)
+    .map(([name, value]) => [name.slice(0, 100), value.slice(0, MAX_HEADER)] as const);
+  return { ...evidence, url: evidence.url.slice(0, MAX_URL), headers: Object.fromEntries(headers) };
 }

@@ -154,14 +154,14 @@ function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
 function decideFleetEnd(world: World): Action[] {
   const actions = world.fleet.all.flatMap((r) => decideSlot(world, r.slot, r, true));
   if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
-  else if (world.balancerMayRemain === true) actions.push({ kind: 'sweep-balancer' });
+  else if (world.balancerMayRemain) actions.push({ kind: 'sweep-balancer' });
   return actions;
 }
 
 function decideEnd(world: World): Action[] {
   const actions = [...decideFleetEnd(world), ...decideLoading(world)];
   // A run resumed long after its deadline has parts that no main server has tried to load.
-  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs ?? Infinity;
+  const lostSinceMs = world.stallCauses.get('lost-bucket')?.sinceMs ?? Infinity;
   const since = Math.max(Math.min(powerOffAtMs(world.run), lostSinceMs), world.loopStartedAtMs);
   const late = world.nowMs > since + world.limits.uploadMs;
   if (world.totals.seen === world.totals.loaded || late) actions.push({ kind: 'publish' });
@@ -177,7 +177,7 @@ const isOpenEpoch = (record: InstanceRecord): boolean => record.manifestKey === 
 /** A bucket that is gone or denies access must not block this run and every later one. */
 function isClosingOver(world: World): boolean {
   const { run, nowMs, loopStartedAtMs, limits } = world;
-  const lostSinceMs = world.stallCauses?.get('lost-bucket')?.sinceMs;
+  const lostSinceMs = world.stallCauses.get('lost-bucket')?.sinceMs;
   // Nothing is left of the fleet, and the bucket is known to be lost: waiting for the machines' own end would bring nothing.
   if (lostSinceMs !== undefined && isDraining(world) && world.fleet.all.every(isGivenUp))
     return nowMs > Math.max(lostSinceMs, loopStartedAtMs) + limits.uploadMs;

@@ -19,11 +19,8 @@ const MAX_DEAD_BOOTS = 2;
 /** Maximum launches per slot that EC2 neither carried out nor refused for a reason that has a rule of its own. */
 const MAX_FAILED_CALLS = 8;
 
-type TryWorld = Pick<World, 'run' | 'fleet' | 'nowMs' | 'limits'> &
-  Partial<Pick<World, 'pools' | 'loopStartedAtMs' | 'rights'>>;
-
 /** True when time is left for another instance in the slot, and it has not failed too often. */
-export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
+export function hasAttemptsLeft(world: World, slot: number): boolean {
   if (isDraining(world) || isHopeless(world)) return false;
   if (isTooLateToBoot(world)) return false;
   const epochs = world.fleet.epochs(slot);
@@ -42,7 +39,7 @@ export function hasAttemptsLeft(world: TryWorld, slot: number): boolean {
 }
 
 /** True when an instance launched now would not say hello before crawling has to stop. */
-export function isTooLateToBoot(world: Pick<World, 'run' | 'nowMs' | 'limits'>): boolean {
+export function isTooLateToBoot(world: World): boolean {
   return world.nowMs + world.limits.bootMs >= drainAtMs(world.run);
 }
 
@@ -52,7 +49,7 @@ function isFailedCall(record: InstanceRecord): boolean {
 }
 
 /** True when an empty slot may get an instance before the end, now or later, as far as tries and time go. */
-export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+export function mayFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   if (record) return isGivenUp(record) && record.reason !== null && hasAttemptsLeft(world, slot);
   if (isDraining(world) || isHopeless(world)) return false;
   // The first launch of a short run goes out at once; only a delayed launch may come too late.
@@ -60,33 +57,33 @@ export function mayFill(world: TryWorld, slot: number, record: InstanceRecord | 
 }
 
 /** `mayFill`, and the money is there, or will be once EC2 has ended the machine that makes room: until then both are counted. */
-export function canFill(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+export function canFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   const makesRoom = record?.reason === LOSS_REASON.rotated && record.phase !== 'terminated';
   return mayFill(world, slot, record) && (makesRoom || canAfford(world));
 }
 
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
-export function isFilledSoon(world: TryWorld, slot: number, record: InstanceRecord | undefined): boolean {
+export function isFilledSoon(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
 }
 
 /** @param succeeds it takes the place of a rotated instance, also within the quota */
-function isOpenNow(world: TryWorld, slot: number, succeeds = false): boolean {
+function isOpenNow(world: World, slot: number, succeeds = false): boolean {
   return isGateOpen(world, succeeds) && nextPool(world, slot).kind === 'pool';
 }
 
-const isGateOpen = (world: TryWorld, succeeds: boolean): boolean => {
+const isGateOpen = (world: World, succeeds: boolean): boolean => {
   const gate = launchGate(world);
   return gate === 'open' || (gate === 'one' && succeeds);
 };
 
 /** True when the slot has an instance, or its launch is under way; false while the launch is delayed. */
-export function isFilled(world: TryWorld, record: InstanceRecord): boolean {
+export function isFilled(world: World, record: InstanceRecord): boolean {
   return record.phase !== 'claimed' || isGateOpen(world, isSuccessor(world, record));
 }
 
 /** The epoch before it ended by an address rotation. */
-const isSuccessor = ({ fleet }: TryWorld, { slot, epoch }: InstanceRecord): boolean =>
+const isSuccessor = ({ fleet }: World, { slot, epoch }: InstanceRecord): boolean =>
   fleet.find({ slot, epoch: epoch - 1 })?.reason === LOSS_REASON.rotated;
 
 /** The next epoch may be claimed. A banned or rotated address must be gone first: no more are up than planned. */
@@ -98,6 +95,6 @@ export function isVacated(record: InstanceRecord): boolean {
 }
 
 /** No launch will bring an instance: every pool is refused for good, rights are lost, or machines die at launch. */
-export function isHopeless(world: TryWorld): boolean {
+export function isHopeless(world: World): boolean {
   return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
 }

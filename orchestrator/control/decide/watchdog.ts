@@ -4,10 +4,12 @@
  */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
-import { SHORT_RUN_MS, stallWindowMs, plannedGapMs } from './stall-window.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
 import type { World } from '../model/world.ts';
+import { intervalUnder } from '../observe/robots-cache.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RunRecord } from '../model/stores.ts';
 
 const MINUTE_MS = 60_000;
 const SOONEST_END_MS = 15 * MINUTE_MS;
@@ -16,40 +18,41 @@ const FEWEST_GAPS = 3;
 /** Minimum pages, of usual duration, before an alarm. */
 const PAGES = 3;
 
-export interface StallLimits {
+interface StallLimits {
   alarmMs: number;
   endMs: number;
 }
 
 /** After how long without progress the alarm is raised, and after how long the run ends. */
-export function stallLimits(world: Pick<World, 'run' | 'robots' | 'fleet'>): StallLimits {
-  const { run, fleet } = world;
+export function stallLimits(world: World): StallLimits {
+  const { run, robots, fleet } = world;
   const windowMs = run.deadlineAtMs - run.startedAtMs;
-  const gapMs = plannedGapMs(world);
+  const gapMs = plannedGapMs(run, robots);
   const pageMs = fleet.all.reduce((most, r) => Math.max(most, r.progress?.pageMs ?? 0), 0);
   // However short the run is, requests come an interval apart, and a page takes its time.
   const leastMs = Math.max(FEWEST_GAPS * gapMs, gapMs + PAGES * pageMs);
-  const alarmMs = Math.max(stallWindowMs(world), leastMs);
+  const alarmMs = Math.max(stallWindowMs(run, robots), leastMs);
   return { alarmMs, endMs: Math.max(windowMs < SHORT_RUN_MS ? windowMs / 4 : SOONEST_END_MS, 2 * alarmMs) };
 }
 
 /** True from the alarm on: no extra instance is launched, because another address would do no better. */
-export const isStalled = (world: World): boolean => world.stall != null && world.stall.ms >= stallLimits(world).alarmMs;
+export const isStalled = (world: World): boolean =>
+  world.stall !== null && world.stall.ms >= stallLimits(world).alarmMs;
 
 /** Why the run has to end; null while it may still make progress. */
 export function stallEnd(world: World): StallCause | null {
-  if (world.stall == null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
-  return likeliestCause(world.stallCauses ?? new Map());
+  if (world.stall === null || isDraining(world) || world.stall.ms < stallLimits(world).endMs) return null;
+  return likeliestCause(world.stallCauses);
 }
 
 /** One alarm for each stall and cause. */
 export function stallNotes(world: World): Action[] {
   const { stall } = world;
-  if (stall == null || !isStalled(world) || isDraining(world)) return [];
+  if (stall === null || !isStalled(world) || isDraining(world)) return [];
   const { endMs } = stallLimits(world);
-  const cause = likeliestCause(world.stallCauses ?? new Map());
+  const cause = likeliestCause(world.stallCauses);
   const { because, remedy } = stallFacts(cause);
-  const seen = world.stallCauses?.get(cause)?.detail;
+  const seen = world.stallCauses.get(cause)?.detail;
   const what = cause === 'no-progress' ? 'the cause is not known' : `likely because ${because}`;
   const detail =
     `no progress for ${formatDuration(stall.ms)}: no page was right or gone and no part came; ${what}` +
@@ -75,7 +78,7 @@ const silentOfferMs = (run: World['run']): number =>
 /** An alarm when no offer gets through although ELBv2 reports healthy targets. */
 export function unansweredNotes(world: World): Action[] {
   const { unansweredOffers, run, nowMs } = world;
-  if (unansweredOffers == null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
+  if (unansweredOffers === null || isDraining(world) || ![...world.targets.values()].includes('healthy')) return [];
   if (nowMs - unansweredOffers.sinceMs < silentOfferMs(run)) return [];
   const { url, kind, message } = unansweredOffers;
   const what =
@@ -83,4 +86,23 @@ export function unansweredNotes(world: World): Action[] {
       ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${stallFacts('unreachable').remedy}`
       : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
   return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
+}
+
+/** Runs shorter than this have limits in proportion. */
+const SHORT_RUN_MS = 16 * 60_000;
+const LEAST_MS = 120_000;
+/** Minimum stall window in request gaps of one address. */
+const REQUESTS = 10;
+
+/** Milliseconds: two minutes, or ten planned gaps where that is longer; in runs under 16 minutes an eighth of the run. */
+export function stallWindowMs(run: RunRecord, robots: RobotsPolicy | null): number {
+  const lengthMs = run.deadlineAtMs - run.startedAtMs;
+  return lengthMs < SHORT_RUN_MS ? lengthMs / 8 : Math.max(LEAST_MS, REQUESTS * plannedGapMs(run, robots));
+}
+
+/** Time between two requests of an address under interval, Crawl-delay and max_rate. */
+function plannedGapMs(run: RunRecord, robots: RobotsPolicy | null): number {
+  const { intervalMs, maxRatePerSecond } = run.settings.site;
+  const rated = maxRatePerSecond === null ? 0 : (run.plan.instances * 1_000) / maxRatePerSecond;
+  return Math.max(intervalUnder(robots, intervalMs), rated);
 }

@@ -1,15 +1,14 @@
 /** What another run of the same products would need, judged by this one. Pure. */
-import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
-import { workersOf } from '../sharing/workers.ts';
+import { ownPaceMs } from '../sharing/workers.ts';
 import { rightsRemedy } from '../launching/rights.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../model/stores.ts';
-import { tailMs, limitsOf } from '../model/run-deadlines.ts';
+import { tailMs } from '../model/run-deadlines.ts';
 
 export interface AdviceInput {
   run: RunRecord;
@@ -110,10 +109,10 @@ function byRemedy(
 const instances = (n: number): string => `${n} ${n === 1 ? 'instance' : 'instances'}`;
 
 /** From the median pace of the instances and their slow (p95) boots; null when none has crawled. */
-function neededInstances({ run, instances, events, nowMs }: AdviceInput): number | null {
+function neededInstances({ run, instances, events }: AdviceInput): number | null {
   const paces = instances
     .filter((r) => (r.progress?.requests ?? 0) > 0)
-    .map((r) => paceOf(run, r, nowMs))
+    .map((r) => ownPaceMs(run, r.progress))
     .sort((a, b) => a - b);
   if (paces.length === 0) return null;
   const boots = events
@@ -124,21 +123,6 @@ function neededInstances({ run, instances, events, nowMs }: AdviceInput): number
   const windowMs = run.deadlineAtMs - run.startedAtMs;
   const each = Math.floor((windowMs - bootMs - tailMs(windowMs)) / paces[Math.floor(paces.length / 2)]!);
   return each <= 0 ? null : Math.ceil(run.planned / each);
-}
-
-function paceOf(run: RunRecord, record: InstanceRecord, nowMs: number): number {
-  const alone = { ...record, phase: 'crawling' as const, slot: 0, incident: null };
-  const plan = { ...run.plan, instances: 1 };
-  const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-  const world = {
-    nowMs,
-    run: { ...run, plan },
-    fleet: new FleetSnapshot([alone]),
-    limits: limitsOf(run),
-    work,
-    robots: null,
-  };
-  return workersOf(world).workers[0]?.paceMs ?? run.plan.paceMs;
 }
 
 function claimedAtMs(instances: readonly InstanceRecord[], { slot, epoch, atMs }: RunEvent): number {

@@ -73,10 +73,9 @@ export interface GcReport {
   items: GcItem[];
 }
 
-interface Look {
+interface Look extends GcFacts {
   balancers: OwnedBalancer[];
   found: Found[];
-  facts: GcFacts;
 }
 
 /** One gc. Throws when AWS or the database cannot be reached at all; a failure for one resource is in its item. */
@@ -84,21 +83,21 @@ export async function collect(options: GcOptions): Promise<GcReport> {
   const look = await lookAround(options);
   const skewMs = options.skewMs();
   const refused = refusal(skewMs);
-  const nowMs = look.facts.nowMs;
+  const nowMs = look.nowMs;
   const known = new Map((await options.marks.list(options.owner)).map((s) => [`${s.kind} ${s.id}`, s]));
   const marks: GcMark[] = [];
   const due: Found[] = [];
   const items = look.found.map((found): GcItem => {
-    const keep = reasonToKeep(found, look.facts) ?? refused;
-    if (keep !== null) return itemOf(found, look.facts, 'kept', keep);
+    const keep = reasonToKeep(found, look) ?? refused;
+    if (keep !== null) return itemOf(found, look, 'kept', keep);
     const seen = known.get(`${found.kind} ${found.id}`);
     // A mark from the future comes from a wrong clock and proves nothing.
     const firstSeenAtMs = seen && seen.firstSeenAtMs <= nowMs ? seen.firstSeenAtMs : nowMs;
     marks.push({ kind: found.kind, id: found.id, firstSeenAtMs });
-    if (firstSeenAtMs === nowMs) return itemOf(found, look.facts, 'marked', null);
-    if (nowMs - firstSeenAtMs < SECOND_LOOK_MS) return itemOf(found, look.facts, 'waiting', null);
+    if (firstSeenAtMs === nowMs) return itemOf(found, look, 'marked', null);
+    if (nowMs - firstSeenAtMs < SECOND_LOOK_MS) return itemOf(found, look, 'waiting', null);
     due.push(found);
-    return itemOf(found, look.facts, 'terminated', null);
+    return itemOf(found, look, 'terminated', null);
   });
   if (!options.dryRun && refused === null) {
     const kept = items.filter((i) => i.action === 'kept');
@@ -126,7 +125,7 @@ async function lookAround(options: GcOptions): Promise<Look> {
     if (run) runs.set(id, run);
   }
   const nowMs = clock.now() + (options.skewMs() ?? 0);
-  return { balancers, found, facts: { owner, nowMs, runs, workedOn } };
+  return { balancers, found, owner, nowMs, runs, workedOn };
 }
 
 /** Queries AWS and the database again, and removes what may still be removed. */
@@ -135,7 +134,7 @@ async function endAll(options: GcOptions, due: readonly Found[], items: GcItem[]
   for (const { kind, id } of due) {
     const item = items.find((i) => i.kind === kind && i.id === id)!;
     const now = fresh.found.find((f) => f.kind === kind && f.id === id);
-    const keep = now ? reasonToKeep(now, fresh.facts) : 'it is already gone';
+    const keep = now ? reasonToKeep(now, fresh) : 'it is already gone';
     if (keep !== null) {
       Object.assign(item, { action: 'kept', detail: keep });
       continue;

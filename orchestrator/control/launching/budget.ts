@@ -5,11 +5,9 @@ import { actualCost } from '../../plan/prices.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { billingTerms } from '../model/run-settings.ts';
-import type { InstanceRecord } from '../model/stores.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
-
-type MoneyWorld = Pick<World, 'run' | 'fleet' | 'nowMs'>;
 
 export interface Spending {
   /** USD for everything launched so far, if running instances and the balancer last until deadline + grace. */
@@ -21,7 +19,7 @@ export interface Spending {
 }
 
 /** True when `n` further instances, alive until deadline + grace, keep the run within `run.max_cost`. */
-export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.plan.instanceType): boolean {
+export function canAfford(world: World, n = 1, instanceType = world.run.plan.instanceType): boolean {
   const { committed, each, cap } = spendingOf(world, instanceType);
   return cap === null || committed + n * each <= cap;
 }
@@ -30,7 +28,7 @@ export function canAfford(world: MoneyWorld, n = 1, instanceType = world.run.pla
 const OVERLAP_MS = 120_000;
 
 /** How many addresses can be rotated within `run.max_cost`, besides the `underWay` ones; Infinity without a cap. */
-export function canAffordRotation(world: MoneyWorld, underWay: number): number {
+export function canAffordRotation(world: World, underWay: number): number {
   const { committed, cap } = spendingOf(world);
   if (cap === null) return Infinity;
   const { run, nowMs } = world;
@@ -40,7 +38,7 @@ export function canAffordRotation(world: MoneyWorld, underWay: number): number {
 }
 
 /** The figures behind `canAfford`. */
-export function spendingOf(world: MoneyWorld, instanceType = world.run.plan.instanceType): Spending {
+export function spendingOf(world: World, instanceType = world.run.plan.instanceType): Spending {
   const { run } = world;
   return {
     committed: fleetCost(run, billed(world.fleet), powerOffAtMs(run)) + balancerCost(run),
@@ -54,7 +52,7 @@ export function spendingOf(world: MoneyWorld, instanceType = world.run.plan.inst
  * left open. Computed from the rows for the moment when the slot became free, so that a restart comes to the same
  * answer.
  */
-export function isShortOfMoney(world: MoneyWorld & Pick<World, 'limits'>): boolean {
+export function isShortOfMoney(world: World): boolean {
   const { run } = world;
   const cap = run.settings.run.maxCost;
   if (cap === null) return false;
@@ -80,26 +78,24 @@ function freeSinceMs(record: InstanceRecord): number | null {
 const billed = ({ launches }: FleetSnapshot, atMs = Infinity): LaunchBill[] =>
   launches.bills.map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
 
-type PricedRun = World['run'];
-
 /** Without the balancer, which is billed anyway. */
-function fleetCost(run: PricedRun, bills: readonly LaunchBill[], latestMs: number): number {
+function fleetCost(run: RunRecord, bills: readonly LaunchBill[], latestMs: number): number {
   if (bills.length === 0) return 0;
   const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(latestMs, b.launchedAtMs) }));
   const cost = actualCost({ ...frame(run), instances });
   return cost.total - cost.balancer;
 }
 
-function oneMore(run: PricedRun, instanceType: string, launchedAtMs: number): number {
+function oneMore(run: RunRecord, instanceType: string, launchedAtMs: number): number {
   return fleetCost(run, [{ instanceType, launchedAtMs, endedAtMs: null }], powerOffAtMs(run));
 }
 
-const balancerCost = (run: PricedRun): number => {
+const balancerCost = (run: RunRecord): number => {
   const one = { instanceType: run.plan.instanceType, launchedAtMs: run.startedAtMs, endedAtMs: run.startedAtMs };
   return actualCost({ ...frame(run), instances: [one] }).balancer;
 };
 
-const frame = (run: PricedRun) => ({
+const frame = (run: RunRecord) => ({
   region: run.settings.aws.region,
   ...billingTerms(run.settings),
   prices: run.plan.prices ?? null,

@@ -26,7 +26,7 @@ export function extraLaunches(world: World): Action[] {
   const latestMs = drainAtMs(world.run);
   if (world.forecast === null || !isLate(world, world.forecast.end, latestMs)) return [];
   // Another address would do no better than the present ones, even while it is not certain yet that the site is down.
-  if (isStalled(world) || isDown(world.site) || (world.site?.suspicion ?? null) !== null) return [];
+  if (isStalled(world) || isDown(world.site) || world.site.suspicion !== null) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
   const now = forecastEnd(world);
   if (!isLate(world, now, latestMs)) return [];

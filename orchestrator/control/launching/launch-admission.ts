@@ -72,7 +72,7 @@ function isFirstCall(world: World, id: EpochId): boolean {
  */
 export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
   if (world.run.balancer !== null) return [...actions];
-  if (world.balancerRefused === true) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
+  if (world.balancerRefused) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
   if (world.fleet.all.some((r) => r.instanceId !== null)) return [...actions];
   const asked = new Set(world.fleet.all.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
   return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
@@ -80,6 +80,6 @@ export function behindBalancer(world: World, actions: readonly Action[]): Action
 
 /** True when the balancer was refused and no instance has anything left to crawl: the run has to end. */
 export function mustEnd(world: World): boolean {
-  if (world.balancerRefused !== true || world.run.balancer !== null || isDraining(world)) return false;
+  if (!world.balancerRefused || world.run.balancer !== null || isDraining(world)) return false;
   return !world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
 }

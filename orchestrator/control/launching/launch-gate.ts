@@ -6,16 +6,16 @@
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 import { rightsGate } from './rights.ts';
-import type { GateWorld, LaunchGate, World } from '../model/world.ts';
+import type { LaunchGate, World } from '../model/world.ts';
 
 /** The narrowest of the three: the account's quota, its rights, and machines that die at launch. */
-export function launchGate(world: GateWorld): LaunchGate {
+export function launchGate(world: World): LaunchGate {
   const gates = [quotaGate(world), rightsGate(world), deathGate(world)];
   return gates.find((g) => g === 'held') ?? gates.find((g) => g === 'one') ?? 'open';
 }
 
 /** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
-export function quotaGate(world: Pick<World, 'fleet' | 'nowMs' | 'limits'>): LaunchGate {
+export function quotaGate(world: World): LaunchGate {
   const { refusedMs, givenMs, endedMs } = world.fleet.launches.quota;
   if (refusedMs === -Infinity) return 'open';
   if (givenMs > refusedMs || endedMs > refusedMs) return 'one';
@@ -28,7 +28,7 @@ const MAX_ROUNDS = 3;
 const MAX_FACTOR = 4;
 
 /** After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running. */
-function deathGate(world: GateWorld): LaunchGate {
+function deathGate(world: World): LaunchGate {
   const { rounds, lastMs, isTrying } = deathsSince(world);
   if (rounds === 0) return 'open';
   if (isTrying) return 'held';
@@ -38,7 +38,7 @@ function deathGate(world: GateWorld): LaunchGate {
 }
 
 /** True when machines have died round after round and none is up: no further launch would bring one. */
-export function isDyingAtLaunch(world: GateWorld): boolean {
+export function isDyingAtLaunch(world: World): boolean {
   if (deathsSince(world).rounds < MAX_ROUNDS) return false;
   return world.fleet.all.every((r) => isGivenUp(r) || r.instanceId === null);
 }
@@ -52,7 +52,7 @@ interface Deaths {
   isTrying: boolean;
 }
 
-function deathsSince({ fleet, limits, loopStartedAtMs = -Infinity }: GateWorld): Deaths {
+function deathsSince({ fleet, limits, loopStartedAtMs }: World): Deaths {
   const deaths: Deaths = { rounds: 0, lastMs: -Infinity, isTrying: false };
   let roundMs = -Infinity;
   for (const { atMs, end } of fleet.launches.ends) {

@@ -18,7 +18,7 @@ import {
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
-import type { Core, LaunchTemplate, LaunchTurn } from '../model/core.ts';
+import type { Core, LaunchTemplate } from '../model/core.ts';
 import { type NextPool, nextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
@@ -40,7 +40,7 @@ export const BALANCER_PORT = 8080;
  */
 export async function claim(
   core: Core,
-  world: Pick<World, 'run' | 'fleet' | 'nowMs' | 'limits'>,
+  world: World,
   { slot, epoch, pool }: EpochId & { pool: Pool | null },
 ): Promise<void> {
   const { run } = world;
@@ -151,7 +151,7 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
 /** Launches the claimed instance. Safe to repeat: same request and client token; the tags are looked up in between. */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const decidedMs = core.clock.now();
-  await core.launchTurn();
+  await core.launchTurn.take();
   // Another slot was refused while this one waited for its turn: `decide` schedules the retry.
   if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
   if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
@@ -161,8 +161,8 @@ export async function launch(core: Core, run: RunRecord, slot: number, epoch: nu
   await core.fleet.patch({ slot, epoch }, { attempts: record.attempts + 1, launchedAtMs: now });
   core.processState.firstLaunchMs ??= now;
   const result = await core.compute.launch(record.request);
-  if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled?.();
-  else if (result.kind !== 'unknown') core.launchTurn.answered?.();
+  if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled();
+  else if (result.kind !== 'unknown') core.launchTurn.answered();
   switch (result.kind) {
     case 'launched':
       core.processState.rights.launch = null;
@@ -278,36 +278,3 @@ export async function adopt(core: Core, { slot, epoch }: EpochId, instance: Clou
 }
 
 const isEnded = ({ state }: CloudInstance): boolean => state !== 'pending' && state !== 'running';
-
-/** The longest gap between two calls. */
-const SLOWEST_MS = 8_000;
-/** Each answer takes this much off a gap that throttling has made longer. */
-const RECOVERY = 0.75;
-
-/**
- * A token bucket of `burst` calls, refilled at `perSecond`; callers are served in order. Throttling empties it and
- * halves its rate; other clients of the account share the limit, so the full rate returns slowly.
- */
-export function createTokenBucket(clock: Clock, burst: number, perSecond: number): LaunchTurn {
-  let nextFreeMs = -Infinity;
-  const fullGapMs = 1_000 / perSecond;
-  let gapMs = fullGapMs;
-  const take = async (): Promise<void> => {
-    const now = clock.monotonic();
-    // The bucket is full after burst x gap without a call. While AWS throttles there is no burst.
-    const saved = gapMs > fullGapMs ? 0 : burst - 1;
-    nextFreeMs = Math.max(nextFreeMs, now - saved * gapMs);
-    const waitMs = nextFreeMs - now;
-    nextFreeMs += gapMs;
-    if (waitMs > 0) await clock.sleep(waitMs);
-  };
-  return Object.assign(take, {
-    throttled(): void {
-      gapMs = Math.min(SLOWEST_MS, gapMs * 2);
-      nextFreeMs = Math.max(nextFreeMs, clock.monotonic() + gapMs);
-    },
-    answered(): void {
-      gapMs = Math.max(fullGapMs, gapMs * RECOVERY);
-    },
-  });
-}

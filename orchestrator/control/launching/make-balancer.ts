@@ -3,11 +3,11 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type { Balancer, BalancerRequest } from '../../cloud/load-balancer.ts';
+import type { BalancerRequest } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
-import { stallWindowMs } from '../decide/stall-window.ts';
+import { stallWindowMs } from '../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from './rights.ts';
 import { noteRefused } from '../model/rights.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
@@ -29,26 +29,19 @@ const isDenied = (error: unknown): boolean => error instanceof AppError && error
  * reported immediately and blocks launches; other failures are reported once they persist.
  */
 export async function makeBalancer(core: Core, world: World): Promise<void> {
-  const { run } = world;
   const { processState } = core;
-  const request = await requestFor(core, run);
-  const balancer = await ensure(core, world, request);
+  const request = await requestFor(core, world.run);
+  processState.balancerMayRemain = true;
+  const balancer = await core.balancers.ensure(request).catch(async (error: unknown) => {
+    // The balancer may have been swept while this call was in flight.
+    processState.balancerMayRemain = true;
+    await tellFailure(core, world, error);
+    throw error;
+  });
   processState.balancerRefused = false;
   processState.rights.balancer = null;
   processState.balancerFailingMs = null;
   await core.run.setBalancer(balancer);
-}
-
-async function ensure(core: Core, world: World, request: BalancerRequest): Promise<Balancer> {
-  core.processState.balancerMayRemain = true;
-  try {
-    return await core.balancers.ensure(request);
-  } catch (error) {
-    // The balancer may have been swept while this call was in flight.
-    core.processState.balancerMayRemain = true;
-    await tellFailure(core, world, error);
-    throw error;
-  }
 }
 
 async function tellFailure(core: Core, { limits, run }: World, error: unknown): Promise<void> {
@@ -61,7 +54,7 @@ async function tellFailure(core: Core, { limits, run }: World, error: unknown): 
     return alarmOnce(
       core,
       'balancer denied',
-      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs({ run }))}, then nothing more is launched ` +
+      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs(run, null))}, then nothing more is launched ` +
         `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }

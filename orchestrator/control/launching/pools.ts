@@ -10,13 +10,11 @@ import type { World } from '../model/world.ts';
 /** `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried. */
 export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait' } | { kind: 'none' };
 
-type PoolWorld = Pick<World, 'fleet' | 'nowMs' | 'limits'> & Partial<Pick<World, 'pools' | 'loopStartedAtMs'>>;
-
 /** Longest pause for a pool that stays dry, as a multiple of the first. */
 const MAX_FACTOR = 4;
 
 /** The pool of the slot's next claim; null while the pools are not known: then the claim itself takes the first. */
-export function nextPool(world: PoolWorld, slot: number): NextPool {
+export function nextPool(world: World, slot: number): NextPool {
   const { pools } = world;
   if (!pools) return { kind: 'pool', pool: null };
   const epochs = world.fleet.epochs(slot);
@@ -42,25 +40,23 @@ export function poolsFor({ subnetIds, instanceTypes }: Pools, slot: number): Poo
 }
 
 /** EC2 has refused this pool, or its type everywhere, for a reason that waiting does not fix. */
-export function isClosedPool(world: ClosedWorld, pool: Pool): boolean {
+export function isClosedPool(world: World, pool: Pool): boolean {
   const closed = world.fleet.launches.closedPools;
   if (closed.size === 0) return false;
   const saidMs = Math.max(closed.get(pool.instanceType) ?? -Infinity, closed.get(poolKey(pool)) ?? -Infinity);
   // The cause may have been fixed before a resume: each main server tries for itself.
-  return saidMs >= (world.loopStartedAtMs ?? -Infinity);
+  return saidMs >= world.loopStartedAtMs;
 }
 
 /** True when there is no pool left in which an instance could be launched. */
-export function areAllPoolsClosed(world: ClosedWorld & Partial<Pick<World, 'pools'>>): boolean {
+export function areAllPoolsClosed(world: World): boolean {
   const { pools } = world;
   if (!pools || world.fleet.launches.closedPools.size === 0) return false;
   return poolsFor(pools, 0).every((pool) => isClosedPool(world, pool));
 }
 
-type ClosedWorld = Pick<World, 'fleet'> & Partial<Pick<World, 'loopStartedAtMs'>>;
-
 /** Until when the pool is not tried; null when its last answer was an instance, or it was never tried. */
-export function dryUntilMs(world: Pick<World, 'fleet' | 'limits'>, pool: Pool): number | null {
+export function dryUntilMs(world: World, pool: Pool): number | null {
   const pools = world.fleet.launches.dryPools;
   const answers = pools.size === 0 ? undefined : pools.get(poolKey(pool));
   const last = answers?.refusedMs.at(-1);
@@ -78,11 +74,11 @@ export function dryUntilMs(world: Pick<World, 'fleet' | 'limits'>, pool: Pool): 
 }
 
 /** True when the pool's last answer was a lack of capacity: the next launch there is a trial, one at a time. */
-export function isTrial(world: Pick<World, 'fleet'>, pool: Pool): boolean {
+export function isTrial(world: World, pool: Pool): boolean {
   return (world.fleet.launches.dryPools.get(poolKey(pool))?.refusedMs.length ?? 0) > 0;
 }
 
-function isOpen(world: PoolWorld, pool: Pool): boolean {
+function isOpen(world: World, pool: Pool): boolean {
   const untilMs = dryUntilMs(world, pool);
   if (untilMs === null) return true;
   return world.nowMs >= untilMs && !world.fleet.launches.dryPools.get(poolKey(pool))!.asked;

@@ -6,31 +6,28 @@
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate, World } from '../model/world.ts';
-import { stallWindowMs } from '../decide/stall-window.ts';
+import { stallWindowMs } from '../decide/watchdog.ts';
 import type { Refused, Rights } from '../model/rights.ts';
 
-type RightsWorld = Pick<World, 'nowMs' | 'limits'> & Partial<Pick<World, 'rights'>>;
-
 /** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
-export function rightsGate({ rights, nowMs, limits }: RightsWorld): LaunchGate {
-  const refused = rights?.launch ?? null;
+export function rightsGate({ rights, nowMs, limits }: World): LaunchGate {
+  const refused = rights.launch;
   if (refused === null) return 'open';
   const pauseMs = backoffMs(refused.count - 1, { firstMs: 500, maxMs: limits.heartbeatMs * 2 });
   return nowMs >= refused.lastMs + pauseMs ? 'one' : 'held';
 }
 
 /** The refusal that has lasted for the stall window while no instance serves any more; null otherwise. */
-export function lostRights(world: Pick<World, 'run' | 'fleet'> & Partial<Pick<World, 'rights'>>): Refused | null {
-  const { rights, run, fleet } = world;
-  const final = rights && lastingRefusal(rights, run);
-  if (!final) return null;
+export function lostRights({ rights, run, fleet }: Pick<World, 'run' | 'fleet' | 'rights'>): Refused | null {
+  const final = lastingRefusal(rights, run);
+  if (final === null) return null;
   // Running instances go on: they have a role of their own, and the keys may come back.
   return fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
 }
 
 /** The refusal of any call that has lasted for the stall window; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
-  const patience = stallWindowMs({ run });
+  const patience = stallWindowMs(run, null);
   return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
 }
 

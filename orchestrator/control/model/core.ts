@@ -7,6 +7,7 @@ import type { Random } from '../../../shared/ports/random.ts';
 import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { TokenBucket } from '../launching/token-bucket.ts';
 import type { RunStores } from './stores.ts';
 import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
@@ -25,7 +26,7 @@ export interface Core extends RunStores {
   /** The fleet's one copy of robots.txt. */
   robots: { readonly policy: RobotsPolicy | null };
   /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
-  launchTurn: LaunchTurn;
+  launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
   /** What every launch needs, prepared on first use. */
   launchTemplate(): Promise<LaunchTemplate>;
   /** Raises an alarm: writes it as an event and to the log. */
@@ -64,13 +65,4 @@ export interface LaunchTemplate {
   /** Types to try, in order; all of the image's architecture. */
   instanceTypes: string[];
   bundle: { key: string; sha256: string };
-}
-
-/** Resolves when a call may be made. */
-export interface LaunchTurn {
-  (): Promise<void>;
-  /** AWS has throttled a call: all callers slow down. */
-  throttled?(): void;
-  /** AWS has answered a call: step by step back to the full rate. */
-  answered?(): void;
 }

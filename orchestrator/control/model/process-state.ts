@@ -1,69 +1,45 @@
 /** What one main server remembers beside the database. A restart loses all of it: docs/decisions/0002-control-loop.md says what that costs. */
-import { allRights, type Rights } from './rights.ts';
+import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
 import type { Pools } from './launch-history.ts';
 
 /** Of one main server. Times are wall-clock milliseconds; null when this process has not seen the event. */
-export interface ProcessState {
-  firstLaunchMs: number | null;
-  lastLaunchMs: number | null;
-  firstOfferMs: number | null;
-  lastGrantMs: number | null;
-  firstReadyMs: number | null;
-  crawlEndMs: number | null;
-  loadMs: number;
+export class ProcessState {
+  firstLaunchMs: number | null = null;
+  lastLaunchMs: number | null = null;
+  firstOfferMs: number | null = null;
+  lastGrantMs: number | null = null;
+  firstReadyMs: number | null = null;
+  crawlEndMs: number | null = null;
+  loadMs = 0;
   /** How long the last parts took to load, by the monotonic clock. */
-  lastLoadsMs: number[];
-  publishMs: number | null;
+  lastLoadsMs: number[] = [];
+  publishMs: number | null = null;
   /** When an instance last returned chunks in a transfer. */
-  lastTransferMs: number | null;
+  lastTransferMs: number | null = null;
   /** `slot.epoch` of instances that were long asked for chunks without returning any: they have begun all of them. */
-  nothingToGive: Set<string>;
+  nothingToGive = new Set<string>();
   /** The last time that EC2 refused a launch for the account's quota. */
-  quotaRefusedMs: number | null;
+  quotaRefusedMs: number | null = null;
   /** Where instances may be launched; known once the first launch is prepared. */
-  pools: Pools | null;
+  pools: Pools | null = null;
   /** Calls that AWS refuses for lack of keys or rights. */
-  rights: Rights;
+  rights = allRights();
   /** ELBv2 refuses to create the balancer, and no retry will change that. */
-  balancerRefused: boolean;
+  balancerRefused = false;
   /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
-  balancerFailingMs: number | null;
-  sweepFailingMs: number | null;
+  balancerFailingMs: number | null = null;
+  sweepFailingMs: number | null = null;
   /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
-  balancerMayRemain: boolean;
+  balancerMayRemain = true;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
-  unansweredOffers: UnansweredOffers | null;
+  unansweredOffers: UnansweredOffers | null = null;
   /** Known causes that keep the run from making progress now. */
-  stallCauses: Map<StallCause, ActiveStallCause>;
+  stallCauses = new Map<StallCause, ActiveStallCause>();
   /** Alarms that are raised once, by their keys. */
-  raisedAlarms: Set<string>;
+  raisedAlarms = new Set<string>();
 }
-
-export const newProcessState = (): ProcessState => ({
-  firstLaunchMs: null,
-  lastLaunchMs: null,
-  firstOfferMs: null,
-  lastGrantMs: null,
-  firstReadyMs: null,
-  crawlEndMs: null,
-  loadMs: 0,
-  lastLoadsMs: [],
-  publishMs: null,
-  lastTransferMs: null,
-  nothingToGive: new Set(),
-  quotaRefusedMs: null,
-  pools: null,
-  rights: allRights(),
-  balancerRefused: false,
-  balancerFailingMs: null,
-  sweepFailingMs: null,
-  balancerMayRemain: true,
-  unansweredOffers: null,
-  stallCauses: new Map(),
-  raisedAlarms: new Set(),
-});
 
 /** Recent loads from which the next is estimated; outliers, such as a database restart, drop out with them. */
 const LOADS_KEPT = 20;

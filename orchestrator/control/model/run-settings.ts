@@ -1,5 +1,5 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
-import type { BillingTerms } from '../../plan/prices.ts';
+import type { BillingTerms } from '../../plan/plan.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../../shared/domain/verdict.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';

@@ -23,18 +23,13 @@ import type { StallCause } from './stall-causes.ts';
 /** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
-export interface RunRecord {
+/** A run as it is stored when it begins; all but `planned` and `discovery` stays as it is. */
+export interface NewRun {
   id: string;
   /** The run whose failed products this one retries. */
   parentId: string | null;
-  phase: RunPhase;
-  reason: string | null;
-  exitCode: ExitCode | null;
   startedAtMs: number;
   deadlineAtMs: number;
-  finishedAtMs: number | null;
-  /** When its ledger and its events were removed (`retention`); null: they are there. */
-  prunedAtMs: number | null;
   dryRun: boolean;
   /** The configuration as it was when the run began: a changed file does not change a running run. */
   settings: RunSettings;
@@ -46,6 +41,17 @@ export interface RunRecord {
   /** Base64 PKCS 8 and SPKI of the run's Ed25519 key. */
   privateKey: string;
   publicKey: string;
+  /** What a discovery has found so far, its seeds when it begins; omitted for any other run. */
+  discovery?: DiscoveryCounts;
+}
+
+export interface RunRecord extends NewRun {
+  phase: RunPhase;
+  reason: string | null;
+  exitCode: ExitCode | null;
+  finishedAtMs: number | null;
+  /** When its ledger and its events were removed (`retention`); null: they are there. */
+  prunedAtMs: number | null;
   balancer: Balancer | null;
   /** Why the run must end early; the loop carries it out. */
   request: StopRequest | null;
@@ -56,24 +62,7 @@ export interface RunRecord {
   fill?: FillRates;
   /** How ambiguous numbers were read; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
-  /** What a discovery has found so far; omitted for any other run. */
-  discovery?: DiscoveryCounts;
 }
-
-export type NewRun = Omit<
-  RunRecord,
-  | 'phase'
-  | 'reason'
-  | 'exitCode'
-  | 'finishedAtMs'
-  | 'prunedAtMs'
-  | 'balancer'
-  | 'request'
-  | 'report'
-  | 'fill'
-  | 'numbers'
-  | 'measuredTailMs'
->;
 
 export interface RunEvent {
   atMs: number;

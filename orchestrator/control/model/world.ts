@@ -7,7 +7,8 @@ import type { ChunkLimits, Forecast } from './forecast.ts';
 import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
 import type { ActiveStallCauses } from './stall-causes.ts';
-import type { Rights } from './rights.ts';
+import { allRights, type Rights } from './rights.ts';
+import { limitsOf } from './run-deadlines.ts';
 import type { LoadTotals, RunRecord, WorkCounts } from './stores.ts';
 
 export interface World {
@@ -29,16 +30,16 @@ export interface World {
   /** ELBv2 no longer knows the balancer that the run's row names: it has to be created again. */
   balancerGone: boolean;
   /** ELBv2 refuses to create the balancer, and no retry will change that. */
-  balancerRefused?: boolean;
-  /** Calls that AWS refuses for lack of keys or rights; omitted: none. */
-  rights?: Rights;
+  balancerRefused: boolean;
+  /** Calls that AWS refuses for lack of keys or rights. */
+  rights: Rights;
   /** ELBv2 may have something under the run's name that its row does not name. */
-  balancerMayRemain?: boolean;
+  balancerMayRemain: boolean;
   /** Target health by instance id; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
-  /** How many URLs a discovery may take now, and whether it may find more; null or omitted for other runs. */
-  discovery?: DiscoveryState | null;
+  /** How many URLs a discovery may take now, and whether it may find more; null for other runs. */
+  discovery: DiscoveryState | null;
   /** When an instance last returned chunks in a transfer; null before that, also after a restart of the main server. */
   lastTransferAtMs: number | null;
   /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
@@ -48,18 +49,18 @@ export interface World {
   /** Keys of the run's `decision` and `forecast` events, each of which is noted only once. */
   notedKeys: Set<string>;
   totals: LoadTotals;
-  /** How long nothing has come in although products wait; null while none wait, omitted where it is not measured. */
-  stall?: Stall | null;
+  /** How long nothing has come in although products wait; null while none wait. */
+  stall: Stall | null;
   /** Known causes that keep the run from making progress. */
-  stallCauses?: ActiveStallCauses;
+  stallCauses: ActiveStallCauses;
   /** Whether the site answers, and by how much requests are slowed down. */
-  site?: SiteState;
+  site: SiteState;
   /** Since when no offer has been answered; null after an answer. */
-  unansweredOffers?: UnansweredOffers | null;
+  unansweredOffers: UnansweredOffers | null;
   /** Targets that this main server has seen healthy at least once, by instance id. */
-  onceHealthy?: ReadonlySet<string>;
+  onceHealthy: ReadonlySet<string>;
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */
-  uploads?: ReadonlyMap<string, number>;
+  uploads: ReadonlyMap<string, number>;
 }
 
 export interface DiscoveryState {
@@ -71,7 +72,35 @@ export interface DiscoveryState {
 
 /** True while products wait, or a discovery may still add some: instances stay, and empty slots are filled. */
 export const hasMoreWork = ({ work, discovery }: Pick<World, 'work' | 'discovery'>): boolean =>
-  work.waiting > 0 || (discovery != null && (discovery.takable > 0 || discovery.isOpen));
+  work.waiting > 0 || (discovery !== null && (discovery.takable > 0 || discovery.isOpen));
+
+/** What the database shows alone, with nothing known of AWS, of the site and of other moments. */
+export const worldFromRows = (rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): World => ({
+  ...rows,
+  loopStartedAtMs: -Infinity,
+  limits: limitsOf(rows.run),
+  requestSeenAtMs: null,
+  cloud: null,
+  pools: null,
+  balancerActive: false,
+  balancerGone: false,
+  balancerRefused: false,
+  rights: allRights(),
+  balancerMayRemain: false,
+  targets: new Map(),
+  discovery: null,
+  lastTransferAtMs: null,
+  forecast: null,
+  chunkLimits: { equal: 0, byTime: null },
+  notedKeys: new Set(),
+  totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
+  stall: null,
+  stallCauses: new Map(),
+  site: { slowdown: 1, detail: null, suspicion: null },
+  unansweredOffers: null,
+  onceHealthy: new Set(),
+  uploads: new Map(),
+});
 
 /** `ms`: the time without progress that counts. `sinceMs`: the wall clock at the last progress. */
 export interface Stall {
@@ -88,7 +117,7 @@ export interface SiteState {
   suspicion: string | null;
 }
 
-export const isDown = (site: SiteState | undefined): boolean => site !== undefined && site.detail !== null;
+export const isDown = ({ detail }: SiteState): boolean => detail !== null;
 
 export interface UnansweredOffers {
   sinceMs: number;
@@ -101,5 +130,3 @@ export interface UnansweredOffers {
 
 /** `open`: any number. `one`: one at a time, each after the answer to the last. `held`: none for now. */
 export type LaunchGate = 'open' | 'one' | 'held';
-
-export type GateWorld = Pick<World, 'fleet' | 'nowMs' | 'limits'> & Partial<Pick<World, 'loopStartedAtMs' | 'rights'>>;

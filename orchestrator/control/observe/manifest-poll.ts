@@ -9,8 +9,7 @@ import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
-import { readPart } from '../results/load-parts.ts';
-import type { PartName } from '../results/part-bytes.ts';
+import { readPart, type PartName } from '../results/load-parts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
@@ -20,19 +19,20 @@ import type { World } from '../model/world.ts';
  * instance died.
  */
 export function heardInBucketMs(
-  world: { uploads?: ReadonlyMap<string, number>; limits: RunLimits },
+  { uploads, limits }: Pick<World, 'uploads' | 'limits'>,
   record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
 ): number {
-  const uploadedMs = world.uploads?.get(epochKey(record)) ?? 0;
+  const uploadedMs = uploads.get(epochKey(record)) ?? 0;
   const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
   // The next part is due one `partMs` later.
-  return uploadedMs > spokenMs + 2 * world.limits.heartbeatMs ? uploadedMs + world.limits.partMs : 0;
+  return uploadedMs > spokenMs + 2 * limits.heartbeatMs ? uploadedMs + limits.partMs : 0;
 }
 
 export class ManifestPoll {
   readonly #core: Core;
   readonly #startedAtMs: number;
-  readonly #uploads = new Map<string, number>();
+  /** Time of the last part of each polled instance, by `<slot>.<epoch>`. */
+  readonly uploads = new Map<string, number>();
   readonly #polledAtMs = new Map<string, number>();
   /** Epochs whose manifest was found, so that a refused one is not recorded again and again. */
   readonly #found = new Set<string>();
@@ -42,11 +42,6 @@ export class ManifestPoll {
   constructor(core: Core) {
     this.#core = core;
     this.#startedAtMs = core.clock.now();
-  }
-
-  /** Time of the last part of each polled instance, by `<slot>.<epoch>`. */
-  get uploads(): ReadonlyMap<string, number> {
-    return this.#uploads;
   }
 
   /**
@@ -113,7 +108,7 @@ export class ManifestPoll {
       if (object.key === key) hasManifest = true;
       // Clocks differ: nothing was put into the bucket later than now.
       const atMs = Math.min(object.modifiedAtMs ?? 0, core.clock.now());
-      if (atMs > (this.#uploads.get(name) ?? 0)) this.#uploads.set(name, atMs);
+      if (atMs > (this.uploads.get(name) ?? 0)) this.uploads.set(name, atMs);
       const part = known.has(object.key) ? null : parsePartKey(core.runId, object.key);
       if (!part) continue;
       const { key: partKey, sizeBytes } = object;

@@ -16,15 +16,15 @@ import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
 import { noteRefused, allRights } from '../model/rights.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
-import type { Clock } from '../../../shared/ports/clock.ts';
+import { type World, worldFromRows } from '../model/world.ts';
 
 /** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
 const SOONEST_MS = 250;
 
 export class Observer {
   readonly #core: Core;
-  readonly #clockWatch: ClockWatch;
+  /** The wall clock minus the monotonic one. */
+  #offsetMs: number;
   #loopStartedAtMs: number;
   readonly #bucket: ManifestPoll;
   readonly #siteWatch = new SiteWatch();
@@ -38,14 +38,15 @@ export class Observer {
   /** Since when the balancer has been polled without being in service (monotonic ms). */
   #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
-  #nextLookMs = 0;
+  /** Time of the next AWS poll (monotonic ms). */
+  nextLookMs = 0;
   #requestSeenAtMs: number | null = null;
   #notedKeys: Set<string> | null = null;
   #forecast: Forecast | null = null;
 
   constructor(core: Core) {
     this.#core = core;
-    this.#clockWatch = new ClockWatch(core.clock);
+    this.#offsetMs = core.clock.now() - core.clock.monotonic();
     this.#loopStartedAtMs = core.clock.now();
     this.#bucket = new ManifestPoll(core);
   }
@@ -53,12 +54,7 @@ export class Observer {
   /** Something was changed in AWS: poll again soon. */
   expectChange(): void {
     this.#waitMs = SOONEST_MS;
-    this.#nextLookMs = Math.min(this.#nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
-  }
-
-  /** Time of the next AWS poll (monotonic ms). */
-  get nextLookMs(): number {
-    return this.#nextLookMs;
+    this.nextLookMs = Math.min(this.nextLookMs, this.#core.clock.monotonic() + SOONEST_MS);
   }
 
   async observe(): Promise<World> {
@@ -71,18 +67,21 @@ export class Observer {
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
     await this.#watchClock(limits.heartbeatMs);
-    if (core.clock.monotonic() >= this.#nextLookMs)
+    if (core.clock.monotonic() >= this.nextLookMs)
       await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
-    const world: World = {
+    const rows = {
       nowMs: core.clock.now(),
+      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
+      fleet: new FleetSnapshot(instances),
+      work,
+      robots: core.robots.policy,
+    };
+    const world: World = {
+      ...worldFromRows(rows),
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
-      robots: core.robots.policy,
-      run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
-      limits,
-      fleet: new FleetSnapshot(instances),
       cloud: this.#cloud,
       pools: core.processState.pools,
       balancerActive: this.#balancerActive,
@@ -92,10 +91,8 @@ export class Observer {
       balancerMayRemain: core.processState.balancerMayRemain,
       targets: this.#targets,
       onceHealthy: this.#onceHealthy,
-      work,
       lastTransferAtMs: core.processState.lastTransferMs,
       forecast: this.#forecast,
-      chunkLimits: { equal: 0, byTime: null },
       notedKeys: await this.#readNoted(),
       totals,
       uploads: this.#bucket.uploads,
@@ -139,10 +136,12 @@ export class Observer {
 
   /** After a step of the wall clock, or a sleep of this machine, silence counts anew; AWS must be asked again. */
   async #watchClock(toleranceMs: number): Promise<void> {
-    const jumpMs = this.#clockWatch.look(toleranceMs);
-    if (jumpMs === 0) return;
-    const nowMs = this.#core.clock.now();
-    const { processState } = this.#core;
+    const { processState, clock } = this.#core;
+    const nowMs = clock.now();
+    const jumpMs = nowMs - clock.monotonic() - this.#offsetMs;
+    this.#offsetMs += jumpMs;
+    // Less is drift.
+    if (Math.abs(jumpMs) < toleranceMs) return;
     this.#loopStartedAtMs = nowMs;
     // Times that are in the future by the new clock are discarded, or the loop would wait for them.
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
@@ -152,7 +151,7 @@ export class Observer {
     processState.rights = allRights();
     this.#forecast = null;
     this.#cloud = null;
-    this.#nextLookMs = 0;
+    this.nextLookMs = 0;
     await this.#core.alarm(
       `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
     );
@@ -166,7 +165,7 @@ export class Observer {
 
   async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
     const core = this.#core;
-    this.#nextLookMs = core.clock.monotonic() + this.#waitMs;
+    this.nextLookMs = core.clock.monotonic() + this.#waitMs;
     this.#waitMs = Math.min(slowestMs, this.#waitMs * 1.5);
     const askedAtMs = core.clock.now();
     await this.#ask('EC2', async () => {
@@ -253,22 +252,4 @@ function measuredTailMs(instances: readonly InstanceRecord[], lastLoadsMs: reado
   const sorted = lastLoadsMs.toSorted((a, b) => a - b);
   const usualMs = sorted[Math.floor(sorted.length / 2)] ?? 0;
   return uploadMs + usualMs * shards + (sorted.at(-1) ?? 0);
-}
-
-export class ClockWatch {
-  readonly #clock: Clock;
-  #offsetMs: number;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#offsetMs = clock.now() - clock.monotonic();
-  }
-
-  /** Milliseconds by which the wall clock has jumped since the last call; 0 below `toleranceMs`, which is drift. */
-  look(toleranceMs: number): number {
-    const offsetMs = this.#clock.now() - this.#clock.monotonic();
-    const jumpMs = offsetMs - this.#offsetMs;
-    this.#offsetMs = offsetMs;
-    return Math.abs(jumpMs) < toleranceMs ? 0 : jumpMs;
-  }
 }

@@ -40,7 +40,7 @@ function progressOf(world: World): number {
   return world.fleet.all.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
 }
 
-const isBucketLost = ({ stallCauses }: World): boolean => stallCauses?.has('lost-bucket') === true;
+const isBucketLost = ({ stallCauses }: World): boolean => stallCauses.has('lost-bucket');
 
 /** True when a product is still to be crawled or, with the bucket lost, its result has not arrived. */
 function isWaiting(world: World): boolean {

@@ -32,10 +32,12 @@ export class Dispatcher {
   readonly #offeredUntil = new Map<string, number>();
   /** Chunks dropped while an offer of them was on its way: the heartbeat may overtake the 202. */
   readonly #dropped = new Set<string>();
+  /** Before this time another pump would do the same as the last one, unless the share or the targets have changed. */
+  restUntilMs = 0;
+  /** No round begins before, whatever has changed. */
+  nextRoundMs = 0;
   #fruitless = 0;
-  #restUntilMs = 0;
   #refusalsOfRound = 0;
-  #nextRoundMs = 0;
   /** Offers in a row without an answer, and what was last logged about them. */
   #silent = { count: 0, message: '' };
 
@@ -43,26 +45,16 @@ export class Dispatcher {
     this.#core = core;
   }
 
-  /** Before this time another pump would do the same as the last one, unless the share or the targets have changed. */
-  get restUntilMs(): number {
-    return this.#restUntilMs;
-  }
-
-  /** No round begins before, whatever has changed. */
-  get nextRoundMs(): number {
-    return this.#nextRoundMs;
-  }
-
   /** Offers waiting chunks until none is left, all instances refuse, or the signal aborts. */
   async pump(run: RunRecord, limitChunks: number, round: OfferRound): Promise<void> {
-    this.#restUntilMs = 0;
+    this.restUntilMs = 0;
     this.#refusalsOfRound = 0;
     const refused = await this.#offerAll(run, limitChunks, round);
     this.#fruitless = refused ? this.#fruitless + 1 : 0;
     const restMs = Math.min(round.heartbeatMs, REST_MS * 2 ** Math.max(0, this.#fruitless - 1));
     const now = this.#core.clock.monotonic();
-    this.#restUntilMs = now + restMs;
-    this.#nextRoundMs = now + Math.min(round.heartbeatMs, this.#refusalsOfRound * REST_PER_REFUSAL_MS);
+    this.restUntilMs = now + restMs;
+    this.nextRoundMs = now + Math.min(round.heartbeatMs, this.#refusalsOfRound * REST_PER_REFUSAL_MS);
   }
 
   /** True when it ended because all instances refused. */
@@ -178,7 +170,7 @@ export class Dispatcher {
 
   /** Chunks that an instance was ordered to drop: they may be offered again at once. */
   release(chunkIds: readonly string[]): void {
-    if (chunkIds.length > 0) this.#restUntilMs = 0;
+    if (chunkIds.length > 0) this.restUntilMs = 0;
     for (const id of chunkIds) {
       if (this.#offeredUntil.get(id) === Infinity) this.#dropped.add(id);
       else this.#offeredUntil.delete(id);

@@ -1,6 +1,7 @@
 /** When the fleet will probably finish. Pure. */
 import { LOSS } from '../decide/slot-attempts.ts';
-import { waterFillLevel, type Worker, workersOf, type WorkerWorld } from './workers.ts';
+import type { World } from '../model/world.ts';
+import { waterFillLevel, type Worker, workersOf } from './workers.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../model/forecast.ts';
 
@@ -12,7 +13,7 @@ const PAGE_VARIATION = 0.5;
 const Z95 = 1.645;
 
 /** @param extra number of further instances assumed to be launched now */
-export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
+export function forecastEnd(world: World, extra = 0): EndForecast {
   const { workers, unassigned, chunkSize } = workersOf(world, extra);
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {
@@ -38,27 +39,19 @@ export function forecastEnd(world: WorkerWorld, extra = 0): EndForecast {
   if (unassigned > 0 && takers.length === 0) return { p50Ms: null, p95Ms: null, workers: ends };
   const working = ends.filter((_, i) => workers[i]!.pending > 0 || (unassigned > 0 && workers[i]!.canTake));
   const latest = (of: 'p50Ms' | 'p95Ms'): number => working.reduce((most, e) => Math.max(most, e[of]), world.nowMs);
-  if (latest('p95Ms') <= drainAtMs(world.run)) return inTime(world, ends, latest, working.length);
+  const [lastP50Ms, lastP95Ms] = [latest('p50Ms'), latest('p95Ms')];
+  // While all end in time no chunks are transferred: the last worker determines the end.
+  if (lastP95Ms <= drainAtMs(world.run)) {
+    const marginMs = lossMarginMs(world, lastP50Ms, working.length);
+    return { p50Ms: lastP50Ms, p95Ms: lastP95Ms + marginMs, workers: ends };
+  }
   const even = (startOf: (p: Worker) => number): number => evenEndMs(takers, startOf, unassigned, chunkSize);
-  const p50Ms = Math.min(
-    latest('p50Ms'),
-    even((p) => p.startMs),
-  );
+  const evenP50Ms = even((p) => p.startMs);
+  const p50Ms = Math.min(lastP50Ms, evenP50Ms);
   const evenP95Ms = even((p) => p.startP95Ms);
   const spread = takers.reduce((most, p) => Math.max(most, spreadMs(p, evenP95Ms - world.nowMs)), 0);
-  const p95Ms = Math.min(latest('p95Ms'), evenP95Ms + spread) + lossMarginMs(world, p50Ms, working.length);
+  const p95Ms = Math.min(lastP95Ms, evenP95Ms + spread) + lossMarginMs(world, p50Ms, working.length);
   return { p50Ms, p95Ms: Math.max(p50Ms, p95Ms), workers: ends };
-}
-
-/** While all end in time no chunks are transferred: the last worker determines the end. */
-function inTime(
-  world: WorkerWorld,
-  workers: WorkerEnd[],
-  latest: (of: 'p50Ms' | 'p95Ms') => number,
-  working: number,
-): EndForecast {
-  const p50Ms = latest('p50Ms');
-  return { p50Ms, p95Ms: latest('p95Ms') + lossMarginMs(world, p50Ms, working), workers };
 }
 
 /** When all finish if late workers transfer chunks to others, as they do before anything is lost; whole chunks only. */
@@ -84,7 +77,7 @@ const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason
  * What further losses will cost the other workers, at the rate of losses so far. One loss in the first minutes is no
  * rate: the rate is taken over the elapsed time plus the length of the run.
  */
-function lossMarginMs(world: WorkerWorld, endMs: number, working: number): number {
+function lossMarginMs(world: World, endMs: number, working: number): number {
   const lost = world.fleet.all.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
   const { startedAtMs, deadlineAtMs } = world.run;
   if (lost.length === 0 || working === 0) return 0;

@@ -7,12 +7,9 @@ import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
-import type { InstanceRecord, WorkCounts } from '../model/stores.ts';
+import type { InstanceRecord, RunRecord, WorkCounts } from '../model/stores.ts';
 import { hasMoreWork, type World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
-
-export type WorkerWorld = Pick<World, 'nowMs' | 'run' | 'fleet' | 'limits' | 'work' | 'robots'> &
-  Partial<Pick<World, 'pools' | 'discovery'>>;
 
 export interface Worker {
   slot: number;
@@ -54,7 +51,7 @@ const NO_SHARD = { chunks: 0, products: 0 };
 const MIN_OUTCOMES = 10;
 
 /** @param extra further workers that would start to boot now */
-export function workersOf(world: WorkerWorld, extra = 0): Workers {
+export function workersOf(world: World, extra = 0): Workers {
   const { chunkSize } = world.run.plan;
   const { latest } = world.fleet;
   const shardOf = shardsOf(world.work);
@@ -73,12 +70,12 @@ export function workersOf(world: WorkerWorld, extra = 0): Workers {
 }
 
 /** What it has not crawled will be crawled under another epoch. */
-const isGivingBack = (world: WorkerWorld, record: InstanceRecord): boolean =>
+const isGivingBack = (world: World, record: InstanceRecord): boolean =>
   record.rotateAtMs !== null || mustReturnProducts(world, record);
 
 /** Null for a slot in which nothing will be crawled, or with an open incident. */
 function workerOf(
-  world: WorkerWorld,
+  world: World,
   { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
   shard: Pick<Shard, 'chunks' | 'products'>,
   paces: Paces,
@@ -119,7 +116,7 @@ function workerOf(
 }
 
 function bootingWorker(
-  { nowMs, limits, run }: WorkerWorld,
+  { nowMs, limits, run }: World,
   at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
   sinceMs: number,
 ): Worker {
@@ -131,6 +128,10 @@ function bootingWorker(
   return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
 }
 
+/** Time per product of an instance with this progress, without a Crawl-delay. */
+export const ownPaceMs = (run: RunRecord, progress: Progress | null): number =>
+  paceOf(pacesOf({ run, robots: null }), progress).paceMs;
+
 /** What holds for every address of the run. */
 interface Paces {
   /** Minimum time between two requests: interval (or Crawl-delay) and margin. */
@@ -139,7 +140,7 @@ interface Paces {
   requests: number;
 }
 
-function pacesOf({ run, robots }: WorkerWorld): Paces {
+function pacesOf({ run, robots }: Pick<World, 'run' | 'robots'>): Paces {
   const { plan, settings } = run;
   const intervalMs = intervalUnder(robots, settings.site.intervalMs);
   return {

@@ -8,7 +8,7 @@ import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { endEarly } from '../../../orchestrator/app/run/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/app/run/find-run.ts';
 import type { Session } from '../../../orchestrator/app/run/run-session.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { cancelCommand, publishCommand, stopCommand } from '../../../orchestrator/cli/commands/end.ts';
 import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/report.ts';
@@ -234,7 +234,7 @@ describe('leaving a run that has ended', () => {
     await createInstance(bench, id, 0);
     await bench.db.knex('crawlfleet_instances').where({ run_id: id }).update({ phase });
     const report = vi.fn(() =>
-      buildReport({ ...bench.stores.of(id), clock: systemClock, processState: newProcessState() }),
+      buildReport({ ...bench.stores.of(id), clock: systemClock, processState: new ProcessState() }),
     );
     const session = { run: () => Promise.resolve(), report } as unknown as Session;
     const leave = new AbortController();

@@ -3,7 +3,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { RunShape } from './run-stage.ts';
 import { expectAllStored, expectFetchedOnce } from './soundness.ts';
@@ -32,7 +32,7 @@ describe('a run whose addresses are rotated', () => {
     expectFetchedOnce(whole);
     expect(whole.server!.alarms).toEqual([]);
     const rows = whole.stores.of(whole.run.id);
-    const report = await buildReport({ ...rows, clock: whole.clock, processState: newProcessState() });
+    const report = await buildReport({ ...rows, clock: whole.clock, processState: new ProcessState() });
     const rotated = epochs().filter((epoch) => epoch > 1).length;
     expect(report.notes).toContain(`addresses rotated, as aws.recycle_every asks: ${rotated}`);
     expect(report.notes.join()).not.toContain('was given up');

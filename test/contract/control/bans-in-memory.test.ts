@@ -4,18 +4,16 @@
  */
 import { describe, expect, it } from 'vitest';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
-import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
 import type { RunShape } from './run-stage.ts';
 import { expectAllStored, expectFetchedOnce } from './soundness.ts';
 import { WholeRun, usualResult } from './whole-run.ts';
 
 const { site } = aRun().settings;
-const HALF_HOUR_MS = 1_800_000;
 
-function shape(onBan: 'cool-down' | 'replace' | 'stop', change: Partial<RunShape> = {}, coolDownMs = HALF_HOUR_MS) {
-  const ban = { ...site.ban, coolDownMs };
+function shape(onBan: 'cool-down' | 'replace', change: Partial<RunShape> = {}) {
+  const ban = { ...site.ban, coolDownMs: 1_800_000 };
   return { products: 60, instances: 3, chunkSize: 2, intervalMs: 1_000, site: { onBan, ban }, ...change };
 }
 
@@ -46,12 +44,11 @@ async function crawlAWhile(options: RunShape): Promise<void> {
   });
 }
 
-const lastRequest = (instance: SimulatedInstance): number => instance.lastRequestMs!;
 const refuse = (...slots: number[]) => {
   whole.mood = (i) => (slots.includes(i.slot) ? 'ban' : 'fine');
 };
 const report = () =>
-  buildReport({ ...whole.stores.of(whole.run.id), clock: whole.clock, processState: newProcessState() });
+  buildReport({ ...whole.stores.of(whole.run.id), clock: whole.clock, processState: new ProcessState() });
 
 describe('one banned address of three', () => {
   it('stops at once; other instances crawl its products, each once, and everything is stored', async () => {
@@ -77,62 +74,6 @@ describe('one banned address of three', () => {
       }),
     ]);
   });
-
-  it('takes new products after its cool-down, such as those of the next address to be banned', async () => {
-    await crawlAWhile(shape('cool-down', { products: 120 }, 10_000));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    const bannedAtMs = lastRequest(whole.fleet.of(1));
-    whole.mood = () => 'fine';
-    await whole.until('the end of the cool-down', () => whole.fleet.of(1).incident === null);
-    // Two bans of three addresses within 20 s would open the circuit of a run of eight minutes.
-    await whole.until('some time', () => whole.clock.now() - bannedAtMs > 21_000);
-    refuse(0);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    const after = whole.requestsOf(whole.fleet.of(1)).filter((at) => at > bannedAtMs);
-    expect(after.length).toBeGreaterThan(5);
-    expect(after[0]! - bannedAtMs).toBeGreaterThanOrEqual(10_000);
-    const [first] = (await report()).bans;
-    expect(first!.overAtMs).toBeGreaterThanOrEqual(bannedAtMs + 10_000);
-  });
-
-  it('may end its cool-down before it has returned its products: none is left behind', async () => {
-    await crawlAWhile(shape('cool-down', {}, 60));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.mood = () => 'fine';
-    await whole.untilEnd();
-    await expectAllStored(whole);
-  });
-
-  it('is lost and replaced like any other when it falls silent', async () => {
-    await crawlAWhile(shape('cool-down', { products: 120 }));
-    refuse(1);
-    await whole.until('the ban', () => whole.fleet.of(1).incident !== null);
-    whole.fleet.of(1).freeze();
-    whole.mood = () => 'fine';
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-  });
-
-  it.each(
-    ['fleet.recordIncident', 'fleet.move', 'work.returnChunks', 'fleet.recordReturned'].flatMap((call) => [
-      [call, 'before'] as const,
-      [call, 'after'] as const,
-    ]),
-  )('is dealt with by the next main server when one is killed at %s, %s it took effect', async (call, when) => {
-    await crawlAWhile(shape('cool-down'));
-    whole.life.decide = (name) => whole.fleet.of(1).incident !== null && name === call && when;
-    refuse(1);
-    await whole.untilDead();
-    expect(whole.server!.isDead).toBe(true);
-    await whole.play();
-    await expectAllStored(whole);
-    expectFetchedOnce(whole);
-    expect((await report()).bans).toHaveLength(1);
-  });
 });
 
 describe('on_ban: replace', () => {
@@ -152,15 +93,6 @@ describe('on_ban: replace', () => {
     expectFetchedOnce(whole);
   });
 
-  it('gives up a slot after three banned addresses', async () => {
-    // Three of ten addresses do not open the circuit.
-    await crawlAWhile(shape('replace', { products: 320, instances: 8 }));
-    refuse(1);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '1.3', '2.1', '3.1', '4.1', '5.1', '6.1', '7.1']);
-  });
-
   it('gives a fleet of one a second address before the ban ends the run', async () => {
     await crawlAWhile(shape('replace', { instances: 1 }));
     refuse(0);
@@ -171,15 +103,6 @@ describe('on_ban: replace', () => {
 });
 
 describe('the circuit', () => {
-  it('opens when two of five are banned within the window, and reports how many they are', async () => {
-    await crawlAWhile(shape('cool-down', { products: 200, instances: 5 }));
-    refuse(0, 1);
-    await whole.untilEnd();
-    await expectStopped('banned', 'banned', 18);
-    expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toEqual([]);
-    expect(whole.server!.alarms.join()).toContain('the site has banned 2 of 5 addresses within 20s, more than a third');
-  });
-
   it('opens when every address is banned: no further request, what is stored is published, exit code 18', async () => {
     await crawlAWhile(shape('cool-down'));
     refuse(0, 1, 2);
@@ -192,14 +115,6 @@ describe('the circuit', () => {
     expect(whole.record().reason).toMatch(/banned by the site: \d+ products not crawled/);
     expect(whole.server!.alarms.filter((a) => a.includes('every address'))).toHaveLength(1);
     expect((await report()).notes.join('\n')).toMatch(/banned 3 addresses \(status-403\)/);
-  });
-
-  it('opens at the first ban with on_ban: stop', async () => {
-    await crawlAWhile(shape('stop'));
-    refuse(1);
-    await whole.untilEnd();
-    await expectStopped('banned', 'banned', 18);
-    expect((await report()).bans).toHaveLength(1);
   });
 
   it('stays open when another main server resumes the run', async () => {
@@ -224,14 +139,6 @@ describe('the circuit', () => {
 });
 
 describe('a suspicion', () => {
-  it('of one address is a ban when other addresses still get right pages', async () => {
-    await crawlAWhile(shape('cool-down'));
-    whole.mood = (i) => (i.slot === 2 ? 'odd' : 'fine');
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect((await report()).bans).toMatchObject([{ slot: 2, rule: 'required-missing' }]);
-  });
-
   it('of every address means that the site has changed: the whole fleet stops, exit code 12', async () => {
     await crawlAWhile(shape('cool-down'));
     whole.mood = () => 'odd';
@@ -245,24 +152,6 @@ describe('a suspicion', () => {
 describe('robots.txt in a run', () => {
   const NONE = { ...ALLOW_ALL, version: 'none', access: 'none', source: 'HTTP 503' } as const;
 
-  it('that is unavailable makes the fleet wait, and continue when it is back', async () => {
-    whole = await WholeRun.open(shape('cool-down'));
-    whole.robots = NONE;
-    await whole.start();
-    await whole.until('three instances', () => whole.fleet.instances.filter((i) => i.robots !== null).length === 3);
-    const atMs = whole.clock.now();
-    await whole.until('some time', () => whole.clock.now() - atMs > 20_000);
-    expect(whole.fetches.size).toBe(0);
-    expect(whole.robotsReads).toBeGreaterThan(3);
-    whole.robots = ALLOW_ALL;
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.server!.alarms).toEqual([
-      expect.stringContaining('nothing may be crawled'),
-      expect.stringContaining('can be read again'),
-    ]);
-  });
-
   it('that cannot be read ends the run early with 17: the products are failed(robots)', async () => {
     whole = await WholeRun.open(shape('cool-down'));
     whole.robots = NONE;
@@ -272,20 +161,6 @@ describe('robots.txt in a run', () => {
     expect(whole.server!.alarms.at(-1)).toContain('HTTP 503');
     expect((await whole.outcomes()).reasons).toEqual({ robots: 60 });
     expect(whole.fetches.size).toBe(0);
-  });
-
-  it('with a longer Crawl-delay on a re-read slows the whole fleet down, and the report mentions it', async () => {
-    await crawlAWhile(shape('cool-down', { products: 300, deadlineMs: 200_000 }));
-    whole.robots = { ...ALLOW_ALL, version: 'slow', crawlDelayMs: 5_000 };
-    await whole.until('the re-read', () => whole.fleet.instances.every((i) => i.robots?.version === 'slow'), 200_000);
-    const sinceMs = whole.clock.now();
-    await whole.until('some pages', () => whole.clock.now() - sinceMs > 30_000);
-    for (const instance of whole.fleet.instances) {
-      const later = whole.requestsOf(instance).filter((at) => at > sinceMs);
-      expect(later.length).toBeGreaterThan(2);
-      later.slice(1).forEach((at, i) => expect(at - later[i]!).toBeGreaterThanOrEqual(5_000));
-    }
-    expect(whole.server!.alarms).toEqual([expect.stringMatching(/asks for 5 ?s .* the deadline may be missed/)]);
   });
 
   it('is not requested when it is to be ignored', async () => {

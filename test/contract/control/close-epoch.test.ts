@@ -8,7 +8,7 @@ import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
-import { checkManifests } from '../../../orchestrator/control/verify/verify-bucket.ts';
+import { checkManifests } from '../../../orchestrator/control/verify/verify.ts';
 import { type CallbackStage, openCallbackStage } from '../server/callback-stage.ts';
 import type { Caller } from '../server/caller.ts';
 import type { Base } from './run-stage.ts';

@@ -22,26 +22,10 @@ const refused = (cause: Extract<LaunchFailure, { kind: 'refused' }>['cause'], me
   cause,
   message,
 });
-const types = (): string[] => whole.cloud.compute.all().map((i) => i.instanceType);
 describe('a type that the account may not launch', () => {
   const FREE = 'InvalidParameterCombination: The specified instance type is not eligible for Free Tier';
   const freePlan = ({ instanceType }: LaunchRequest): LaunchFailure | null =>
     instanceType.endsWith('.nano') ? refused('type', FREE) : null;
-
-  it('is not requested again: the next type is launched, and one alarm gives the reason', async () => {
-    whole = await WholeRun.open(SMALL);
-    whole.instanceTypes = ['t4g.nano', 't4g.micro'];
-    whole.cloud.compute.refusalOf = freePlan;
-    await whole.play();
-    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
-    expect(types()).toEqual(Array(3).fill('t4g.micro'));
-    // The claims that were in flight together; no slot retries.
-    expect(whole.launches()).toBeLessThanOrEqual(6);
-    const told = whole.server!.alarms.filter((a) => a.includes('Free Tier'));
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain('t4g.nano');
-    expect((await whole.verdict()).differences).toEqual([]);
-  });
 
   it('ends the run at once with the code for capacity when no other is allowed, and names what to allow', async () => {
     whole = await WholeRun.open(SMALL);

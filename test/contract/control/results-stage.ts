@@ -8,7 +8,7 @@ import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
 import { encodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
 import { createKeyPair, type KeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
@@ -62,7 +62,7 @@ export class ResultsStage {
       ...this.bench.stores.bind({ runId, fence: this.bench.fence, clock: this.clock }),
       clock: this.clock,
       log: pino({ level: 'silent' }),
-      processState: newProcessState(),
+      processState: new ProcessState(),
       objects: this.objects,
       alarm: (detail) => {
         this.alarms.push(detail);

@@ -50,31 +50,6 @@ describe('a run in memory', () => {
     await whole.untilEnd();
     await expectAllStored(whole);
   });
-
-  it('retries terminating a machine that EC2 does not end, but not at once', async () => {
-    whole = await WholeRun.open(SMALL);
-    const { compute } = whole.cloud;
-    let asked = 0;
-    compute.terminate = async () => void asked++;
-    await whole.start();
-    await whole.until('the end of the crawl', () => asked >= 3);
-    asked = 0;
-    const sinceMs = whole.clock.now();
-    await whole.until('time to pass', () => whole.clock.now() - sinceMs > 60_000);
-    expect(asked).toBeGreaterThanOrEqual(3);
-    expect(asked).toBeLessThanOrEqual(3 * 6);
-    Reflect.deleteProperty(compute, 'terminate');
-    await whole.untilEnd();
-    await expectAllStored(whole);
-  });
-
-  it('continues with the other instances when EC2 refuses one permanently', async () => {
-    whole = await WholeRun.open(SMALL);
-    whole.cloud.compute.launchFaults.push({ kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' });
-    await whole.play();
-    await expectAllStored(whole);
-    expect(whole.machines()).toHaveLength(2);
-  });
 });
 
 describe('an instance lost in mid-crawl', () => {
@@ -118,17 +93,6 @@ describe('an instance lost in mid-crawl', () => {
     expect(whole.machines()).toEqual(['0.1', '1.1', '2.1']);
   });
 
-  it('is replaced after the same silence when the load balancer finds it unhealthy', async () => {
-    await crawlAWhile();
-    whole.cloud.balancers.forcedHealth.set(whole.fleet.of(1).id, 'unhealthy');
-    await stayFrozen(1.7 * LOST_MS);
-    await whole.untilEnd();
-    await expectAllStored(whole);
-    expect(whole.machines()).toEqual(['0.1', '1.1', '1.2', '2.1']);
-    const [lost] = (await whole.instances()).filter((i) => i.slot === 1);
-    expect(lost).toMatchObject({ epoch: 1, reason: 'heartbeat-lost' });
-  });
-
   it('is fenced when it wakes up again, and what it still uploads makes no second row', async () => {
     await crawlAWhile();
     const lost = whole.fleet.of(1);
@@ -139,16 +103,6 @@ describe('an instance lost in mid-crawl', () => {
     lost.thaw();
     await whole.until('the fence', () => lost.fenced);
     Reflect.deleteProperty(whole.cloud.compute, 'terminate');
-    await whole.untilEnd();
-    await expectAllStored(whole);
-  });
-
-  it('is replaced at once when EC2 ends it', async () => {
-    await crawlAWhile();
-    const atMs = whole.clock.now();
-    whole.cloud.compute.kill(whole.fleet.of(1).id);
-    await whole.until('the replacement', () => whole.fleet.instances.some((i) => i.slot === 1 && i.epoch === 2));
-    expect(whole.clock.now() - atMs).toBeLessThan(3_000);
     await whole.untilEnd();
     await expectAllStored(whole);
   });

@@ -7,10 +7,10 @@ import type { Clock } from '../../../shared/ports/clock.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
-import { bucketWatcher } from '../../../orchestrator/control/main-server.ts';
+import { bucketWatcher, createQueue } from '../../../orchestrator/control/main-server.ts';
 import type { Core, OfferSender } from '../../../orchestrator/control/model/core.ts';
-import { createQueue } from '../../../orchestrator/control/results/concurrency-limit.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun, Stores } from '../../../orchestrator/control/model/stores.ts';
 import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
@@ -124,7 +124,7 @@ export function createCore(
   clock: Clock = systemClock,
 ): Core & { alarms: string[] } {
   const alarms: string[] = [];
-  const processState = newProcessState();
+  const processState = new ProcessState();
   const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
   return {
     runId,
@@ -137,7 +137,7 @@ export function createCore(
     robots: { policy: ALLOW_ALL },
     offers: NOBODY,
     signatures: ED25519,
-    launchTurn: () => Promise.resolve(),
+    launchTurn: new TokenBucket(clock, Infinity, 1),
     launchTemplate: async () => ({
       owner: OWNER,
       imageId: 'ami-1',

@@ -11,7 +11,6 @@ import { type ServerProcess, SimulatedWorld } from '../../../orchestrator/simula
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { type Mortality, mortalServer } from '../../support/mortal.ts';
 import { newRunOf, productIds, type RunShape } from './run-stage.ts';
-import { SkewedClock } from './skewed-clock.ts';
 
 /** From the launch to `running`, and from there to the first hello. */
 const PENDING_MS = 300;
@@ -20,8 +19,6 @@ const BOOT_MS = 200;
 type Fetch = (product: { n: number; id: string }) => ItemResult;
 
 export class WholeRun extends SimulatedWorld {
-  /** The main server's own. */
-  readonly serverClock = new SkewedClock(this.clock);
   /** How the site treats an instance's next request. */
   mood: (instance: SimulatedInstance) => Treatment = () => 'fine';
   /** Sees every request to the site. */
@@ -78,7 +75,7 @@ export class WholeRun extends SimulatedWorld {
   async start(decide: Mortality['decide'] = () => false): Promise<ServerProcess> {
     const life: Mortality = { decide, dead: false, onDeath: () => undefined };
     this.life = life;
-    const server = await this.startServer({ ...mortalServer(life), clock: this.serverClock });
+    const server = await this.startServer({ ...mortalServer(life), clock: this.clock });
     life.onDeath = () => server.kill();
     return server;
   }

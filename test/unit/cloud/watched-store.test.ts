@@ -48,3 +48,10 @@ it('does not report a bucket that is slow or throttles', async () => {
   }
   expect(heard).toEqual([]);
 });
+
+it('passes the size limit of a read on', async () => {
+  const { watched } = stage();
+  await watched.putIfAbsent('a', new Uint8Array(10), 'x');
+  await expect(watched.get('a', 9)).rejects.toMatchObject({ code: 'object-corrupt' });
+  expect(await watched.get('a', 10)).toHaveLength(10);
+});

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { chunkLimit, forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
-import { orderInput, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
+import { NO_EFFECTS, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
@@ -211,16 +211,8 @@ describe('an instance whose address is rotated', () => {
     const now = world(leaving);
     const orders = (record: InstanceRecord) => {
       const heartbeat = aHeartbeat({ progress: record.progress! });
-      const none = {
-        granted: [],
-        transfer: [],
-        maxProducts: null,
-        partsAck: -1,
-        robots: null,
-        superseded: false,
-        canaryPage: null,
-      };
-      return ordersFor(orderInput(now, { ...none, awaited: false, serving: true, record, heartbeat }));
+      const none = { ...NO_EFFECTS, maxProducts: null, robots: null, awaited: false, fenced: false };
+      return ordersFor(now, { ...none, record, heartbeat });
     };
     expect(orders(now.fleet.all[0]!)).toMatchObject({
       drain: true,

@@ -1,4 +1,3 @@
-import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
@@ -89,7 +88,7 @@ describe('canAfford', () => {
           nowMs = Math.min(endMs, nowMs + waitMs);
           const seen = all.map((r) => (r.terminatedAtMs! > nowMs ? { ...r, terminatedAtMs: null } : r));
           const now = seen.map((r): InstanceRecord => (r.terminatedAtMs === null ? r : { ...r, phase: 'terminated' }));
-          if (!canAfford({ run, fleet: new FleetSnapshot(now), nowMs })) continue;
+          if (!canAfford(aWorld({ run, instances: now, nowMs }))) continue;
           const terminatedAtMs = Math.min(endMs, nowMs + lifeMs);
           all.push(anInstance(slot, { launchedAtMs: nowMs, claimedAtMs: nowMs, terminatedAtMs }));
         }

@@ -1,6 +1,5 @@
 /** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
 import { type Heartbeat, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import { type CloudInstance, type RefusalCause, TAG } from '../../../orchestrator/cloud/compute.ts';
@@ -10,7 +9,7 @@ import type { Pools } from '../../../orchestrator/control/model/launch-history.t
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { chunkLimits } from '../../../orchestrator/control/sharing/chunk-limits.ts';
-import type { World } from '../../../orchestrator/control/model/world.ts';
+import { type World, worldFromRows } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
 export const START_MS = Date.UTC(2026, 0, 1);
@@ -282,27 +281,18 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
   const fleet = rows ? new FleetSnapshot(rows) : (change.fleet ?? new FleetSnapshot(three()));
   const instances = fleet.all;
   const shown = instances.filter((i) => i.instanceId !== null && i.phase !== 'terminated');
+  const work = { chunks: 60, waiting: 60, granted: 0, bySlot: [] };
   const world: World = {
-    nowMs,
+    ...worldFromRows({ nowMs, run, fleet, work, robots: ALLOW_ALL }),
     loopStartedAtMs: START_MS,
     requestSeenAtMs: run.request === null ? null : nowMs,
-    robots: ALLOW_ALL,
-    run,
-    limits: limitsOf(run),
     cloud: new CloudSnapshot(
       shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })),
       nowMs,
     ),
     pools: POOLS,
     balancerActive: true,
-    balancerGone: false,
     targets: new Map(instances.filter((i) => i.registered).map((i) => [i.instanceId ?? '', 'healthy'])),
-    work: { chunks: 60, waiting: 60, granted: 0, bySlot: [] },
-    lastTransferAtMs: null,
-    forecast: null,
-    chunkLimits: { equal: 0, byTime: null },
-    notedKeys: new Set(),
-    totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
     ...change,
     fleet,
   };

@@ -1,7 +1,7 @@
 /** A partial Core for unit tests; access to a member that the test did not provide throws. */
 import { pino } from 'pino';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
-import { newProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL } from './builders.ts';
 
 export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
@@ -9,7 +9,7 @@ export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
   const core = {
     runId: '20260101-000000-test',
     log: pino({ level: 'silent' }),
-    processState: newProcessState(),
+    processState: new ProcessState(),
     robots: { policy: ALLOW_ALL },
     alarm: async (detail: string) => void alarms.push(detail),
     alarms,

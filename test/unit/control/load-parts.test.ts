@@ -1,8 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
+import type { ResultStore } from '../../../orchestrator/control/model/stores.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+import { aCore } from './fake-core.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { readPart } from '../../../orchestrator/control/results/load-parts.ts';
+import { loadParts, readPart } from '../../../orchestrator/control/results/load-parts.ts';
 
 const common = { url: 'https://shop.example/', at: '2026-11-21T02:15:30.123Z', attempts: 1 };
 const STORED = {
@@ -48,4 +51,36 @@ describe('readPart', () => {
   ])('refuses %s', async (_, line) => {
     await expect(read(`${JSON.stringify(FAILED)}\n${line}\n`)).rejects.toMatchObject({ code: 'object-corrupt' });
   });
+});
+
+it('loads two parts at a time, and throws the first failure once the other is loaded', async () => {
+  const body = new Uint8Array(gzipSync(''));
+  const parts = [0, 1, 2, 3].map((seq) => ({ seq, key: `part ${seq}`, sha256: sha256Hex(body), sizeBytes: 1 }));
+  const ends = parts.map(() => Promise.withResolvers<void>());
+  const begun: number[] = [];
+  const load = ({ seq }: { seq: number }): Promise<void> => {
+    begun.push(seq);
+    return ends[seq]!.promise;
+  };
+  const core = aCore({
+    clock: new VirtualClock(),
+    objects: { get: () => Promise.resolve(body) } as unknown as ObjectStore,
+    results: { parts: () => Promise.resolve(parts), load } as unknown as ResultStore,
+    oneAtATime: (work) => work(),
+  });
+  let thrown: unknown = null;
+  const loading = loadParts(core).catch((error: unknown) => void (thrown = error));
+  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+  await settle();
+  expect(begun).toEqual([0, 1]);
+  ends[1]!.resolve();
+  await settle();
+  expect(begun).toEqual([0, 1, 2]);
+  ends[0]!.reject(new Error('first'));
+  await settle();
+  expect(thrown).toBeNull();
+  ends[2]!.resolve();
+  ends[3]!.resolve();
+  await loading;
+  expect(thrown).toEqual(new Error('first'));
 });

@@ -16,7 +16,7 @@ import type {
   RunRow,
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
-import { SkewedClock } from '../../contract/control/skewed-clock.ts';
+import { SkewedClock } from './skewed-clock.ts';
 import { START_MS, aClaim, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 

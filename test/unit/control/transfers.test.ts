@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Transfers } from '../../../orchestrator/control/sharing/transfers.ts';
 import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
-import { SkewedClock } from '../../contract/control/skewed-clock.ts';
+import { SkewedClock } from './skewed-clock.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 

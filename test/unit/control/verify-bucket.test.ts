@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
-import { checkManifests, checkParts } from '../../../orchestrator/control/verify/verify-bucket.ts';
+import { checkManifests, checkParts } from '../../../orchestrator/control/verify/verify.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';

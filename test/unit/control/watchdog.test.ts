@@ -1,4 +1,3 @@
-import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
@@ -90,14 +89,14 @@ describe('the watchdog', () => {
     ['a low rate for the whole fleet', runOf(4, { maxRatePerSecond: 0.1 }), 5 * MINUTE_MS, 15 * MINUTE_MS],
     ['a long interval in a short run', runOf(0.05, { intervalMs: 30_000 }), 90_000, 180_000],
   ])('adapts its limits to %s', (_, run, alarmMs, endMs) => {
-    expect(stallLimits({ run, robots: ALLOW_ALL, fleet: new FleetSnapshot([]) })).toEqual({ alarmMs, endMs });
+    expect(stallLimits(aWorld({ run, instances: [] }))).toEqual({ alarmMs, endMs });
   });
 
   it('adapts its limits to the current Crawl-delay and to the page time', () => {
     const robots = { ...ALLOW_ALL, crawlDelayMs: 60_000 };
-    expect(stallLimits({ run: runOf(), robots, fleet: new FleetSnapshot([]) }).alarmMs).toBe(10 * MINUTE_MS);
+    expect(stallLimits(aWorld({ run: runOf(), robots, instances: [] })).alarmMs).toBe(10 * MINUTE_MS);
     const slow = fleetOf({ pageMs: 50_000 });
-    expect(stallLimits({ run: runOf(), robots: ALLOW_ALL, fleet: new FleetSnapshot(slow) }).alarmMs).toBe(160_000);
+    expect(stallLimits(aWorld({ run: runOf(), instances: slow })).alarmMs).toBe(160_000);
   });
 
   const NONE_WAITS = { work: ALL_GRANTED };

@@ -1,5 +1,5 @@
 /** The policies in userdata/iam against the calls that the program makes: no permission is missing, none is superfluous. */
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -69,11 +69,11 @@ const RIGHTS: Record<string, string[]> = {
 
 /** Services whose permissions are named like the commands, and how to recognize a file that calls them: both have DescribeTags. */
 const SERVICES = [
-  { client: 'client-ec2', name: 'ec2', used: /\b(?:Ec2|lazyEc2)\b|client-ec2/ },
+  { client: 'client-ec2', name: 'ec2', used: /\blazyEc2\b|client-ec2/ },
   {
     client: 'client-elastic-load-balancing-v2',
     name: 'elasticloadbalancing',
-    used: /\b(?:Elbv2|lazyElbv2)\b|client-elastic-load-balancing-v2/,
+    used: /\blazyElbv2\b|client-elastic-load-balancing-v2/,
   },
 ];
 
@@ -90,15 +90,23 @@ interface Call {
   file: string;
 }
 
-/** Every SDK call in the source. Generated clients have one class per call and one paginator per list, named after it. */
+const CLIENTS = readdirSync(new URL('node_modules/@aws-sdk/', ROOT)).filter((name) => name.startsWith('client-'));
+/** Files that hold a client: by its package, or by the functions that make them. */
+const HOLDS_CLIENT = /@aws-sdk\/client-|\blazy(?:Ec2|Elbv2|Pricing|Quotas|S3|Sts)\b/;
+const CALL = /\bnew (?:\w+\.)*([A-Z]\w+)Command\(|\.(?:paginate)?(\w+)\(/g;
+
+/** Every SDK call in the source: clients have a class, a method and, for a list, a paginator named after each call. */
 function callsIn(pattern: string): Call[] {
-  return globSync(pattern, { cwd: ROOT }).flatMap((file) =>
-    [...read(file).matchAll(/\b(?:new (?:\w+\.)*([A-Z]\w+)Command|paginate([A-Z]\w+))\(/g)].map((m) => ({
-      command: (m[1] ?? m[2])!,
-      file,
-    })),
+  const files = globSync(pattern, { cwd: ROOT }).filter((file) => HOLDS_CLIENT.test(read(file)));
+  return files.flatMap((file) =>
+    [...read(file).matchAll(CALL)]
+      .map((m) => capitalized((m[1] ?? m[2])!))
+      .filter((command) => CLIENTS.some((client) => isCommandOf(client, command)))
+      .map((command) => ({ command, file })),
   );
 }
+
+const capitalized = (name: string): string => name[0]!.toUpperCase() + name.slice(1);
 
 function rightsOf({ command, file }: Call): string[] {
   if (NEVER_ON_AWS.has(command) || NEVER_AT_AWS_FILES.test(file)) return [];

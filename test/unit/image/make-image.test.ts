@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { makeImage } from '../../../orchestrator/app/image/make-image.ts';
 import { type CloudState, TAG } from '../../../orchestrator/cloud/compute.ts';
-import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-cloud.ts';
+import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-ec2.ts';
 import { reasonToKeep } from '../../../orchestrator/control/gc/gc.ts';
 
 const START = Date.parse('2026-11-01T02:00:00Z');
