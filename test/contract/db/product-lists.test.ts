@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { RunPhase } from '../../../shared/domain/states.ts';
-import { createRun, onEveryEngine, settings, bound } from './harness.ts';
+import { createRun, onBothEngines, settings, bound } from './harness.ts';
 
-onEveryEngine('Runs over a product list', (bench, engine) => {
+onBothEngines('Runs over a product list', (bench, engine) => {
   it('are those that have ended, newest first: not the held, the cancelled, or runs of other products', async () => {
     const { runs } = bench().stores;
     const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
