@@ -4,7 +4,6 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { canMoveInstance, INSTANCE_PHASES, type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
-import { type LaunchFailure, REFUSAL_CAUSES } from '../cloud/compute.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -206,7 +205,7 @@ export class KnexFleetStore implements FleetStore {
   async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
     const rows = await selectInstances(knex, where);
     const incidents = await lastIncidents(knex, where);
-    const records = rows.map((row) => ({ ...INSTANCE.read(row), ...readAnswer(row) }));
+    const records = rows.map((row) => INSTANCE.read(row));
     const requests = await this.#requests.read(knex, where.run_id, records);
     return records.flatMap((record) => {
       const key = epochKey(record);
@@ -228,10 +227,7 @@ export class KnexFleetStore implements FleetStore {
   }
 }
 
-function selectInstances(
-  knex: Knex,
-  where: Record<string, string | number>,
-): Promise<(Record<string, unknown> & AnswerColumns)[]> {
+function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<Record<string, unknown>[]> {
   const prefixed = Object.fromEntries(Object.entries(where).map(([k, v]) => [`i.${k}`, v]));
   return rowsOf(
     knex(`${INSTANCES} as i`)
@@ -250,28 +246,4 @@ function moveEvent(
   move: { from: InstancePhase | null; to: InstancePhase; detail: string | null },
 ): RunEvent {
   return { atMs, kind: 'instance', slot, epoch, ...move };
-}
-
-/** A row's columns for the last call of its claim. */
-export interface AnswerColumns {
-  instance_id: string | null;
-  last_error: string | null;
-  answer: string | null;
-}
-
-/** The answer, and the rest of `last_error` when an earlier version stored the answer there. */
-export function readAnswer(row: AnswerColumns): { answer: LaunchFailure | null; lastError: string | null } {
-  if (row.answer !== null) return { answer: JSON.parse(row.answer) as LaunchFailure, lastError: row.last_error };
-  const old = row.instance_id === null && row.last_error !== null ? parseOld(row.last_error) : null;
-  return { answer: old, lastError: old === null ? row.last_error : null };
-}
-
-/** Up to version 7 of the tables: `refused pool: …`, `waiting throttled: …`, `used: …` and `unknown: …`. */
-function parseOld(text: string): LaunchFailure | null {
-  const [, cause, message = ''] = /^(?:refused|waiting) ([a-z]+): (.*)$/s.exec(text) ?? [];
-  const known = REFUSAL_CAUSES.find((c) => c === cause);
-  if (known) return { kind: 'refused', cause: known, message };
-  const [, word, said = ''] = /^(used|unknown): (.*)$/s.exec(text) ?? [];
-  if (word === undefined) return null;
-  return { kind: 'unknown', message: said, ...(word === 'used' ? { tokenUsed: true as const } : {}) };
 }

@@ -16,7 +16,7 @@ export interface RunShape {
   columns: Column[];
   /** A field's index in `columns`, by every spelling in the mapping. */
   columnOf: ReadonlyMap<string, number>;
-  /** Columns for unread numbers; empty for an older staging table without them. */
+  /** Columns for unread numbers. */
   unread: StagedNumber[];
   /** How row_key compares keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
@@ -37,9 +37,10 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     results: settings.results,
     staging,
     columns,
-    unread: unreadColumns(settings.mapping)
-      .filter(({ text }) => findColumn(info, text))
-      .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
+    unread: unreadColumns(settings.mapping).map((own) => ({
+      ...own,
+      mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false,
+    })),
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     crawledAt,
