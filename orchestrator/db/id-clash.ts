@@ -6,7 +6,8 @@ import type { Knex } from 'knex';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
 import { bulkInsert } from './bulk-insert.ts';
-import type { ColumnInfo } from './table-info.ts';
+import { type ColumnInfo, typeOf } from './table-info.ts';
+import { withTemporaryTable } from './table-statements.ts';
 
 const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
 const PROBE = 'crawlfleet_id_probe';
@@ -35,31 +36,14 @@ function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolea
   return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
 }
 
-/** The table is temporary, so other sessions never see it; created and dropped as each engine wants it. */
-function probeTable(db: Database, column: ColumnInfo): { create: string; drop: string } {
-  const create = `create temporary table ${PROBE} (product_id ${column.declared}`;
-  if (db.engine === 'sqlite')
-    return {
-      create: `${create} collate ${column.collation ?? 'BINARY'} not null unique)`,
-      drop: `drop table temp.${PROBE}`,
-    };
-  const charset = column.charset === null ? '' : ` character set ${column.charset} collate ${column.collation}`;
-  return { create: `${create}${charset} not null primary key)`, drop: `drop temporary table ${PROBE}` };
-}
-
-/** Null, `clash`, or the database's message for a value that does not fit. */
+/** Null, `clash`, or the database's message for a value that does not fit. Other sessions never see the table. */
 async function probe(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
-  const { create, drop } = probeTable(db, column);
+  const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
+  const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];
   try {
-    return await db.knex.transaction(async (trx) => {
-      await trx.raw(create);
-      try {
-        return await insertAll(trx, db, productIds);
-      } finally {
-        // The connection returns to the pool, and the table would stay with it.
-        await trx.raw(drop);
-      }
-    });
+    return await db.knex.transaction((trx) =>
+      withTemporaryTable(trx, db, { table: PROBE, lines }, () => insertAll(trx, db, productIds)),
+    );
   } catch (error) {
     throw toAppError(error, db.label);
   }

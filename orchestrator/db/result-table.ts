@@ -9,6 +9,7 @@ import { findIdClash } from './id-clash.ts';
 import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
 import { findColumn, readTable, splitTableName, type TableInfo } from './table-info.ts';
+import { createTable } from './table-statements.ts';
 
 export interface ResultTableCheck {
   /** False: createResultTable will create it. */
@@ -70,16 +71,9 @@ export async function createResultTable(
     ...needed.map((c) => `?? ${c.declared}`),
     `primary key (${keyColumns(mapping).join(', ')})`,
   ];
-  const mysql = db.engine === 'mysql';
-  if (mysql) lines.push('key (run_id)');
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
-    const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
-    await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [
-      table,
-      ...needed.map((c) => c.name),
-    ]);
-    if (!mysql) await knex.raw('create index if not exists ?? on ?? (run_id)', [`${table}_run_id`, table]);
+    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: ['run_id'] });
   });
   if (history === 'changes') await createHistoryTable(db, table, mapping);
 }
