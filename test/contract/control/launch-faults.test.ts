@@ -20,6 +20,12 @@ const VISIBLE_MS = 60_000;
 let whole: WholeRun;
 
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
+const NO_MACHINE = { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' } as const;
+const setQuota = (quota: number): void => {
+  const { compute } = whole.cloud;
+  const refusal = { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } as const;
+  compute.refusalOf = () => (compute.alive().length < quota ? null : refusal);
+};
 const alarms = (): string => whole.server!.alarms.join('\n');
 
 describe('a launch without an answer', () => {
@@ -97,7 +103,7 @@ describe('a launch without an answer', () => {
 describe('EC2 without machines', () => {
   it('F4: launches k of n: the launched ones continue, and the refused slot gets its instance in another zone', async () => {
     whole = await WholeRun.open(SMALL);
-    whole.cloud.compute.dryOut(Infinity, { subnetId: 'subnet-0000000c' });
+    whole.cloud.compute.refusalOf = ({ subnetId }) => (subnetId === 'subnet-0000000c' ? NO_MACHINE : null);
     await whole.play();
     await expectAllStored(whole);
     expect(whole.machines()).toEqual(['0.1', '1.2', '2.1']);
@@ -107,7 +113,8 @@ describe('EC2 without machines', () => {
   it('F5: in all pools makes the run wait without spinning, and use new capacity', async () => {
     whole = await WholeRun.open(SMALL);
     const dryMs = 5 * LIMITS.dryPoolMs;
-    whole.cloud.compute.dryOut(whole.clock.now() + dryMs);
+    const wetMs = whole.clock.now() + dryMs;
+    whole.cloud.compute.refusalOf = () => (whole.clock.now() < wetMs ? NO_MACHINE : null);
     await whole.start();
     await whole.until('time to pass', () => whole.launches() > 0);
     const endMs = whole.clock.now() + dryMs;
@@ -122,7 +129,7 @@ describe('EC2 without machines', () => {
 
   it('F5: permanently ends the run with the code for capacity, long before it would spin', async () => {
     whole = await WholeRun.open({ ...SMALL, deadlineMs: 120_000 });
-    whole.cloud.compute.dryOut(Infinity);
+    whole.cloud.compute.refusalOf = () => NO_MACHINE;
     await whole.play();
     expect(whole.record()).toMatchObject({ phase: 'failed', exitCode: 19 });
     await expectSound(whole);
@@ -133,14 +140,14 @@ describe('EC2 without machines', () => {
 describe('EC2 that refuses', () => {
   it('F6: for the quota is retried only when an instance has ended; the run continues and names the quota to request', async () => {
     whole = await WholeRun.open(SLOW);
-    whole.cloud.compute.behaviour.quota = 2;
+    setQuota(2);
     await whole.start();
     await whole.until('the refusal', () => whole.launches() >= 3);
     await whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 2).length === 2);
     expect(whole.launches()).toBe(3);
     expect(alarms()).toContain('Ask AWS for 6 vCPUs');
     expect(alarms()).toContain('L-1216C47A');
-    whole.cloud.compute.behaviour.quota = 3;
+    setQuota(3);
     whole.cloud.compute.kill(whole.fleet.instances[0]!.id);
     await whole.untilEnd();
     await expectAllStored(whole);
@@ -150,7 +157,7 @@ describe('EC2 that refuses', () => {
 
   it('F6: for the quota permanently is retried once in ten scaled minutes, until it is too late to boot', async () => {
     whole = await WholeRun.open(SMALL);
-    whole.cloud.compute.behaviour.quota = 0;
+    setQuota(0);
     await whole.start();
     await whole.until('the refusal', () => whole.launches() >= 1);
     const before = whole.launches();
