@@ -54,7 +54,7 @@ export async function simulate(
 /** The world of a scenario, and what befalls it. */
 class Stage {
   readonly world: SimulatedWorld;
-  readonly losses: Losses;
+  readonly losses = new Losses(() => this.world.clock.now());
   readonly #scenario: Scenario;
   readonly #draws: Draws;
   readonly #fates = new Map<string, Fate>();
@@ -65,17 +65,15 @@ class Stage {
     const { input } = scenario;
     this.#scenario = scenario;
     this.#draws = new Draws(scenario, random);
-    let losses: Losses | null = null;
     this.world = new SimulatedWorld({
       run: newRunOf(scenario),
       productIds: Array.from({ length: input.products }, (_, i) => String(i + 1)),
       cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
       stores: (db, clock) => {
-        const followed = (losses = new Losses(clock));
         const stores = createMemoryStores(db);
         const bind: typeof stores.bind = (binding) => {
           const rows = stores.bind(binding);
-          followed.follow(rows.work, () => db.run(binding.runId));
+          this.losses.follow(rows.work, () => db.run(binding.runId));
           slowDown(rows.results, clock, OUTSIDE.publishRowsPerSecond);
           return rows;
         };
@@ -86,7 +84,6 @@ class Stage {
       roundTripMs: OUTSIDE.roundTripMs,
       uploadMs: OUTSIDE.uploadMs,
     });
-    this.losses = losses!;
     this.world.instanceTypes = typesOf(scenario);
     const { fleet } = this.world;
     fleet.boots = (machine) => this.#fateOf(machine.id).boots;
