@@ -8,7 +8,7 @@ import type { RunSettings } from '../../../orchestrator/control/model/run-settin
 import type { NewRun, PartId, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
-import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase, type OpenOptions } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createMemoryStores } from '../../../orchestrator/simulation/stores/create-memory-stores.ts';
@@ -85,13 +85,13 @@ async function openMemory(): Promise<Bench> {
   return { db, stores, fence: lock.fence, url: '', memory };
 }
 
-export async function openBench(database: TestDatabase): Promise<Bench> {
-  const db = await openDatabase(database.url);
+export async function openBench({ url }: Pick<TestDatabase, 'url'>, options?: OpenOptions): Promise<Bench> {
+  const db = await openDatabase(url, options);
   await migrate(db);
   const stores = createStores(db);
   const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
-  return { db, stores, fence: lock.fence, url: database.url, memory: null };
+  return { db, stores, fence: lock.fence, url, memory: null };
 }
 
 export const at = (slot: number, epoch = 1): EpochId => ({ slot, epoch });
