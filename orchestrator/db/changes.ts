@@ -12,8 +12,8 @@ import type { ExceptSettled } from './newer-runs.ts';
 import { type Decisions, fieldValues } from './number-columns.ts';
 import { inQuery } from './retry.ts';
 import type { RunShape } from './run-shape.ts';
-import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { type ColumnInfo, findColumn, readTable, typeOf } from './table-info.ts';
+import { createTable, insertSelect, withTemporaryTable } from './table-statements.ts';
 
 const CHANGED = 'crawlfleet_changed';
 
@@ -36,13 +36,8 @@ export async function createHistoryTable(db: Database, resultTable: string, mapp
       `new_value ${text}`,
       `changed_at ${typeOf(crawledAt)} not null`,
       `run_id ${mysql ? 'varchar(64)' : 'TEXT'} not null`,
-      ...(mysql ? ['key (product_id)', 'key (run_id)'] : []),
     ];
-    const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
-    await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [table]);
-    if (mysql) return;
-    for (const column of ['product_id', 'run_id'])
-      await knex.raw('create index if not exists ?? on ?? (??)', [`${table}_${column}`, table, column]);
+    await createTable(knex, db, { table, lines, indexes: ['product_id', 'run_id'] });
   });
 }
 
@@ -71,19 +66,9 @@ export async function noteChanges(trx: Knex.Transaction, db: Database, publicati
   const quoted = (of: string, { name }: ColumnInfo): string => trx.ref(`${of}.${name}`).toQuery();
   const sameRow = keys.map((key) => isSameKey(db, key, findColumn(info, key)!)).join(' and ');
   const differences = fields.map((field) => isOther(db, field, quoted('r', field), quoted('s', field)));
-  const drop =
-    db.engine === 'mysql' ? `drop temporary table if exists ${CHANGED}` : `drop table if exists temp.${CHANGED}`;
   const types = [productIdType(db, shape.mapping), rowKeyType(db)];
-  const run = (into: string, query: Knex.QueryBuilder): Promise<unknown> => {
-    const { sql, bindings } = query.toSQL();
-    return trx.raw(`insert into ${into} ${sql}`, bindings as string[]).options({ timeout: LONG_STATEMENT_MS });
-  };
-  // A connection that returned to the pool half-way may still have it.
-  await trx.raw(drop);
-  await trx.raw(
-    `create temporary table ${CHANGED} (${keys.map((key, i) => `${key} ${types[i]} not null`).join(', ')}, primary key (${keys.join(', ')}))`,
-  );
-  try {
+  const lines = [...keys.map((key, i) => `${key} ${types[i]} not null`), `primary key (${keys.join(', ')})`];
+  await withTemporaryTable(trx, db, { table: CHANGED, lines }, async () => {
     // One pass over all rows finds the few that differ; only those are compared field by field.
     const changed = trx
       .select(keys.map((key) => `s.${key}`))
@@ -91,10 +76,8 @@ export async function noteChanges(trx: Knex.Transaction, db: Database, publicati
       .joinRaw('join ?? as r on', [table])
       .joinRaw(sameRow)
       .whereRaw(`(${differences.join(' or ')})`);
-    await run(CHANGED, changed);
-    const into = trx.raw(`?? (${[...keys, 'field', 'old_value', 'new_value', 'changed_at', 'run_id'].join(', ')})`, [
-      historyTable(table),
-    ]);
+    await insertSelect(trx, { table: CHANGED, columns: keys }, changed);
+    const columns = [...keys, 'field', 'old_value', 'new_value', 'changed_at', 'run_id'];
     for (const [i, field] of fields.entries()) {
       const text = (of: string): Knex.Raw =>
         trx.raw(`cast(${quoted(of, field)} as ${db.engine === 'mysql' ? 'char' : 'text'})`);
@@ -114,12 +97,9 @@ export async function noteChanges(trx: Knex.Transaction, db: Database, publicati
         .joinRaw('join ?? as r on', [table])
         .joinRaw(sameRow)
         .whereRaw(differences[i]!);
-      await run(into.toQuery(), rows);
+      await insertSelect(trx, { table: historyTable(table), columns }, rows);
     }
-  } finally {
-    // After a fault the connection may be lost, and the table with it.
-    await trx.raw(drop).catch(() => undefined);
-  }
+  });
   await noteVanished(trx, publication);
 }
 
@@ -148,13 +128,11 @@ async function noteVanished(trx: Knex.Transaction, { runId, shape, exceptSettled
       .modify(exceptSettled)
       .modify((query) => void (outcome === 'gone' ? query.whereNotExists(isGone) : query.whereExists(isGone)))
       .select('product_id', ...[before, outcome, at, runId].map((value) => trx.raw('?', [value])));
-    const { sql, bindings } = products.toSQL();
-    await trx
-      .raw(`insert into ?? (product_id, old_value, new_value, changed_at, run_id) ${sql}`, [
-        table,
-        ...(bindings as string[]),
-      ])
-      .options({ timeout: LONG_STATEMENT_MS });
+    await insertSelect(
+      trx,
+      { table, columns: ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'] },
+      products,
+    );
   }
 }
 

@@ -11,6 +11,7 @@ import { inQuery, inTransaction } from './retry.ts';
 import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';
+import { createTable, insertSelect } from './table-statements.ts';
 
 const PAGE = 20_000;
 
@@ -23,13 +24,13 @@ const crawlsTable = (resultTable: string): string => `${resultTable}_crawls`;
 export async function noteCrawls(db: Database, resultTable: string, nowMs: number): Promise<void> {
   const table = crawlsTable(resultTable);
   const mysql = db.engine === 'mysql';
-  await inQuery(db, (knex) =>
-    knex.raw(
-      `create table if not exists ?? (product_id ${byteText(db, MAX_ID_CHARS)} not null primary key, crawled_at bigint not null,
-      outcome varchar(16) not null, in_a_row integer not null, watched bigint not null, changes integer not null)${mysql ? ' engine=InnoDB default character set utf8mb4' : ''}`,
-      [table],
-    ),
-  );
+  const lines = [
+    `product_id ${byteText(db, MAX_ID_CHARS)} not null primary key`,
+    'crawled_at bigint not null',
+    'outcome varchar(16) not null',
+    ...['in_a_row integer', 'watched bigint', 'changes integer'].map((column) => `${column} not null`),
+  ];
+  await inQuery(db, (knex) => createTable(knex, db, { table, lines }));
   const runs = await inQuery(db, (knex) =>
     rowsOf<{ id: string }>(
       knex('crawlfleet_runs')
@@ -65,13 +66,8 @@ export async function noteCrawls(db: Database, resultTable: string, nowMs: numbe
         `crawled_at = case when ${isOlder} then ${own('crawled_at')} else ${fresh('crawled_at')} end`,
       ].join(', ');
       const conflict = mysql ? 'on duplicate key update' : 'on conflict(product_id) do update set';
-      const { sql, bindings } = found.toSQL();
-      await trx
-        .raw(
-          `insert into ?? (product_id, crawled_at, outcome, in_a_row, watched, changes) ${sql} ${conflict} ${update}`,
-          [table, ...(bindings as string[])],
-        )
-        .options({ timeout: LONG_STATEMENT_MS });
+      const columns = ['product_id', 'crawled_at', 'outcome', 'in_a_row', 'watched', 'changes'];
+      await insertSelect(trx, { table, columns, conflict: `${conflict} ${update}` }, found);
       if (hasHistory) {
         const changed = trx(historyTable(resultTable)).where({ run_id: id }).whereNotNull('field').select('product_id');
         await trx(table).whereIn('product_id', changed).increment('changes', 1).options({ timeout: LONG_STATEMENT_MS });

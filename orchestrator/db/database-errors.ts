@@ -104,28 +104,25 @@ export function databaseMessage(error: unknown): string {
  */
 export function toAppError(error: unknown, label: string): AppError {
   if (error instanceof AppError) return error;
-  const said = `${databaseMessage(error)} (${databaseCode(error)})`;
-  const make = (code: ErrorCode, what: string, hint: string): AppError =>
-    new AppError(code, `${label}: ${what}: ${said}`, { hint });
-  switch (classifyDatabaseError(error)) {
-    case 'unwilling':
-      return make(
-        'database-failed',
-        'it accepts no writes',
-        'Make the server writable or free disk space; continue a started run with: orchestrator resume',
-      );
-    case 'conflict':
-      return make('database-busy', 'it stayed locked', 'Look for another program with a long transaction.');
-    case 'lost':
-      return make(
-        'database-unreachable',
-        'it does not answer',
-        'Check that the database runs, then: orchestrator resume',
-      );
-    case 'denied':
-      return make('database-rights', 'a right is missing', 'Grant the database user the right that is named.');
-    case 'data':
-    case 'other':
-      return make('database-failed', 'a statement failed', 'The message is the database’s own.');
-  }
+  const [code, what, hint] = SHOWN[classifyDatabaseError(error)];
+  return new AppError(code, `${label}: ${what}: ${databaseMessage(error)} (${databaseCode(error)})`, { hint });
 }
+
+const OWN_WORDS: [ErrorCode, string, string] = [
+  'database-failed',
+  'a statement failed',
+  'The message is the database’s own.',
+];
+
+const SHOWN: Record<DatabaseFault, [code: ErrorCode, what: string, hint: string]> = {
+  unwilling: [
+    'database-failed',
+    'it accepts no writes',
+    'Make the server writable or free disk space; continue a started run with: orchestrator resume',
+  ],
+  conflict: ['database-busy', 'it stayed locked', 'Look for another program with a long transaction.'],
+  lost: ['database-unreachable', 'it does not answer', 'Check that the database runs, then: orchestrator resume'],
+  denied: ['database-rights', 'a right is missing', 'Grant the database user the right that is named.'],
+  data: OWN_WORDS,
+  other: OWN_WORDS,
+};

@@ -1,10 +1,11 @@
-/** FleetStore on knex: claims (crawlfleet_launches, immutable) and their instances (crawlfleet_instances). */
+/** FleetStore on knex: claims (crawlfleet_launches, immutable), their instances, and when an address stopped on its own. */
 import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { canMoveInstance, INSTANCE_PHASES, type InstancePhase, isServing } from '../../shared/domain/states.ts';
+import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { Hello, Progress } from '../../shared/wire/callbacks.ts';
-import { type LaunchFailure, REFUSAL_CAUSES } from '../cloud/compute.ts';
+import type { LaunchRequest } from '../cloud/compute.ts';
 import type {
   FleetStore,
   HelloResult,
@@ -15,15 +16,17 @@ import type {
   RunEvent,
   IncidentRecord,
   IncidentReport,
+  AddressIncident,
 } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { insertEvent, isLastEvent } from './events.ts';
-import { LaunchRequests } from './launch-requests.ts';
-import { lastIncidents, selectIncidents, writeReleased, writeIncident } from './incidents.ts';
-import { Columns, rowOf, rowsOf } from './rows.ts';
+import { Columns, inPieces, rowOf, rowsOf, type SqlNumber } from './rows.ts';
 
 const LAUNCHES = 'crawlfleet_launches';
 const INSTANCES = 'crawlfleet_instances';
+const INCIDENTS = 'crawlfleet_incidents';
+/** Claims per statement. */
+const LIST = 200;
 
 const INSTANCE = new Columns<Omit<InstanceRecord, 'request' | 'incident'>>({
   slot: 'number',
@@ -56,9 +59,24 @@ const INSTANCE = new Columns<Omit<InstanceRecord, 'request' | 'incident'>>({
   consoleOutput: 'text',
 });
 
+const INCIDENT = new Columns<AddressIncident>({
+  verdict: 'text',
+  rule: 'text',
+  atMs: 'number',
+  untilMs: 'number',
+  returnedAtMs: 'number',
+  overAtMs: 'number',
+});
+
+/** Without the evidence, which may be long. */
+const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
+
+type IncidentRow = Record<string, unknown> & EpochId & { seq: number; over_at: SqlNumber | null; evidence: string };
+
 export class KnexFleetStore implements FleetStore {
   readonly #run: BoundRun;
-  readonly #requests = new LaunchRequests();
+  /** Launch requests by epochKey, with their claims' tokens: read and parsed once, because each has some KB of user data. */
+  readonly #requests = new Map<string, { token: string; request: LaunchRequest }>();
 
   constructor(run: BoundRun) {
     this.#run = run;
@@ -192,27 +210,50 @@ export class KnexFleetStore implements FleetStore {
   }
 
   incidents(): Promise<IncidentRecord[]> {
-    const run_id = this.#run.id;
     return this.#run.query(async (knex) => {
-      const instances = await rowsOf<EpochId & { address: string | null }>(
-        knex(INSTANCES).where({ run_id }).select('slot', 'epoch', 'address'),
+      const rows = await rowsOf<IncidentRow & { address: string | null }>(
+        knex(`${INCIDENTS} as t`)
+          .leftJoin(`${INSTANCES} as i`, (join) =>
+            join.on('i.run_id', 't.run_id').andOn('i.slot', 't.slot').andOn('i.epoch', 't.epoch'),
+          )
+          .where('t.run_id', this.#run.id)
+          .orderBy(['t.at', 't.slot', 't.epoch', 't.seq'])
+          .select('t.*', 'i.address'),
       );
-      const addresses = new Map(instances.map((i) => [epochKey(i), i.address]));
-      const incidents = await selectIncidents(knex, run_id);
-      return incidents.map((t) => ({ ...t, address: addresses.get(epochKey(t)) ?? null }));
+      return rows.map((row) => {
+        const { slot, epoch, address } = row;
+        return { ...INCIDENT.read(row), slot, epoch, address, evidence: JSON.parse(row.evidence) as Evidence };
+      });
     });
   }
 
   async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
     const rows = await selectInstances(knex, where);
     const incidents = await lastIncidents(knex, where);
-    const records = rows.map((row) => ({ ...INSTANCE.read(row), ...readAnswer(row) }));
-    const requests = await this.#requests.read(knex, where.run_id, records);
+    const records = rows.map((row) => INSTANCE.read(row));
+    await this.#readRequests(knex, records);
     return records.flatMap((record) => {
       const key = epochKey(record);
-      const request = requests.get(key);
-      return request ? [{ ...record, request, incident: incidents.get(key) ?? null }] : [];
+      const known = this.#requests.get(key);
+      // The claim may have been pruned in between.
+      return known ? [{ ...record, request: known.request, incident: incidents.get(key) ?? null }] : [];
     });
+  }
+
+  /** Callers share the requests and must not change them. The token is random: another one means another claim. */
+  async #readRequests(knex: Knex, claims: readonly (EpochId & { token: string })[]): Promise<void> {
+    const missing = claims.filter((claim) => this.#requests.get(epochKey(claim))?.token !== claim.token);
+    for (const piece of inPieces(missing, LIST)) {
+      const places = piece.map(({ slot, epoch }) => [slot, epoch]);
+      const rows = await rowsOf<EpochId & { request: string; token: string }>(
+        knex(LAUNCHES)
+          .where({ run_id: this.#run.id })
+          .whereIn(['slot', 'epoch'], places)
+          .select('slot', 'epoch', 'request', 'token'),
+      );
+      for (const row of rows)
+        this.#requests.set(epochKey(row), { token: row.token, request: JSON.parse(row.request) as LaunchRequest });
+    }
   }
 
   /** Writes while the instance's row is locked. */
@@ -228,10 +269,7 @@ export class KnexFleetStore implements FleetStore {
   }
 }
 
-function selectInstances(
-  knex: Knex,
-  where: Record<string, string | number>,
-): Promise<(Record<string, unknown> & AnswerColumns)[]> {
+function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<Record<string, unknown>[]> {
   const prefixed = Object.fromEntries(Object.entries(where).map(([k, v]) => [`i.${k}`, v]));
   return rowsOf(
     knex(`${INSTANCES} as i`)
@@ -252,26 +290,50 @@ function moveEvent(
   return { atMs, kind: 'instance', slot, epoch, ...move };
 }
 
-/** A row's columns for the last call of its claim. */
-export interface AnswerColumns {
-  instance_id: string | null;
-  last_error: string | null;
-  answer: string | null;
+/** The last incident of each (slot, epoch), under `<slot>.<epoch>`. */
+async function lastIncidents(
+  knex: Knex,
+  where: { run_id: string; slot?: number; epoch?: number },
+): Promise<Map<string, AddressIncident>> {
+  const rows = await rowsOf<IncidentRow>(
+    knex(INCIDENTS)
+      .where(where)
+      .orderBy('seq')
+      .select(...STATE),
+  );
+  return new Map(rows.map((row) => [epochKey(row), INCIDENT.read(row)]));
 }
 
-/** The answer, and the rest of `last_error` when an earlier version stored the answer there. */
-export function readAnswer(row: AnswerColumns): { answer: LaunchFailure | null; lastError: string | null } {
-  if (row.answer !== null) return { answer: JSON.parse(row.answer) as LaunchFailure, lastError: row.last_error };
-  const old = row.instance_id === null && row.last_error !== null ? parseOld(row.last_error) : null;
-  return { answer: old, lastError: old === null ? row.last_error : null };
+/** Inserts, updates or (with null) ends the open incident. The instance's row is locked: there is no other writer. */
+async function writeIncident(
+  trx: Knex.Transaction,
+  key: ReturnType<BoundRun['key']>,
+  incident: IncidentReport | null,
+  nowMs: number,
+): Promise<void> {
+  const last = await rowOf<IncidentRow>(
+    trx(INCIDENTS)
+      .where(key)
+      .orderBy('seq', 'desc')
+      .first(...STATE),
+  );
+  const open = last !== undefined && last.over_at === null ? { ...key, seq: last.seq } : null;
+  if (incident === null) {
+    if (open) await trx(INCIDENTS).where(open).update({ over_at: nowMs });
+    return;
+  }
+  const { verdict, untilMs: until, evidence } = incident;
+  const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
+  if (open) await trx(INCIDENTS).where(open).update(values);
+  else await trx(INCIDENTS).insert({ ...key, ...values, seq: (last?.seq ?? 0) + 1, at: incident.atMs });
 }
 
-/** Up to version 7 of the tables: `refused pool: …`, `waiting throttled: …`, `used: …` and `unknown: …`. */
-function parseOld(text: string): LaunchFailure | null {
-  const [, cause, message = ''] = /^(?:refused|waiting) ([a-z]+): (.*)$/s.exec(text) ?? [];
-  const known = REFUSAL_CAUSES.find((c) => c === cause);
-  if (known) return { kind: 'refused', cause: known, message };
-  const [, word, said = ''] = /^(used|unknown): (.*)$/s.exec(text) ?? [];
-  if (word === undefined) return null;
-  return { kind: 'unknown', message: said, ...(word === 'used' ? { tokenUsed: true as const } : {}) };
+/** Records on the last incident that its products were reassigned; the first time is kept. */
+async function writeReleased(trx: Knex.Transaction, key: ReturnType<BoundRun['key']>, nowMs: number): Promise<void> {
+  const last = await rowOf<IncidentRow>(trx(INCIDENTS).where(key).orderBy('seq', 'desc').first('seq'));
+  if (last === undefined) return;
+  await trx(INCIDENTS)
+    .where({ ...key, seq: last.seq })
+    .whereNull('returned_at')
+    .update({ returned_at: nowMs });
 }

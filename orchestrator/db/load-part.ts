@@ -238,10 +238,10 @@ const NUMBERS = 1_000;
 const WORTH = 4;
 
 /** Restricts a query over crawlfleet_items to some numbers. */
-export type OnNumbers = (query: Knex.QueryBuilder) => void;
+type OnNumbers = (query: Knex.QueryBuilder) => void;
 
 /** Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists otherwise. @param numbers ascending, each once */
-export function onNumbers(numbers: readonly number[]): OnNumbers[] {
+function onNumbers(numbers: readonly number[]): OnNumbers[] {
   const runs = runsOf(numbers);
   if (runs.length * WORTH > numbers.length)
     return inPieces(numbers, NUMBERS).map((piece) => (query) => void query.whereIn('n', piece));
@@ -254,7 +254,7 @@ export function onNumbers(numbers: readonly number[]): OnNumbers[] {
 }
 
 /** First and last of each run of consecutive numbers. */
-export function runsOf(numbers: readonly number[]): [first: number, last: number][] {
+function runsOf(numbers: readonly number[]): [first: number, last: number][] {
   const runs: [number, number][] = [];
   for (const n of numbers) {
     const run = runs.at(-1);

@@ -8,7 +8,7 @@ import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
 import { ITEMS } from './chunk-rows.ts';
 import { byteText, type KeyTypes } from './column-types.ts';
 import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
-import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { insertSelect, withTemporaryTable } from './table-statements.ts';
 
 const RUNS = 'crawlfleet_runs';
 const SETTLED = 'crawlfleet_settled';
@@ -92,8 +92,7 @@ export type ExceptSettled = (query: Knex.QueryBuilder) => void;
 
 /**
  * Runs `work` while the products that these runs settled as stored or gone are in a temporary table with a key:
- * searching all items instead would read all of theirs again for each page of products. The table is always dropped
- * afterwards.
+ * searching all items instead would read all of theirs again for each page of products.
  */
 export async function withoutSettled<T>(
   trx: Knex.Transaction,
@@ -102,20 +101,10 @@ export async function withoutSettled<T>(
   work: (exceptSettled: ExceptSettled) => Promise<T>,
 ): Promise<T> {
   if (newer.length === 0) return work(() => undefined);
-  const drop =
-    db.engine === 'mysql' ? `drop temporary table if exists ${SETTLED}` : `drop table if exists temp.${SETTLED}`;
-  // A connection that returned to the pool half-way may still have it.
-  await trx.raw(drop);
-  await trx.raw(`create temporary table ${SETTLED} (product_id ${byteText(db, MAX_ID_CHARS)} not null primary key)`);
-  try {
+  const lines = [`product_id ${byteText(db, MAX_ID_CHARS)} not null primary key`];
+  return withTemporaryTable(trx, db, { table: SETTLED, lines }, async () => {
     const found = trx(ITEMS).whereIn('run_id', newer).whereIn('outcome', ['stored', 'gone']).distinct('product_id');
-    const { sql, bindings } = found.toSQL();
-    await trx
-      .raw(`insert into ${SETTLED} (product_id) ${sql}`, bindings as string[])
-      .options({ timeout: LONG_STATEMENT_MS });
-    return await work((query) => void query.whereNotIn('product_id', trx(SETTLED).select('product_id')));
-  } finally {
-    // After a fault the connection may be lost, and the table with it.
-    await trx.raw(drop).catch(() => undefined);
-  }
+    await insertSelect(trx, { table: SETTLED, columns: ['product_id'] }, found);
+    return work((query) => void query.whereNotIn('product_id', trx(SETTLED).select('product_id')));
+  });
 }

@@ -23,6 +23,7 @@ import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
 import { noteValidators } from './validators.ts';
+import { insertSelect } from './table-statements.ts';
 
 const RUNS = 'crawlfleet_runs';
 /** Product IDs per DELETE. */
@@ -110,11 +111,11 @@ async function upsert(
   const id = info && findColumn(info, 'product_id');
   // A key that treats "a" and "A" as equal would keep the other run's spelling, and `verify` compares bytes.
   if (id && id.collation !== null && id.collation !== (db.byteCollation ?? 'BINARY')) update.push('product_id');
-  const holes = columns.map(() => '??').join(', ');
-  const conflict =
+  const [start, fresh] =
     db.engine === 'mysql'
-      ? `on duplicate key update ${update.map(() => '?? = values(??)').join(', ')}`
-      : `on conflict(${key.join(', ')}) do update set ${update.map(() => '?? = excluded.??').join(', ')}`;
+      ? ['on duplicate key update', 'values(??)']
+      : [`on conflict(${key.join(', ')}) do update set`, 'excluded.??'];
+  const assignments = update.map((column) => trx.raw(`?? = ${fresh}`, [column, column]).toQuery());
   const rows = trx(shape.staging)
     .select(
       ...key,
@@ -124,16 +125,9 @@ async function upsert(
     )
     // Tells SQLite's parser that ON CONFLICT does not belong to the SELECT.
     .whereRaw('true')
-    .modify(exceptSettled)
-    .toSQL();
-  await trx
-    .raw(`insert into ?? (${holes}, run_id) ${rows.sql} ${conflict}`, [
-      shape.results.table,
-      ...columns,
-      ...(rows.bindings as string[]),
-      ...update.flatMap((c) => [c, c]),
-    ])
-    .options({ timeout: LONG_STATEMENT_MS });
+    .modify(exceptSettled);
+  const into = { table: shape.results.table, columns: [...columns, 'run_id'] };
+  await insertSelect(trx, { ...into, conflict: `${start} ${assignments.join(', ')}` }, rows);
 }
 
 /**

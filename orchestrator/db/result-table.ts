@@ -1,14 +1,17 @@
 /** The user's result table: checked against the mapping before a launch, created when it does not exist. */
 import { AppError } from '../../shared/domain/errors.ts';
 import { hasRows, type Mapping } from '../../shared/domain/mapping.ts';
+import type { Knex } from 'knex';
 import type { RunSettings } from '../control/model/run-settings.ts';
+import { bulkInsert } from './bulk-insert.ts';
 import { createHistoryTable } from './changes.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { findIdClash } from './id-clash.ts';
+import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
 import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
-import { findColumn, readTable, splitTableName, type TableInfo } from './table-info.ts';
+import { type ColumnInfo, findColumn, readTable, splitTableName, type TableInfo, typeOf } from './table-info.ts';
+import { createTable, withTemporaryTable } from './table-statements.ts';
 import { createValidatorsTable } from './validators.ts';
 
 export interface ResultTableCheck {
@@ -71,16 +74,9 @@ export async function createResultTable(
     ...needed.map((c) => `?? ${c.declared}`),
     `primary key (${keyColumns(mapping).join(', ')})`,
   ];
-  const mysql = db.engine === 'mysql';
-  if (mysql) lines.push('key (run_id)');
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
-    const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
-    await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [
-      table,
-      ...needed.map((c) => c.name),
-    ]);
-    if (!mysql) await knex.raw('create index if not exists ?? on ?? (run_id)', [`${table}_run_id`, table]);
+    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: ['run_id'] });
   });
   if (history === 'changes') await createHistoryTable(db, table, mapping);
   if (conditional !== undefined) await createValidatorsTable(db, table);
@@ -157,3 +153,66 @@ function mismatch(table: string, faults: readonly Fault[]): AppError {
     },
   );
 }
+
+const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
+const PROBE = 'crawlfleet_id_probe';
+
+/**
+ * Checks whether an existing product_id column distinguishes these products; null when every product gets its own row.
+ * Integer columns and collations that ignore case or trailing spaces are fine as long as no two products are equal under
+ * them. No ID is longer than `maxChars`.
+ */
+async function findIdClash(
+  db: Database,
+  { table, column, maxChars }: { table: string; column: ColumnInfo; maxChars: number },
+  productIds: readonly string[],
+): Promise<string | null> {
+  if (productIds.length === 0 || isByteEqual(db, column, maxChars)) return null;
+  if (INTEGER.test(column.type) || column.type === 'numeric') {
+    const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
+    if (other !== undefined)
+      return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
+  }
+  const result = await probe(db, column, productIds);
+  if (result === null) return null;
+  if (result === 'clash')
+    return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) treats some of the products as equal`;
+  return `product_id (${column.declared}) of ${table} cannot hold all products: ${result}`;
+}
+
+function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolean {
+  if (db.engine === 'sqlite') return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY';
+  return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
+}
+
+/** Null, `clash`, or the database's message for a value that does not fit. Other sessions never see the table. */
+async function probe(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+  const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
+  const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];
+  try {
+    return await db.knex.transaction((trx) =>
+      withTemporaryTable(trx, db, { table: PROBE, lines }, () => insertAll(trx, db, productIds)),
+    );
+  } catch (error) {
+    throw toAppError(error, db.label);
+  }
+}
+
+async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
+  const target = { table: PROBE, columns: ['product_id'], existing: 'error' } as const;
+  try {
+    const rows = productIds.map((id) => [id]);
+    const refused = await bulkInsert(trx, db, target, rows);
+    return refused[0]
+      ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds[refused[0].index])} (${refused[0].detail})`
+      : null;
+  } catch (error) {
+    if (isDuplicate(error)) return 'clash';
+    throw error;
+  }
+}
+
+const DUPLICATE = /^(ER_DUP_ENTRY|ER_DUP_UNKNOWN_IN_INDEX|SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY))$/;
+
+const isDuplicate = (error: unknown): boolean =>
+  classifyDatabaseError(error) === 'other' && DUPLICATE.test(databaseCode(error));

@@ -11,6 +11,7 @@ import { inQuery } from './retry.ts';
 import { numberPlaces } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable, type TableInfo, typeOf } from './table-info.ts';
+import { createTable } from './table-statements.ts';
 
 /** Throws `internal` for a run id that is not one of ours: it becomes part of a table name. */
 export function stagingName(runId: string): string {
@@ -49,12 +50,11 @@ export async function createStaging(db: Database, runId: string, resultTable: st
     }
     lines.push(`${STAMP_COLUMN} text${orNull}`);
     lines.push(`primary key (${keyColumns(mapping).join(', ')})`);
-    const suffix = db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '';
-    await knex.raw(`create table if not exists ?? (${lines.join(', ')})${suffix}`, [
-      stagingName(runId),
-      ...needed.map((c) => c.name),
-      ...further,
-    ]);
+    await createTable(knex, db, {
+      table: stagingName(runId),
+      lines,
+      names: [...needed.map((c) => c.name), ...further],
+    });
   });
 }
 

@@ -1,135 +1,119 @@
-/** The facts for `verify`: the ledger of items, that of parts, and (verify-rows.ts) the result table. */
+/** Reads what `verify` compares: the ledger of items, that of parts, and the result table. */
 import type { Knex } from 'knex';
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { FailureReason, OutcomeCounts } from '../../shared/domain/outcome.ts';
-import type { RunPhase } from '../../shared/domain/states.ts';
-import { noDifference, note, type VerifyFacts } from '../control/verify/verify-facts.ts';
+import type { VerifyFacts } from '../control/verify/verify-facts.ts';
+import type { RunRecord } from '../control/model/stores.ts';
+import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
-import { Fingerprint, Repeats, hashOf, slicesOf } from './fingerprint.ts';
-import { PUBLISHED } from './newer-runs.ts';
+import { readOverwriters } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
-import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
-import { findDuplicates, type LedgerItem, ledgerPages, rowsGiven } from './verify-ledger.ts';
-import { compareRows, noRows } from './verify-rows.ts';
+import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { readSettings } from './run-shape.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { readTable } from './table-info.ts';
+import { compareFacts, type LedgerItem, type LedgerPart, type VerifySource } from './verify-source.ts';
 
-/** Maximum IDs held in memory where products are compared one by one. */
-const SLICE = 250_000;
+/** Items per statement. */
+const PAGE = 5_000;
+/** Product IDs per statement. */
+const LIST = 1_000;
 
-/**
- * Throws `run-unknown`. Memory: 8 bytes per product while nothing differs, whatever the number of rows; otherwise the
- * IDs of one slice, and everything is read again for each slice. @param slice maximum IDs held in memory
- */
-export function readVerifyFacts(db: Database, runId: string, slice = SLICE): Promise<VerifyFacts> {
+/** Throws `run-unknown`. */
+export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFacts> {
   return inQuery(db, async (knex) => {
-    const run = await rowOf<{ phase: RunPhase; planned: SqlNumber; request: string | null }>(
+    const run = await rowOf<VerifySource['run']>(
       knex('crawlfleet_runs').where({ id: runId }).first('phase', 'planned', 'request'),
     );
     if (!run) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
-    const ledger = await readLedger(knex, runId);
-    const parts = await compareParts(knex, runId, ledger.byPart);
-    const published = PUBLISHED.includes(run.phase) && run.request !== 'cancel';
-    const slices = slicesOf(ledger.items, slice);
-    const repeated = ledger.repeats.any();
-    const { given } = ledger;
-    const rows = published ? await compareRows(knex, db, runId, { given: repeated ? null : given, slices }) : noRows();
-    return {
-      phase: run.phase,
-      planned: toNumber(run.planned),
-      items: ledger.items,
-      outcomes: ledger.outcomes,
-      reasons: ledger.reasons,
-      duplicates: repeated ? await findDuplicates(knex, runId, slices) : noDifference(),
-      ...parts,
-      published,
-      ledgerRows: ledger.rows,
-      ...rows,
-    };
+    const { table } = (await readSettings(knex, runId)).results;
+    const exists = (await readTable(knex, db, table)) !== null;
+    return compareFacts({
+      run,
+      items: readItems(knex, runId),
+      parts: await rowsOf<LedgerPart>(
+        knex('crawlfleet_parts')
+          .where({ run_id: runId })
+          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', { rows: 'result_rows' }),
+      ),
+      results: () => (exists ? readResults(knex, runId, table) : []),
+      replaced: (ids) => (exists ? readReplaced(knex, runId, table, ids) : []),
+    });
   });
 }
 
-interface Ledger {
-  items: number;
-  outcomes: OutcomeCounts & { open: number };
-  reasons: Partial<Record<FailureReason, number>>;
-  /** All products. */
-  repeats: Repeats;
-  /** The stored products, each once per row it produced. */
-  given: Fingerprint;
-  rows: number;
-  /** By `slot/epoch/seq`; the empty key holds items without a part. */
-  byPart: Map<string, PartCounts>;
+interface ItemRow extends Pick<LedgerItem, 'outcome' | 'reason'> {
+  n: number;
+  product_id: string;
+  slot: number | null;
+  epoch: number | null;
+  seq: number | null;
+  result_rows: number | null;
 }
 
-/** The totals of a part, or of the items that name it. */
-interface PartCounts extends OutcomeCounts {
-  rows: number;
-}
-
-const noCounts = (): PartCounts => ({ stored: 0, gone: 0, failed: 0, rows: 0 });
-
-async function readLedger(knex: Knex, runId: string): Promise<Ledger> {
-  const ledger: Ledger = {
-    items: 0,
-    outcomes: { open: 0, stored: 0, gone: 0, failed: 0 },
-    reasons: {},
-    repeats: new Repeats(),
-    given: new Fingerprint(),
-    rows: 0,
-    byPart: new Map(),
-  };
-  for await (const page of ledgerPages(knex, runId)) for (const item of page) count(ledger, item);
-  return ledger;
-}
-
-function count(ledger: Ledger, item: LedgerItem): void {
-  const hashed = hashOf(item.product_id);
-  ledger.items++;
-  ledger.repeats.add(hashed);
-  ledger.outcomes[item.outcome ?? 'open']++;
-  if (item.outcome === null) return;
-  if (item.outcome === 'failed' && item.reason) ledger.reasons[item.reason] = (ledger.reasons[item.reason] ?? 0) + 1;
-  const rows = rowsGiven(item);
-  if (rows > 0) ledger.given.add(hashed, rows);
-  ledger.rows += rows;
-  const key = item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`;
-  let counts = ledger.byPart.get(key);
-  if (!counts) ledger.byPart.set(key, (counts = noCounts()));
-  counts[item.outcome]++;
-  counts.rows += rows;
-}
-
-async function compareParts(
+/** In the order of the products. */
+async function* readItemRows(
   knex: Knex,
   runId: string,
-  byPart: ReadonlyMap<string, PartCounts>,
-): Promise<Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'>> {
-  const rows = await rowsOf<
-    EpochId &
-      OutcomeCounts & {
-        seq: number;
-        state: 'seen' | 'loaded' | 'failed';
-        result_rows: number;
-        unchanged: number | null;
-      }
-  >(knex('crawlfleet_parts').where({ run_id: runId }));
-  const parts = { seen: 0, loaded: 0, failed: 0 };
-  const partsOff = noDifference();
-  const known = new Set<string>();
-  for (const row of rows) {
-    parts[row.state]++;
-    const key = `${row.slot}/${row.epoch}/${row.seq}`;
-    if (row.state === 'loaded') known.add(key);
-    const items = byPart.get(key) ?? noCounts();
-    const { stored, gone, failed, result_rows } = row;
-    const same = items.stored === stored && items.gone === gone && items.failed === failed;
-    if (!same || items.rows !== result_rows || (row.unchanged ?? 0) > stored) note(partsOff, key);
+  narrow: (items: Knex.QueryBuilder) => void = () => undefined,
+): AsyncGenerator<ItemRow> {
+  for (let after = 0; ;) {
+    const items = knex(ITEMS).where({ run_id: runId }).where('n', '>', after).where(narrow).orderBy('n').limit(PAGE);
+    const page = await rowsOf<ItemRow>(
+      items.select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows'),
+    );
+    yield* page;
+    if (page.length < PAGE) return;
+    after = page.at(-1)!.n;
   }
-  const withoutPart = noDifference();
-  for (const [key, counts] of byPart) {
-    // Only the main server's own verdict (failed) may come without a part.
-    const items = counts.stored + counts.gone + (key === '' ? 0 : counts.failed);
-    if (!known.has(key) && items > 0) note(withoutPart, key === '' ? 'no part named' : key, items);
+}
+
+async function* readItems(knex: Knex, runId: string): AsyncGenerator<LedgerItem> {
+  for await (const { product_id, outcome, reason, slot, epoch, seq, result_rows } of readItemRows(knex, runId))
+    yield {
+      id: product_id,
+      outcome,
+      reason,
+      part: seq === null ? '' : `${slot}/${epoch}/${seq}`,
+      // Null: one row, as with every mapping without `rows`.
+      rows: outcome === 'stored' ? (result_rows ?? 1) : 0,
+    };
+}
+
+async function* readResults(knex: Knex, runId: string, table: string): AsyncGenerator<[string, number]> {
+  // Counted by the server: SQLite's driver would hold all rows in memory at once.
+  const rows = knex(table)
+    .where({ run_id: runId })
+    .groupBy('product_id')
+    .select('product_id')
+    .count({ found: '*' })
+    .options({ timeout: LONG_STATEMENT_MS });
+  for await (const row of rows.stream() as AsyncIterable<{ product_id: unknown; found: SqlNumber }>)
+    yield [idText(row.product_id), toNumber(row.found)];
+}
+
+async function* readReplaced(knex: Knex, runId: string, table: string, ids: Iterable<string>): AsyncGenerator<string> {
+  const { known, winners } = await readOverwriters(knex, runId);
+  // Rows without a run, or of a run unknown to this database: a person or another program wrote them.
+  const isRightlyThere = (run: string | null): boolean => run === null || !known.has(run) || winners.has(run);
+  for (const piece of inPieces([...ids], LIST)) {
+    const rows = knex(table).whereIn('product_id', piece).distinct('product_id', 'run_id');
+    for (const { product_id, run_id } of await rowsOf<{ product_id: unknown; run_id: unknown }>(
+      rows.options({ timeout: LONG_STATEMENT_MS }),
+    ))
+      if (isRightlyThere(run_id === null ? null : idText(run_id))) yield idText(product_id);
   }
-  return { parts, partsOff, withoutPart };
+  for (const run of winners) {
+    const { results } = await readSettings(knex, run);
+    if (results.table.toLowerCase() !== table.toLowerCase()) continue;
+    // Products that it left without rows: stored with none, or gone and deleted.
+    const rowless = (item: Knex.QueryBuilder): void => {
+      void item.where({ outcome: 'stored', result_rows: 0 });
+      if (results.onGone === 'delete') void item.orWhere({ outcome: 'gone' });
+    };
+    for await (const item of readItemRows(knex, run, rowless)) yield item.product_id;
+  }
+}
+
+function idText(value: unknown): string {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('utf8') : String(value);
 }

@@ -4,7 +4,7 @@ import { COMMON, PAGE_P95_FACTOR } from '../plan/finish-model.ts';
 import { PAGE_OVERHEAD_MS, workOf } from '../plan/fleet-sums.ts';
 import { momentsAbove, normalQuantile, sigmaOf } from '../plan/lognormal.ts';
 import type { Pace } from './instance.ts';
-import type { Scenario } from './scenario.ts';
+import { OUTSIDE, type Scenario } from './scenario.ts';
 
 /** What awaits an instance from its launch on. */
 export interface Fate {
@@ -63,11 +63,11 @@ export class Draws {
   }
 
   fate(): Fate {
-    const { chances, input, plan, outside } = this.#scenario;
+    const { chances, input, plan } = this.#scenario;
     const crawlMs = Math.max(1, plan.productsEach) * Math.max(1, plan.paceMs);
     return {
       bootMs: input.bootP50Ms === 0 ? 0 : this.#bootMedianMs * Math.exp(this.#bootSigma * this.#normal()),
-      healthyMs: outside.healthyMs * (0.5 + 0.5 * this.#random.next()),
+      healthyMs: OUTSIDE.healthyMs * (0.5 + 0.5 * this.#random.next()),
       boots: !this.#happens(chances.bootFailure),
       slowness: this.#happens(chances.slow) ? SLOWNESS : 1,
       diesAfterMs: this.#happens(chances.loss) ? crawlMs * this.#random.next() : Infinity,

@@ -1,6 +1,6 @@
 /** The modelled fleet: boots an instance on each machine that EC2 starts, routes offers to them, and carries their callbacks. */
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
-import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
+import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../shared/wire/signature.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
@@ -182,14 +182,6 @@ export class SimulatedFleet implements OfferSender {
 }
 
 function answerOf(callbacks: Callbacks, path: string, callback: Callback): Promise<CallbackReply> {
-  switch (path) {
-    case HELLO_PATH:
-      return callbacks.hello(callback);
-    case HEARTBEAT_PATH:
-      return callbacks.heartbeat(callback);
-    case COMPLETION_PATH:
-      return callbacks.completion(callback);
-    default:
-      return Promise.reject(new Error(`no route ${path}`));
-  }
+  if (path === HELLO_PATH) return callbacks.hello(callback);
+  return path === HEARTBEAT_PATH ? callbacks.heartbeat(callback) : callbacks.completion(callback);
 }

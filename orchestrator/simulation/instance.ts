@@ -101,6 +101,13 @@ interface Queued extends Pace {
   chunk: string;
 }
 
+interface Message {
+  path: string;
+  counter: number | null;
+  body: string;
+  sign: (envelope: Envelope) => string;
+}
+
 /** Between two tries of what did not succeed: a hello, an upload, a completion. */
 const RETRY_MS = 1_000;
 
@@ -520,13 +527,8 @@ export class SimulatedInstance {
       bundleSha256: settings.bundle.sha256,
       clock: new Date(clock.now() + this.skewMs).toISOString(),
     });
-    const envelope = {
-      path: HELLO_PATH,
-      counter: null,
-      body,
-      sign: (e: Envelope) => macMessage(settings.token, e, body),
-    };
-    this.#post(envelope, (reply) => {
+    const sign = (e: Envelope): string => macMessage(settings.token, e, body);
+    this.#post({ path: HELLO_PATH, counter: null, body, sign }, (reply) => {
       this.#ready ||= reply?.status === 200;
       if (reply?.status === 401 || reply?.status === 409) return this.#fence();
       this.#nextBeatMs = clock.now() + settings.heartbeatMs;
@@ -647,26 +649,12 @@ export class SimulatedInstance {
   }
 
   /** `then` gets null without an answer. */
-  #post(
-    {
-      path,
-      counter,
-      body,
-      sign,
-    }: { path: string; counter: number | null; body: string; sign: (e: Envelope) => string },
-    then: (reply: CallbackReply | null) => void,
-  ): void {
+  #post({ path, counter, body, sign }: Message, then: (reply: CallbackReply | null) => void): void {
     const { settings, signatures } = this.#o;
     const { run, slot, epoch } = settings;
     const envelope = { method: 'POST', path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
-    const callback: Callback = {
-      run,
-      slot,
-      epoch,
-      counter,
-      signature: sign(envelope),
-      body: async () => Buffer.from(body),
-    };
+    const signature = sign(envelope);
+    const callback: Callback = { run, slot, epoch, counter, signature, body: async () => Buffer.from(body) };
     this.#isCalling = true;
     this.#await(this.#o.call(path, callback), (failure, reply) => {
       this.#isCalling = false;

@@ -1,7 +1,6 @@
 /** Measures how long the products of a lost instance wait for new owners. */
 import type { WorkStore } from '../control/model/stores.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
-import type { Clock } from '../../shared/ports/clock.ts';
 import { isGivenUp } from '../control/model/instance-state.ts';
 import type { MemoryRun } from './stores/memory-database.ts';
 
@@ -16,13 +15,13 @@ interface Loss {
 
 /** Notes what is lost and who gets it. */
 export class Losses {
-  readonly #clock: Clock;
+  readonly #now: () => number;
   readonly #losses: Loss[] = [];
   /** By the index of the chunk. */
   readonly #ofChunk = new Map<number, Loss>();
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(now: () => number) {
+    this.#now = now;
   }
 
   /** Follows what a main server does with the chunks of this run. */
@@ -37,7 +36,7 @@ export class Losses {
       const returned = owned.filter((c) => c.state === 'waiting');
       // One that serves still, or is through, gives back what it was not to crawl.
       if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {
-        const lastHeardMs = record.lastHeartbeatAtMs ?? this.#clock.now();
+        const lastHeardMs = record.lastHeartbeatAtMs ?? this.#now();
         const loss: Loss = { lastHeardMs, waiting: returned.length, reassignedAtMs: null };
         this.#losses.push(loss);
         for (const { index } of returned) this.#ofChunk.set(index, loss);
@@ -55,7 +54,7 @@ export class Losses {
     const loss = this.#ofChunk.get(index);
     if (loss === undefined) return;
     this.#ofChunk.delete(index);
-    if (--loss.waiting === 0) loss.reassignedAtMs = this.#clock.now();
+    if (--loss.waiting === 0) loss.reassignedAtMs = this.#now();
   }
 
   /** From the last heartbeat of each lost instance until all of its products had new owners; null where they never had. */

@@ -5,7 +5,7 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import { powerOffAtMs } from '../control/model/run-deadlines.ts';
 import type { NewRun, ResultStore } from '../control/model/stores.ts';
 import { newRunKeys } from '../control/new-run.ts';
-import { architectureOf, describeInstanceType } from '../plan/instance-types.ts';
+import { architectureOf } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from './cloud/memory-objects.ts';
@@ -14,12 +14,15 @@ import type { EventClock } from './event-clock.ts';
 import type { SimulatedInstance, Site } from './instance.ts';
 import { Losses } from './losses.ts';
 import { resultOf, type SimResult } from './result.ts';
-import type { Fault, Scenario } from './scenario.ts';
+import { OUTSIDE, type Scenario } from './scenario.ts';
 import { createMemoryStores } from './stores/create-memory-stores.ts';
 import { type ModelledCloud, OWNER, SimulatedWorld, START_MS } from './world.ts';
 
+/** For tests. */
 export interface SimulationOptions {
-  /** Called after every event, for checks; slows it down. */
+  /** Called before the first event. */
+  onStart?: (world: SimulatedWorld) => void;
+  /** Called after every event; slows it down. */
   onStep?: (world: SimulatedWorld) => void;
 }
 
@@ -27,13 +30,13 @@ export interface SimulationOptions {
 export async function simulate(
   scenario: Scenario,
   random: Random,
-  { onStep }: SimulationOptions = {},
+  { onStart, onStep }: SimulationOptions = {},
 ): Promise<SimResult> {
   const stage = new Stage(scenario, random);
   const { world } = stage;
   await world.create();
   await world.startServer();
-  for (const fault of scenario.faults) world.clock.at(START_MS + fault.atMs, () => stage.strike(fault));
+  onStart?.(world);
   const lastMs = powerOffAtMs(world.run) + 24 * 3_600_000;
   await world.clock.settle();
   for (;;) {
@@ -51,7 +54,7 @@ export async function simulate(
 /** The world of a scenario, and what befalls it. */
 class Stage {
   readonly world: SimulatedWorld;
-  readonly losses: Losses;
+  readonly losses = new Losses(() => this.world.clock.now());
   readonly #scenario: Scenario;
   readonly #draws: Draws;
   readonly #fates = new Map<string, Fate>();
@@ -59,31 +62,28 @@ class Stage {
   readonly #refused = new Set<string>();
 
   constructor(scenario: Scenario, random: Random) {
-    const { input, outside } = scenario;
+    const { input } = scenario;
     this.#scenario = scenario;
     this.#draws = new Draws(scenario, random);
-    let losses: Losses | null = null;
     this.world = new SimulatedWorld({
       run: newRunOf(scenario),
       productIds: Array.from({ length: input.products }, (_, i) => String(i + 1)),
       cloud: (clock, isHealthy) => this.#cloud(clock, isHealthy),
       stores: (db, clock) => {
-        const followed = (losses = new Losses(clock));
         const stores = createMemoryStores(db);
         const bind: typeof stores.bind = (binding) => {
           const rows = stores.bind(binding);
-          followed.follow(rows.work, () => db.run(binding.runId));
-          slowDown(rows.results, clock, outside.publishRowsPerSecond);
+          this.losses.follow(rows.work, () => db.run(binding.runId));
+          slowDown(rows.results, clock, OUTSIDE.publishRowsPerSecond);
           return rows;
         };
         return { ...stores, bind };
       },
       site: this.#site(),
-      bootMs: (machine) => Math.max(outside.pendingMs, this.#fateOf(machine.id).bootMs),
-      roundTripMs: outside.roundTripMs,
-      uploadMs: outside.uploadMs,
+      bootMs: (machine) => Math.max(OUTSIDE.pendingMs, this.#fateOf(machine.id).bootMs),
+      roundTripMs: OUTSIDE.roundTripMs,
+      uploadMs: OUTSIDE.uploadMs,
     });
-    this.losses = losses!;
     this.world.instanceTypes = typesOf(scenario);
     const { fleet } = this.world;
     fleet.boots = (machine) => this.#fateOf(machine.id).boots;
@@ -111,25 +111,15 @@ class Stage {
   }
 
   #cloud(clock: EventClock, isHealthy: (id: string) => boolean): ModelledCloud {
-    const { input, outside, rules } = this.#scenario;
+    const { input, rules } = this.#scenario;
     const compute = new MemoryCompute({
       clock,
-      pendingMs: outside.pendingMs,
-      shuttingDownMs: outside.shuttingDownMs,
-      invisibleMs: outside.invisibleMs,
+      pendingMs: OUTSIDE.pendingMs,
+      shuttingDownMs: OUTSIDE.shuttingDownMs,
+      invisibleMs: OUTSIDE.invisibleMs,
       subnets: rules.subnets.map((id) => ({ id, zone: id, vpcId: 'vpc', publicAddresses: true })),
     });
     compute.addressOf = ({ id }) => addressOf(Number.parseInt(id.slice(2), 16));
-    compute.refusalOf = ({ instanceType }) => {
-      const isThrottled = this.#scenario.faults.some(
-        (f) => f.kind === 'throttle' && clock.now() >= START_MS + f.atMs && clock.now() < START_MS + f.atMs + f.forMs,
-      );
-      if (isThrottled) return { kind: 'refused', cause: 'throttled', message: 'RequestLimitExceeded' };
-      if (outside.vcpuQuota === Infinity) return null;
-      const used = compute.alive().reduce((sum, i) => sum + describeInstanceType(i.instanceType).vcpus, 0);
-      if (used + describeInstanceType(instanceType).vcpus <= outside.vcpuQuota) return null;
-      return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
-    };
     const balancers = new MemoryLoadBalancer({
       clock,
       isRunning: (id) => compute.isRunning(id),
@@ -141,7 +131,7 @@ class Stage {
   }
 
   #site(): Site {
-    const { goneShare } = this.#scenario.outside;
+    const { goneShare } = OUTSIDE;
     const goneBelow = (n: number): number => Math.floor((n - 1) * goneShare);
     return {
       pace: (products) => this.#draws.pace(products),
@@ -154,51 +144,6 @@ class Stage {
         return { ...common, outcome: 'stored', rows: [{ key: null, row: {} }] };
       },
     };
-  }
-
-  /** Something that the scenario says happens now. */
-  strike(fault: Fault): void {
-    const { clock, cloud, server } = this.world;
-    switch (fault.kind) {
-      case 'kill':
-        for (const victim of this.#victims(fault.whom)) {
-          if (fault.silent) victim.end();
-          else cloud.compute.kill(victim.id);
-        }
-        return;
-      case 'freeze':
-        for (const victim of this.#victims(fault.whom)) {
-          victim.freeze();
-          clock.at(clock.now() + fault.forMs, () => victim.thaw());
-        }
-        return;
-      case 'ban':
-        for (const { address } of this.#victims(fault.whom)) this.#refused.add(address);
-        return;
-      case 'slow':
-        for (const victim of this.#victims(fault.whom)) victim.slowness *= fault.factor;
-        return;
-      case 'dry':
-        for (const subnetId of fault.subnets ?? [undefined])
-          for (const instanceType of fault.types ?? [undefined])
-            cloud.compute.dryOut(clock.now() + fault.forMs, {
-              ...(subnetId === undefined ? {} : { subnetId }),
-              ...(instanceType === undefined ? {} : { instanceType }),
-            });
-        return;
-      case 'main-server-down':
-        server?.kill();
-        if (fault.forMs < Infinity) clock.at(clock.now() + fault.forMs, () => void this.world.startServer());
-        return;
-      case 'throttle':
-        // Launches ask for it.
-        return;
-    }
-  }
-
-  #victims(whom: { count: number } | 'all'): SimulatedInstance[] {
-    const crawling = this.world.fleet.instances.filter((i) => i.isCrawling);
-    return whom === 'all' ? crawling : crawling.slice(0, whom.count);
   }
 }
 

@@ -12,7 +12,7 @@ import type { CloudInstance, Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
-import type { NewRun, Stores } from '../control/model/stores.ts';
+import type { NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -20,7 +20,7 @@ import type { MemoryObjectStore } from './cloud/memory-objects.ts';
 import { EventClock } from './event-clock.ts';
 import { SimulatedFleet } from './fleet.ts';
 import type { Site, Wrongs } from './instance.ts';
-import { createMemoryStores } from './stores/create-memory-stores.ts';
+import { createMemoryStores, type MemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { type Envelope, exportPublicKey, type Signatures } from '../../shared/wire/signature.ts';
@@ -53,7 +53,7 @@ export interface WorldOptions {
   /** EC2, ELBv2 and S3 on the clock of this world. `isHealthy`: what a health check of an instance finds. */
   cloud: (clock: EventClock, isHealthy: (id: string) => boolean) => ModelledCloud;
   /** Stores on this database; left out: as they are. */
-  stores?: (db: MemoryDatabase, clock: EventClock) => Stores;
+  stores?: (db: MemoryDatabase, clock: EventClock) => MemoryStores;
   site: Site;
   /** From the launch of a machine to the first word of its instance. */
   bootMs: (machine: CloudInstance) => number;
@@ -64,7 +64,7 @@ export interface WorldOptions {
 
 /** What may stand between one main server and its world, and when it dies. */
 export interface ServerOptions {
-  stores?: (stores: Stores) => Stores;
+  stores?: (stores: MemoryStores) => MemoryStores;
   cloud?: (cloud: ModelledCloud) => { compute: Compute; balancers: LoadBalancer; objects: ObjectStore };
   offers?: (fleet: SimulatedFleet) => MainServerParts['offers'];
   /** Its own clock; left out: the world's. */
@@ -89,7 +89,7 @@ export class SimulatedWorld {
   readonly db = new MemoryDatabase();
   readonly run: NewRun;
   readonly cloud: ModelledCloud;
-  readonly stores: Stores;
+  readonly stores: MemoryStores;
   readonly fleet: SimulatedFleet;
   server: ServerProcess | null = null;
   /** What reading robots.txt gives from now on. */

@@ -62,47 +62,28 @@ function findDefaultFault(steps: readonly Step[], at: number): string | null {
   if (step.type !== 'default') return null;
   if (steps.slice(at + 1).some(changesType)) return null;
   const type = fieldType({ steps: steps.slice(0, at).filter(({ type }) => type !== 'all') });
-  return fits(step.value, type)
-    ? null
-    : `the default ${JSON.stringify(step.value)} is no ${WANTED[type]}, which the column holds`;
+  const [wanted, fits] = WANTED[type];
+  return fits(step.value) ? null : `the default ${JSON.stringify(step.value)} is no ${wanted}, which the column holds`;
 }
 
 function changesType(step: Step): boolean {
   return !['trim', 'first', 'all', 'default'].includes(step.type);
 }
 
-const WANTED: Record<FieldType, string> = {
-  text: 'text (write it in quotes)',
-  number: 'number',
-  integer: 'whole number',
-  boolean: 'true or false',
-  date: 'date such as 2026-11-21',
-  datetime: 'date and time such as 2026-11-21T09:30:00',
-  json: 'text',
-  currency: 'currency such as EUR',
-};
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isTime = (value: unknown, form: RegExp): boolean =>
+  isText(value) && form.test(value) && !Number.isNaN(Date.parse(value));
 
-function fits(value: string | number | boolean, type: FieldType): boolean {
-  switch (type) {
-    case 'number':
-      return typeof value === 'number' && Number.isFinite(value);
-    case 'integer':
-      return Number.isSafeInteger(value);
-    case 'boolean':
-      return typeof value === 'boolean';
-    case 'date':
-      return typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value) && !Number.isNaN(Date.parse(value));
-    case 'datetime':
-      return (
-        typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/.test(value) && !Number.isNaN(Date.parse(value))
-      );
-    case 'currency':
-      return typeof value === 'string' && isCurrencyCode(value);
-    case 'text':
-    case 'json':
-      return typeof value === 'string';
-  }
-}
+const WANTED: Record<FieldType, [name: string, fits: (value: unknown) => boolean]> = {
+  text: ['text (write it in quotes)', isText],
+  number: ['number', Number.isFinite],
+  integer: ['whole number', Number.isSafeInteger],
+  boolean: ['true or false', (value) => typeof value === 'boolean'],
+  date: ['date such as 2026-11-21', (value) => isTime(value, /^\d{4}-\d\d-\d\d$/)],
+  datetime: ['date and time such as 2026-11-21T09:30:00', (value) => isTime(value, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/)],
+  json: ['text', isText],
+  currency: ['currency such as EUR', (value) => isText(value) && isCurrencyCode(value)],
+};
 
 /** All faults of a page mapping, each with its location. */
 export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[] {

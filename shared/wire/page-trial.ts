@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { mappingSchema } from './mapping-schema.ts';
+import { chainValueSchema, keyedRowSchema } from './part.ts';
 
 export const pageTrialSchema = z.strictObject({
   mapping: mappingSchema,
@@ -24,11 +25,6 @@ export const pageTrialSchema = z.strictObject({
 });
 export type PageTrial = z.infer<typeof pageTrialSchema>;
 
-const scalar = z.union([z.string(), z.number(), z.boolean()]);
-const unread = z.strictObject({ text: z.string(), point: z.number().nullable(), comma: z.number().nullable() });
-const one = z.union([scalar, unread]);
-const fieldValue = z.union([one, z.null(), z.array(one)]);
-
 /** A field's values after one step. */
 const stepTraceSchema = z.object({
   /** The step itself, such as `css .price`. */
@@ -36,7 +32,7 @@ const stepTraceSchema = z.object({
   /** Number of values after it. */
   count: z.number(),
   /** The first of them, truncated. */
-  values: z.array(one),
+  values: z.array(chainValueSchema),
 });
 export type StepTrace = z.infer<typeof stepTraceSchema>;
 
@@ -50,15 +46,7 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     kind: z.enum(['html', 'xml', 'json']),
     /** Name of the mapping that was used; null when none applies to this URL. */
     mapping: z.string().nullable(),
-    rows: z
-      .array(
-        z.strictObject({
-          key: z.string().nullable(),
-          row: z.record(z.string(), fieldValue),
-          marks: z.record(z.string(), z.enum(['.', ','])).exactOptional(),
-        }),
-      )
-      .nullable(),
+    rows: z.array(keyedRowSchema.extend({ key: z.string().nullable() })).nullable(),
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),

@@ -4,7 +4,7 @@
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
-import { MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
+import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
@@ -57,6 +57,16 @@ function isScalar(given: unknown): boolean {
   return typeof given === 'string' || typeof given === 'boolean' || Number.isFinite(given);
 }
 
+/** One row of the result table. */
+export const keyedRowSchema = z.strictObject({
+  key: z.string().min(1).nullable(),
+  row,
+  marks: shownMarks.exactOptional(),
+});
+
+/** One value of a chain. */
+export const chainValueSchema = z.custom<ChainValue>(isOne);
+
 const common = {
   n: z.int().positive(),
   id: z.string().min(1),
@@ -81,7 +91,7 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     ...common,
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
-    rows: z.array(z.strictObject({ key: z.string().min(1).nullable(), row, marks: shownMarks.exactOptional() })),
+    rows: z.array(keyedRowSchema),
     /** In a discovery: what the page links to, as absolute URLs. */
     links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
     /** With `site.conditional`, where one page alone gave the rows and the site names its state. */

@@ -195,7 +195,7 @@ export const BUGS: Record<string, Bug> = {
     wrongs: inStores('results', (results, world) => ({
       publish: async (...call) => {
         const published = await results.publish(...call);
-        const table = world.db.table(world.run.settings.results.table);
+        const table = world.db.run(world.run.id).rows;
         for (const [key, row] of Array.from(table.entries())) table.set(`${key} again`, { ...row });
         return published;
       },

@@ -24,8 +24,7 @@ import { readHistory } from '../support/invariants/read-history.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
-import type { Stores } from '../../orchestrator/control/model/stores.ts';
-import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
+import { createMemoryStores, type MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../support/memory-facts.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
@@ -43,7 +42,7 @@ export interface FaultyCloud {
 
 /** What a bug switch may put between the core and its world. */
 export interface Wrongs {
-  stores?: (stores: Stores, world: FaultWorld) => Stores;
+  stores?: (stores: MemoryStores, world: FaultWorld) => MemoryStores;
   cloud?: (cloud: FaultyCloud, world: FaultWorld) => FaultyCloud;
   instance?: InstanceWrongs;
   /** Machines do not switch themselves off. */
@@ -78,9 +77,9 @@ class Record {
   }
 
   /** Grants and loads are seen where they are decided. */
-  stores(db: MemoryDatabase, clock: EventClock): Stores {
+  stores(db: MemoryDatabase, clock: EventClock): MemoryStores {
     const stores = createMemoryStores(db);
-    const bind: Stores['bind'] = (binding) => {
+    const bind: MemoryStores['bind'] = (binding) => {
       const rows = stores.bind(binding);
       const grant = rows.work.grant.bind(rows.work);
       rows.work.grant = async (at, ...rest) => {
@@ -379,7 +378,7 @@ export class FaultWorld extends SimulatedWorld {
       machine.terminated = this.cloud.compute.terminated.has(machine.id);
       machine.timer &&= this.fleet.armed.has(machine.id);
     }
-    const facts = readMemoryFacts(db, run.id);
+    const facts = await readMemoryFacts(db, run.id);
     const texts = [...this.texts, ...(this.server?.alarms ?? [])];
     return readHistory({ ...createMemoryStores(db).of(run.id), clock }, facts, {
       outageMs: this.outageMs,
@@ -398,12 +397,11 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   #products(): SeenProduct[] {
-    const { items, chunks, instances, record } = this.db.run(this.run.id);
-    const table = this.db.table(record.settings.results.table);
+    const { items, chunks, instances, record, rows } = this.db.run(this.run.id);
     const published = record.finishedAtMs !== null && record.request !== 'cancel';
     return items.map((item) => {
       const expected = this.isLayoutChanged ? null : usualResult(item);
-      const row = table.get(item.id);
+      const row = rows.get(item.id);
       const chunk = chunks[Math.ceil(item.n / record.plan.chunkSize) - 1]!;
       const owner = chunk.state === 'granted' ? instances.get(`${chunk.slot}.${chunk.epoch}`) : undefined;
       const isRowRight = !published || item.outcome !== 'stored' || row?.title === `Title ${item.id}`;

@@ -73,10 +73,8 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/cloud/compute.ts',
       'orchestrator/cloud/load-balancer.ts',
       'orchestrator/cloud/watched-store.ts',
-      // Rules of the stores that do not depend on SQL.
+      // The form of chunk ids.
       'orchestrator/db/chunk-rows.ts',
-      'orchestrator/db/newer-runs.ts',
-      'orchestrator/db/settled-values.ts',
       'node:crypto',
       'node:zlib',
     ],

@@ -31,8 +31,6 @@ export interface MemoryComputeOptions {
   invisibleMs?: number;
   /** A fresh instance is unknown to terminate() for so long: the call does nothing, as EC2's NotFound. Default 0. */
   unknownMs?: number;
-  /** Most instances alive at once; further launches are refused for `quota`. Default: no limit. */
-  quota?: number;
   subnets?: SubnetInfo[];
 }
 
@@ -54,12 +52,6 @@ interface Machine {
   death: StateReason | null;
 }
 
-/** A rule for launches in some pools: `until` is exclusive, Infinity for good. */
-interface DryRule {
-  where: { subnetId?: string; instanceType?: string };
-  untilMs: number;
-}
-
 const DEFAULT_SUBNETS: SubnetInfo[] = ['a', 'c'].map((zone) => ({
   id: `subnet-0000000${zone}`,
   zone: `ap-northeast-1${zone}`,
@@ -72,7 +64,6 @@ const USUAL: MemoryCompute['behaviour'] = {
   shuttingDownMs: 0,
   invisibleMs: 0,
   unknownMs: 0,
-  quota: Infinity,
   subnets: DEFAULT_SUBNETS,
 };
 
@@ -105,7 +96,6 @@ export class MemoryCompute implements Compute {
   readonly #clock: Clock;
   readonly #machines = new Map<string, Machine>();
   readonly #byToken = new Map<string, Machine>();
-  readonly #dry: DryRule[] = [];
 
   constructor(options: MemoryComputeOptions) {
     this.#clock = options.clock;
@@ -135,13 +125,6 @@ export class MemoryCompute implements Compute {
         return { kind: 'refused', cause: 'spent', message: 'IdempotentInstanceTerminated' };
       }
       return { kind: 'launched', instance: known.instance };
-    }
-    if (this.#dry.some((rule) => this.#isDry(rule, request))) {
-      return { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' };
-    }
-    const { quota } = this.behaviour;
-    if (quota < Infinity && [...this.#machines.values()].filter((m) => m.endedAtMs === null).length >= quota) {
-      return { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
     }
     const subnet = this.behaviour.subnets.find((s) => s.id === request.subnetId);
     if (!subnet) return { kind: 'refused', cause: 'invalid', message: 'InvalidSubnetID.NotFound' };
@@ -238,11 +221,6 @@ export class MemoryCompute implements Compute {
     return machine?.instance.state === 'running';
   }
 
-  /** The pools that match have no machine until then; without `where` none has. */
-  dryOut(untilMs: number, where: DryRule['where'] = {}): void {
-    this.#dry.push({ where, untilMs });
-  }
-
   /** The instance dies by itself, at once: retired, or its own dead-man switch. */
   kill(instanceId: string): void {
     this.#end(instanceId, 'terminated');
@@ -275,11 +253,6 @@ export class MemoryCompute implements Compute {
     } else if (instance.state === 'pending') {
       machine.instance = { ...instance, state: 'running', publicAddress: this.addressOf(instance) };
     } else if (instance.state === 'shutting-down') machine.instance = { ...instance, state: 'terminated' };
-  }
-
-  #isDry({ where, untilMs }: DryRule, { subnetId, instanceType }: LaunchRequest): boolean {
-    const here = (where.subnetId ?? subnetId) === subnetId && (where.instanceType ?? instanceType) === instanceType;
-    return here && this.#clock.now() < untilMs;
   }
 
   #throttled(writes: boolean): string | null {

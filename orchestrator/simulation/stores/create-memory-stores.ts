@@ -3,10 +3,13 @@ import type { RunBinding, RunStores, Stores } from '../../control/model/stores.t
 import { BoundMemory, MemoryDatabase } from './memory-database.ts';
 import { MemoryFleetStore } from './memory-fleet-store.ts';
 import { MemoryResultStore } from './memory-result-store.ts';
-import { MemoryRunRow, MemoryRunStore } from './memory-run-store.ts';
+import { MemoryRunRow, MemoryRunStore, type OneRunStore } from './memory-run-store.ts';
 import { MemoryWorkStore } from './memory-work-store.ts';
 
-export function createMemoryStores(db = new MemoryDatabase()): Stores {
+/** The stores of a modelled world. */
+export type MemoryStores = Omit<Stores, 'runs'> & { runs: OneRunStore };
+
+export function createMemoryStores(db = new MemoryDatabase()): MemoryStores {
   const bind = (binding: RunBinding): RunStores => {
     const run = new BoundMemory(db, binding);
     return {

@@ -1,6 +1,8 @@
 /**
  * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
- * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit.
+ * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit. Runs
+ * know nothing of each other and give one row a product: what several runs of one table owe each other, records and
+ * ambiguous numbers are the SQL stores' alone.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
@@ -16,8 +18,6 @@ import type {
   WorkCounts,
   LoadTotals,
 } from '../../control/model/stores.ts';
-import type { FillRates } from '../../control/model/report.ts';
-import type { ShownCounts } from '../../db/settled-values.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 
 export interface MemoryItem {
@@ -48,8 +48,6 @@ export interface MemoryChunk {
 export interface MemoryPart extends PartRecord {
   rows: number;
   detail: string | null;
-  /** The decimal marks that its numbers show. */
-  marks: ShownCounts;
 }
 
 export interface MemoryIncident extends AddressIncident {
@@ -74,10 +72,10 @@ export interface MemoryRun {
   parts: Map<string, MemoryPart>;
   /** Those that are not loaded. */
   openParts: Map<string, MemoryPart>;
-  /** By product and key, numbers that are not read yet among the values; null once it is dropped. */
+  /** By product; null once it is dropped. */
   staging: Map<string, MemoryRow> | null;
-  /** What it was measured at; left out before that. */
-  fill?: FillRates;
+  /** What it has published, by product. */
+  rows: Map<string, MemoryRow>;
   events: RunEvent[];
   /** No chunk before this place waits. */
   firstWaiting: number;
@@ -97,8 +95,6 @@ export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/$
 
 export class MemoryDatabase {
   readonly runs = new Map<string, MemoryRun>();
-  /** The user's result tables: rows by product and key. */
-  readonly tables = new Map<string, Map<string, MemoryRow>>();
   lease: { fence: number; holder: LockHolder | null } = { fence: 0, holder: null };
   /** Called before a method does anything; throw from it and nothing has happened. */
   beforeCall: (method: string) => void = () => undefined;
@@ -131,16 +127,6 @@ export class MemoryDatabase {
     const run = this.runs.get(id);
     if (!run) throw new AppError('run-unknown', `there is no run ${id} in the database`);
     return run;
-  }
-
-  /** The rows of a result table, which is made when it is not there. */
-  table(name: string): Map<string, MemoryRow> {
-    let table = this.tables.get(name);
-    if (!table) {
-      table = new Map();
-      this.tables.set(name, table);
-    }
-    return table;
   }
 }
 

@@ -1,4 +1,4 @@
-/** ResultStore in memory: the contract of db/result-store.ts without SQL. Rows are kept as given in the part. */
+/** ResultStore in memory: the contract of db/result-store.ts without SQL, as far as one run goes. Rows are kept as given in the part. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -19,15 +19,11 @@ import {
   type BoundMemory,
   type MemoryItem,
   type MemoryPart,
-  type MemoryRow,
   type MemoryRun,
   NO_TOTALS,
   partPlace,
 } from './memory-database.ts';
-import { earlierFills, fillOf, newerThan, settledBy } from './memory-fills.ts';
-import { noteNumbers, settledRows } from './memory-numbers.ts';
 import { moveRun } from './memory-run-store.ts';
-import { countMarks, marksOf } from '../../db/settled-values.ts';
 import { closeReturned } from './memory-work-store.ts';
 
 export class MemoryResultStore implements ResultStore {
@@ -44,7 +40,7 @@ export class MemoryResultStore implements ResultStore {
         const place = partPlace({ slot, epoch, seq: part.seq });
         if (run.parts.has(place)) continue;
         const { seq, key, sha256, sizeBytes, products } = part;
-        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null, marks: {} } as const;
+        const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0, rows: 0, detail: null } as const;
         const record = { slot, epoch, seq, key, sha256, sizeBytes, products, ...nothing };
         run.parts.set(place, record);
         run.openParts.set(place, record);
@@ -60,7 +56,7 @@ export class MemoryResultStore implements ResultStore {
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
-        .map(({ rows: _rows, detail: _detail, marks: _marks, ...part }) => part),
+        .map(({ rows: _rows, detail: _detail, ...part }) => part),
     );
   }
 
@@ -107,40 +103,35 @@ export class MemoryResultStore implements ResultStore {
     return this.#run.write('results.publish', (run) => {
       const { id, phase, request } = run.record;
       if (phase !== (end.held === true ? 'held' : 'loading')) {
-        if (isRunEnd(phase)) return { rows: this.#rowsOf(run).length };
+        if (isRunEnd(phase)) return { rows: run.rows.size };
         throw new AppError('internal', `the run ${id} is ${phase}, so it cannot be published`);
       }
-      if (request !== 'cancel') this.#upsert(run, end.overNewer === true ? [] : newerThan(this.#run.db, run));
-      const { exitCode, reason } = end;
-      const nowMs = this.#run.now();
-      if (request === 'cancel') moveRun(run, 'cancelled', nowMs, CANCELLED);
-      else moveRun(run, to, nowMs, { exitCode, reason });
-      return { rows: request === 'cancel' ? 0 : this.#rowsOf(run).length };
+      const isCancelled = request === 'cancel';
+      if (!isCancelled) for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
+      const { exitCode, reason } = isCancelled ? CANCELLED : end;
+      moveRun(run, isCancelled ? 'cancelled' : to, this.#run.now(), { exitCode, reason });
+      return { rows: run.rows.size };
     });
   }
 
   newerRuns(): Promise<string[]> {
-    return this.#run.read<string[]>('results.newerRuns', [], (run) =>
-      newerThan(this.#run.db, run).map((r) => r.record.id),
-    );
+    return this.#run.read<string[]>('results.newerRuns', [], () => []);
   }
 
   fillOfFields(): Promise<FillRates['fields']> {
-    return this.#run.read('results.fillOfFields', {}, fillOf);
+    return this.#run.read('results.fillOfFields', {}, () => ({}));
   }
 
   noteNumbers(): Promise<void> {
-    return this.#run.write('results.noteNumbers', noteNumbers);
+    return this.#run.write('results.noteNumbers', () => undefined);
   }
 
-  earlierFills(limit: number): Promise<FillRates[]> {
-    return this.#run.read<FillRates[]>('results.earlierFills', [], (run) => earlierFills(this.#run.db, run, limit));
+  earlierFills(): Promise<FillRates[]> {
+    return this.#run.read<FillRates[]>('results.earlierFills', [], () => []);
   }
 
-  setFill(fill: FillRates): Promise<void> {
-    return this.#run.write('results.setFill', (run) => {
-      run.fill = fill;
-    });
+  setFill(): Promise<void> {
+    return this.#run.write('results.setFill', () => undefined);
   }
 
   dropStaging(): Promise<void> {
@@ -151,31 +142,10 @@ export class MemoryResultStore implements ResultStore {
 
   resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
     const none: { rows: number; sample: Record<string, unknown>[] } = { rows: 0, sample: [] };
-    return this.#run.read('results.resultRows', none, (run) => {
-      const rows = this.#rowsOf(run).sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
-      return { rows: rows.length, sample: rows.slice(0, sample).map((row) => ({ ...row })) };
+    return this.#run.read('results.resultRows', none, ({ rows }) => {
+      const sorted = [...rows.values()].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
+      return { rows: rows.size, sample: sorted.slice(0, sample).map((row) => ({ ...row })) };
     });
-  }
-
-  #rowsOf(run: MemoryRun): MemoryRow[] {
-    const table = this.#run.db.table(run.record.settings.results.table);
-    return [...table.values()].filter((row) => row.run_id === run.record.id);
-  }
-
-  #upsert(run: MemoryRun, newer: readonly MemoryRun[]): void {
-    const { id, settings } = run.record;
-    const table = this.#run.db.table(settings.results.table);
-    const theirs = settledBy(newer);
-    const ofOutcome = (outcome: string): Set<string> =>
-      new Set(run.items.filter((i) => i.outcome === outcome && !theirs.has(i.id)).map((i) => i.id));
-    noteNumbers(run);
-    for (const [key, row] of settledRows(run)) if (!theirs.has(row.product_id)) table.set(key, { ...row, run_id: id });
-    const stored = ofOutcome('stored');
-    const gone = settings.results.onGone === 'delete' ? ofOutcome('gone') : new Set<string>();
-    for (const [key, row] of table) {
-      const old = stored.has(row.product_id) && row.run_id !== id;
-      if (old || gone.has(row.product_id)) table.delete(key);
-    }
   }
 }
 
@@ -184,10 +154,9 @@ function loadResults(
   run: MemoryRun,
   place: PartId,
   results: readonly ItemResult[],
-): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows' | 'marks'> {
+): Pick<MemoryPart, 'stored' | 'gone' | 'failed' | 'rows'> {
   const counts = { stored: 0, gone: 0, failed: 0, rows: 0 };
   const settled: MemoryItem[] = [];
-  const open: ItemResult[] = [];
   for (const result of results) {
     const item = run.items[result.n - 1];
     if (item?.id !== result.id || item.outcome !== null) continue;
@@ -195,23 +164,16 @@ function loadResults(
     Object.assign(item, { outcome: result.outcome, slot, epoch, seq });
     if (result.outcome === 'gone') item.detail = `HTTP ${result.status}`;
     if (result.outcome === 'failed') Object.assign(item, { reason: result.reason, detail: result.detail });
-    if (result.outcome === 'stored') item.rows = stageRows(run, result);
+    if (result.outcome === 'stored') item.rows = stageRow(run, result);
     counts[result.outcome]++;
     counts.rows += item.rows;
     settled.push(item);
-    open.push(result);
   }
   closeReturned(run, settled);
-  return { ...counts, marks: countMarks(open.map(marksOf)) };
+  return counts;
 }
 
-function stageRows(run: MemoryRun, result: ItemResult & { outcome: 'stored' }): number {
-  for (const { key, row } of result.rows) {
-    const place = key === null ? result.id : `${result.id}\n${key}`;
-    const keyed = key === null ? {} : { row_key: key };
-    const { id: product_id, url, at: crawled_at } = result;
-    if (run.staging && !run.staging.has(place))
-      run.staging.set(place, { product_id, ...keyed, ...row, url, crawled_at });
-  }
-  return new Set(result.rows.map((r) => r.key)).size;
+function stageRow(run: MemoryRun, { id, url, at, rows }: ItemResult & { outcome: 'stored' }): number {
+  run.staging?.set(id, { product_id: id, ...rows[0]?.row, url, crawled_at: at });
+  return rows.length;
 }

@@ -1,10 +1,10 @@
-/** RunStore in memory: the contract of db/run-store.ts without SQL. */
+/** RunStore in memory: the contract of db/run-store.ts without SQL, as far as one main server after the other goes. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../shared/domain/states.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
-import type { ListedRun, RunReport } from '../../control/model/report.ts';
+import type { RunReport } from '../../control/model/report.ts';
 import type {
   LockHolder,
   NewRun,
@@ -14,10 +14,11 @@ import type {
   RunStore,
   StopRequest,
 } from '../../control/model/stores.ts';
-import { PUBLISHED } from '../../db/newer-runs.ts';
 import { type BoundMemory, type MemoryDatabase, type MemoryRun, NO_TOTALS } from './memory-database.ts';
 
-export class MemoryRunStore implements RunStore {
+export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'addEvent' | 'events'>;
+
+export class MemoryRunStore implements OneRunStore {
   readonly #db: MemoryDatabase;
 
   constructor(db: MemoryDatabase) {
@@ -40,23 +41,6 @@ export class MemoryRunStore implements RunStore {
     });
   }
 
-  renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
-    const db = this.#db;
-    return db.call('runs.renewLock', () => {
-      const { holder } = db.lease;
-      if (db.lease.fence !== fence || holder === null) return false;
-      db.lease = { fence, holder: { ...holder, runId, expiresAtMs: nowMs + leaseMs } };
-      return true;
-    });
-  }
-
-  releaseLock(fence: number): Promise<void> {
-    const db = this.#db;
-    return db.call('runs.releaseLock', () => {
-      if (db.lease.fence === fence) db.lease = { fence: fence + 1, holder: null };
-    });
-  }
-
   create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
     const db = this.#db;
     return db.write('runs.create', fence, () => {
@@ -69,25 +53,6 @@ export class MemoryRunStore implements RunStore {
     return this.#db.call('runs.get', () => this.#db.runs.get(id)?.record ?? null);
   }
 
-  list(limit: number): Promise<RunRecord[]> {
-    return this.#db.call('runs.list', () => this.#newestFirst().slice(0, limit));
-  }
-
-  listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
-    return this.#db.call('runs.listedRuns', () =>
-      this.#newestFirst()
-        .filter(
-          ({ settings, phase, request }) =>
-            settings.list?.key === listKey && PUBLISHED.includes(phase) && request !== 'cancel',
-        )
-        .slice(0, limit)
-        .map(({ planned, settings }) => ({
-          products: settings.list?.length ?? planned,
-          accepted: settings.list?.accepted === true,
-        })),
-    );
-  }
-
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
     return this.#db.call('runs.setRequest', () => setRequest(this.#db.runs.get(id), request));
   }
@@ -98,12 +63,6 @@ export class MemoryRunStore implements RunStore {
 
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
     return this.#db.call('runs.events', () => newestEvents(this.#db.runs.get(id), limit, kind));
-  }
-
-  #newestFirst(): RunRecord[] {
-    return [...this.#db.runs.values()]
-      .map((run) => run.record)
-      .sort((a, b) => b.startedAtMs - a.startedAtMs || (a.id < b.id ? 1 : -1));
   }
 }
 
@@ -239,6 +198,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     parts: new Map(),
     openParts: new Map(),
     staging: new Map(),
+    rows: new Map(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,
     waiting: cutChunks(productIds.length, run.plan.chunkSize).length,

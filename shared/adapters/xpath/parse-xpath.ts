@@ -202,9 +202,10 @@ class XPathParser {
     if (this.#take('mark', '@')) return 'attribute';
     const token = this.#take('axis');
     if (!token) return 'child';
-    if (!AXES.includes(token.text)) throw new XPathFault(`the axis ${token.text}:: is not supported`);
+    const axis = AXES.find((known) => known === token.text);
+    if (!axis) throw new XPathFault(`the axis ${token.text}:: is not supported`);
     this.#expect('::');
-    return token.text as Axis;
+    return axis;
   }
 
   #test(): NodeTest {
@@ -268,12 +269,9 @@ function lexXPath(expression: string): XPathToken[] {
     const text = (number ?? string ?? name ?? mark)!;
     const at = start + whole.length - text.length;
     const rest = expression.slice(pattern.lastIndex);
-    const kind =
-      number !== undefined
-        ? 'number'
-        : string !== undefined
-          ? 'string'
-          : kindOf(text, tokens.at(-1), rest, name !== undefined);
+    let kind: TokenKind = 'number';
+    if (string !== undefined) kind = 'string';
+    else if (number === undefined) kind = kindOf(text, tokens.at(-1), rest, name !== undefined);
     tokens.push({ kind, text: string === undefined ? text : text.slice(1, -1), at });
   }
   tokens.push({ kind: 'end', text: 'the end', at: expression.length });

@@ -1,19 +1,5 @@
 /** The nodes of a parsed XPath 1.0 expression. Names are in lower case, as in parsed pages. */
-export type Axis =
-  | 'ancestor'
-  | 'ancestor-or-self'
-  | 'attribute'
-  | 'child'
-  | 'descendant'
-  | 'descendant-or-self'
-  | 'following'
-  | 'following-sibling'
-  | 'parent'
-  | 'preceding'
-  | 'preceding-sibling'
-  | 'self';
-
-export const AXES: readonly string[] = [
+export const AXES = [
   'ancestor',
   'ancestor-or-self',
   'attribute',
@@ -26,7 +12,8 @@ export const AXES: readonly string[] = [
   'preceding',
   'preceding-sibling',
   'self',
-] satisfies Axis[];
+] as const;
+export type Axis = (typeof AXES)[number];
 
 /** `name`: an element or attribute of this name, null for any (`prefix:*` keeps its prefix). */
 export type NodeTest =
@@ -87,25 +74,15 @@ export function isFunctionName(name: string): name is FunctionName {
   return Object.hasOwn(FUNCTIONS, name);
 }
 
-const SETS: readonly FunctionName[] = ['id'];
 const TAKES_SET: readonly FunctionName[] = ['count', 'sum', 'local-name', 'namespace-uri', 'name'];
 
 /**
  * True when the expression yields nodes rather than a string, number or boolean; in XPath 1.0 the text alone decides.
  */
 export function givesNodes(expression: XPath): boolean {
-  switch (expression.kind) {
-    case 'path':
-    case 'filter':
-      return true;
-    case 'binary':
-      return expression.operator === '|';
-    case 'call':
-      return SETS.includes(expression.name);
-    case 'literal':
-    case 'negate':
-      return false;
-  }
+  const { kind } = expression;
+  if (kind === 'binary') return expression.operator === '|';
+  return kind === 'path' || kind === 'filter' || (kind === 'call' && expression.name === 'id');
 }
 
 /** True when the function's argument must be a node set. */

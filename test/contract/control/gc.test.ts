@@ -7,7 +7,7 @@ import { collect } from '../../../orchestrator/control/gc/gc.ts';
 import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
-import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
+import { createGcMarks } from '../../../orchestrator/db/garbage.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
 

@@ -19,19 +19,25 @@ const LIMITS = limitsFor(480_000);
 let whole: WholeRun;
 
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
+const NO_MACHINE = { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' } as const;
+const setQuota = (quota: number): void => {
+  const { compute } = whole.cloud;
+  const refusal = { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } as const;
+  compute.refusalOf = () => (compute.alive().length < quota ? null : refusal);
+};
 const alarms = (): string => whole.server!.alarms.join('\n');
 
 describe('EC2 that refuses', () => {
   it('F6: for the quota is retried only when an instance has ended; the run continues and names the quota to request', async () => {
     whole = await WholeRun.open(SLOW);
-    whole.cloud.compute.behaviour.quota = 2;
+    setQuota(2);
     await whole.start();
     await whole.until('the refusal', () => whole.launches() >= 3);
     await whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 2).length === 2);
     expect(whole.launches()).toBe(3);
     expect(alarms()).toContain('Ask AWS for 6 vCPUs');
     expect(alarms()).toContain('L-1216C47A');
-    whole.cloud.compute.behaviour.quota = 3;
+    setQuota(3);
     whole.cloud.compute.kill(whole.fleet.instances[0]!.id);
     await whole.untilEnd();
     await expectAllStored(whole);

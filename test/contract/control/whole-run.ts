@@ -137,7 +137,7 @@ export class WholeRun extends SimulatedWorld {
 
   /** Rows of the result table, by product. */
   rows(): Record<string, unknown>[] {
-    const rows = [...this.db.table(this.run.settings.results.table).values()];
+    const rows = [...this.db.run(this.run.id).rows.values()];
     return rows.sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
   }
 
@@ -146,7 +146,7 @@ export class WholeRun extends SimulatedWorld {
     const [instances, parts] = await Promise.all([this.instances(), stores.of(run.id).results.parts()]);
     return verifyRun({
       run: this.record(),
-      facts: readMemoryFacts(db, run.id),
+      facts: await readMemoryFacts(db, run.id),
       instances,
       parts,
       objects: cloud.objects,

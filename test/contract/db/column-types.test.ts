@@ -54,25 +54,6 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
     expect((await crawl('texts', [row])).sample).toEqual([['p1', true, '2024-02-29', '2026-11-21T09:30:00']]);
   });
 
-  it('of the wrong type make the product failed(load)', async () => {
-    const right = { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' };
-    const { id, counts } = await crawl(`unfit_${engine}`, [
-      right,
-      { ...right, in_stock: 'yes' },
-      { ...right, released: '2023-02-29' },
-      { ...right, released: '0024-02-29' },
-      { ...right, updated: '2026-11-21' },
-    ]);
-    expect(counts).toEqual({ stored: 1, gone: 0, failed: 4 });
-    const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, reason: 'load' }).orderBy('n');
-    expect(items.map((i) => i.detail)).toEqual([
-      'not true or false in column in_stock',
-      'not a date from 1000 to 9999 in column released',
-      'not a date from 1000 to 9999 in column released',
-      'not a date and time from 1000 to 9999 in column updated',
-    ]);
-  });
-
   it('do not fit into columns that would change them', async () => {
     const key = engine === 'mysql' ? 'varchar(100)' : 'text';
     const [flag, day, time] = engine === 'mysql' ? ['text', 'int', 'timestamp null'] : ['text', 'int', 'real'];

@@ -6,6 +6,7 @@ import {
   gone,
   keyed,
   load,
+  onBothEngines,
   onEveryEngine,
   settings,
   stored,
@@ -16,7 +17,7 @@ import {
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
-onEveryEngine('Fill rates', (bench, engine) => {
+onBothEngines('Fill rates', (bench, engine) => {
   it('are the shares of rows with a value; zero counts as a value, an empty text or list does not', async () => {
     const { id, results } = await createRun(bench(), 4);
     expect(await results.fillOfFields()).toEqual({});

@@ -1,7 +1,6 @@
 /** The marks that gc keeps in the database, and the runs it finds there. */
 import { expect, it } from 'vitest';
-import { createGcMarks } from '../../../orchestrator/db/gc-marks.ts';
-import { dropOrphanStaging, findOrphanStaging } from '../../../orchestrator/db/orphan-staging.ts';
+import { createGcMarks, dropOrphanStaging, findOrphanStaging } from '../../../orchestrator/db/garbage.ts';
 import { createRun, NOW, onBothEngines } from './harness.ts';
 
 const DAY = 86_400_000;

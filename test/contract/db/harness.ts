@@ -8,11 +8,11 @@ import type { RunSettings } from '../../../orchestrator/control/model/run-settin
 import type { NewRun, PartId, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
-import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase, type OpenOptions } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { createMemoryStores } from '../../../orchestrator/simulation/stores/create-memory-stores.ts';
-import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-database.ts';
+import { MemoryDatabase, type MemoryRun } from '../../../orchestrator/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
@@ -73,7 +73,8 @@ export function itWithSql(engine: StoreEngine): (title: string, test: () => Prom
 
 async function openMemory(): Promise<Bench> {
   const memory = new MemoryDatabase();
-  const stores = createMemoryStores(memory);
+  // Tests of what only the SQL stores can do are not listed in memory.
+  const stores = createMemoryStores(memory) as Stores;
   const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   const db = new Proxy({} as Database, {
@@ -84,13 +85,13 @@ async function openMemory(): Promise<Bench> {
   return { db, stores, fence: lock.fence, url: '', memory };
 }
 
-export async function openBench(database: TestDatabase): Promise<Bench> {
-  const db = await openDatabase(database.url);
+export async function openBench({ url }: Pick<TestDatabase, 'url'>, options?: OpenOptions): Promise<Bench> {
+  const db = await openDatabase(url, options);
   await migrate(db);
   const stores = createStores(db);
   const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
-  return { db, stores, fence: lock.fence, url: database.url, memory: null };
+  return { db, stores, fence: lock.fence, url, memory: null };
 }
 
 export const at = (slot: number, epoch = 1): EpochId => ({ slot, epoch });
@@ -257,13 +258,17 @@ export async function touchRow(
   values: Record<string, unknown>,
 ): Promise<void> {
   if (bench.memory === null) await bench.db.knex(table).where({ product_id: id }).update(values);
-  else Object.assign(bench.memory.table(table).get(id)!, values);
+  else Object.assign(memoryRunOf(bench.memory, table).rows.get(id)!, values);
+}
+
+function memoryRunOf(memory: MemoryDatabase, table: string): MemoryRun {
+  return [...memory.runs.values()].find(({ record }) => record.settings.results.table === table)!;
 }
 
 export async function allRows(bench: Bench, table: string): Promise<Record<string, unknown>[]> {
   if (bench.memory !== null) {
     const staging = /^crawlfleet_staging_(.+)$/.exec(table);
-    const rows = staging ? bench.memory.run(staging[1]!).staging : bench.memory.table(table);
+    const rows = staging ? bench.memory.run(staging[1]!).staging : memoryRunOf(bench.memory, table).rows;
     return [...(rows?.values() ?? [])].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
   }
   return (await bench.db.knex(table).orderBy('product_id')) as Record<string, unknown>[];

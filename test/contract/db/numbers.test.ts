@@ -11,11 +11,10 @@ import {
   COMPLETE,
   createRun,
   field,
-  itWithSql,
   keyed,
   load,
   mappingOf,
-  onEveryEngine,
+  onBothEngines,
   publish,
   readFacts,
   ROWS_MAPPING,
@@ -38,7 +37,7 @@ async function weights(bench: Bench, table: string): Promise<unknown[]> {
   return (await allRows(bench, table)).map(({ weight }) => weight);
 }
 
-onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
+onBothEngines('Numbers that can be read in two ways', (bench, engine) => {
   it.each<[DecimalMark, number]>([
     [',', 1234],
     ['.', 1.234],
@@ -118,35 +117,32 @@ onEveryEngine('Numbers that can be read in two ways', (bench, engine) => {
     expect(typeof sizes === 'string' ? JSON.parse(sizes) : sizes).toEqual([1, 1234]);
   });
 
-  itWithSql(engine)(
-    'have columns of the result table’s exact type, and fail their product where that has no empty value',
-    async () => {
-      const { knex } = bench().db;
-      const own = `number_strict_${engine}`;
-      await createRun(bench(), 1, { settings: settings(own) });
-      await knex.schema.alterTable(own, (t) => void t.dropColumn('weight'));
-      await knex.schema.alterTable(own, (t) => void t.double('weight').notNullable().defaultTo(0));
-      const { id, table, work } = await createRun(bench(), 2, { settings: settings(own) });
-      await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
-      await publish(bench(), id);
-      expect(await weights(bench(), table)).toEqual([2.5]);
-      expect((await work.outcomes()).reasons).toEqual({ load: 1 });
-      const [failed] = await knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' }).select('detail');
-      expect(failed).toEqual({
-        detail: expect.stringMatching(/column weight, which is NOT NULL; .* name the decimal mark/) as string,
-      });
-      const check = (weight: Field) => noRoomForNumbers(bench().db, own, mappingOf([weight]));
-      expect(await check(field('weight', { type: 'number' }))).toEqual([
-        expect.stringMatching(/column weight of number_strict_\w+ is NOT NULL.*decimal/),
-      ]);
-      expect(await check(field('weight', { type: 'number', decimal: ',' }))).toEqual([]);
-      expect(
-        await check({ ...field('weight'), steps: [{ type: 'json_ld', path: 'weight' }, { type: 'number' }] }),
-      ).toEqual([]);
-    },
-  );
+  it('have columns of the result table’s exact type, and fail their product where that has no empty value', async () => {
+    const { knex } = bench().db;
+    const own = `number_strict_${engine}`;
+    await createRun(bench(), 1, { settings: settings(own) });
+    await knex.schema.alterTable(own, (t) => void t.dropColumn('weight'));
+    await knex.schema.alterTable(own, (t) => void t.double('weight').notNullable().defaultTo(0));
+    const { id, table, work } = await createRun(bench(), 2, { settings: settings(own) });
+    await load(bench(), id, [weighs(1, THOUSANDS), weighs(2, 2.5, ',')]);
+    await publish(bench(), id);
+    expect(await weights(bench(), table)).toEqual([2.5]);
+    expect((await work.outcomes()).reasons).toEqual({ load: 1 });
+    const [failed] = await knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' }).select('detail');
+    expect(failed).toEqual({
+      detail: expect.stringMatching(/column weight, which is NOT NULL; .* name the decimal mark/) as string,
+    });
+    const check = (weight: Field) => noRoomForNumbers(bench().db, own, mappingOf([weight]));
+    expect(await check(field('weight', { type: 'number' }))).toEqual([
+      expect.stringMatching(/column weight of number_strict_\w+ is NOT NULL.*decimal/),
+    ]);
+    expect(await check(field('weight', { type: 'number', decimal: ',' }))).toEqual([]);
+    expect(
+      await check({ ...field('weight'), steps: [{ type: 'json_ld', path: 'weight' }, { type: 'number' }] }),
+    ).toEqual([]);
+  });
 
-  itWithSql(engine)('are decided again, with the same result, when a publish dies before its commit', async () => {
+  it('are decided again, with the same result, when a publish dies before its commit', async () => {
     const { knex } = bench().db;
     const { stores } = bench();
     const { id, table, results } = await createRun(bench(), 3);

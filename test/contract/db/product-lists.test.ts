@@ -1,25 +1,17 @@
 import { expect, it } from 'vitest';
 import type { RunPhase } from '../../../shared/domain/states.ts';
-import { createRun, onEveryEngine, settings, bound } from './harness.ts';
+import { bound, createRun, onBothEngines, settings, toLoading } from './harness.ts';
 
-onEveryEngine('Runs over a product list', (bench, engine) => {
+onBothEngines('Runs over a product list', (bench, engine) => {
   it('are those that have ended, newest first: not the held, the cancelled, or runs of other products', async () => {
     const { runs } = bench().stores;
     const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
       const list = key === null ? {} : { list: { key, usual: null, accepted } };
       const { id, run } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
       if (end === 'held') {
-        for (const [from, to] of [
-          ['planned', 'launching'],
-          ['launching', 'crawling'],
-          ['crawling', 'releasing'],
-          ['releasing', 'loading'],
-        ] as const)
-          await run.move(from, to);
+        await toLoading(bench(), id);
         await run.move('loading', 'held');
-      } else if (end !== null) {
-        await run.move('planned', end);
-      }
+      } else if (end !== null) await run.move('planned', end);
       return id;
     };
     await aRun(1, 'completed');

@@ -48,7 +48,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(await bound(bench(), id, { nowMs: NOW + 7 }).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
   });
 
-  it('updates rows of earlier runs and keeps products it did not store', async () => {
+  itWithSql(engine)('updates rows of earlier runs and keeps products it did not store', async () => {
     const own = settings(`shared_${engine}`);
     const first = await createRun(bench(), 3, { settings: own });
     await load(bench(), first.id, [stored(1), stored(2), stored(3)]);
@@ -70,7 +70,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     });
   });
 
-  it('deletes the rows of gone products when the configuration requires it', async () => {
+  itWithSql(engine)('deletes the rows of gone products when the configuration requires it', async () => {
     const table = `deleting_${engine}`;
     const ids = ['p1', 'p2', 'P2', 'p2 '];
     const first = await createRun(bench(), ids, { settings: settings(table) });
@@ -155,7 +155,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(await allRows(bench(), table)).toEqual([]);
   });
 
-  it('does not overwrite what a run that began later has found, whichever ends first', async () => {
+  itWithSql(engine)('does not overwrite what a run that began later has found, whichever ends first', async () => {
     const own = settings(`later_${engine}`, { onGone: 'delete' });
     const older = await createRun(bench(), 5, { settings: own });
     const newer = await createRun(bench(), 5, { settings: own });
@@ -188,26 +188,29 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(facts).toMatchObject({ storedWithoutRow: { count: 0 }, overwritten: { count: 2 }, resultRows: 2 });
   });
 
-  it('publishes a held run once, with the time at which it was held, and over newer rows only with force', async () => {
-    const own = settings(`held_${engine}`);
-    const { runs } = bench().stores;
-    const older = await createRun(bench(), 1, { settings: own });
-    const newer = await createRun(bench(), 1, { settings: own });
-    await load(bench(), older.id, [stored(1, 'p1', { title: 'old' })]);
-    await load(bench(), newer.id, [stored(1, 'p1', { title: 'new' })]);
-    await toLoading(bench(), older.id);
-    await bound(bench(), older.id, { nowMs: NOW + 1 }).run.move('loading', 'held', { exitCode: 13, reason: 'blank' });
-    await publish(bench(), newer.id, NOW + 2);
-    expect(await bound(bench(), older.id, { nowMs: NOW + 3 }).results.publish('completed', COMPLETE)).toEqual({
-      rows: 0,
-    });
-    expect(await runs.get(older.id)).toMatchObject({ phase: 'held' });
-    const end = { ...COMPLETE, held: true, overNewer: true };
-    expect(await bound(bench(), older.id, { nowMs: NOW + 4 }).results.publish('completed', end)).toEqual({ rows: 1 });
-    expect(await runs.get(older.id)).toMatchObject({ phase: 'completed', exitCode: 0, finishedAtMs: NOW + 1 });
-    expect((await allRows(bench(), own.results.table)).map((r) => [r.title, r.run_id])).toEqual([['old', older.id]]);
-    expect(await bound(bench(), older.id, { nowMs: NOW + 5 }).results.publish('completed', end)).toEqual({ rows: 1 });
-  });
+  itWithSql(engine)(
+    'publishes a held run once, with the time at which it was held, and over newer rows only with force',
+    async () => {
+      const own = settings(`held_${engine}`);
+      const { runs } = bench().stores;
+      const older = await createRun(bench(), 1, { settings: own });
+      const newer = await createRun(bench(), 1, { settings: own });
+      await load(bench(), older.id, [stored(1, 'p1', { title: 'old' })]);
+      await load(bench(), newer.id, [stored(1, 'p1', { title: 'new' })]);
+      await toLoading(bench(), older.id);
+      await bound(bench(), older.id, { nowMs: NOW + 1 }).run.move('loading', 'held', { exitCode: 13, reason: 'blank' });
+      await publish(bench(), newer.id, NOW + 2);
+      expect(await bound(bench(), older.id, { nowMs: NOW + 3 }).results.publish('completed', COMPLETE)).toEqual({
+        rows: 0,
+      });
+      expect(await runs.get(older.id)).toMatchObject({ phase: 'held' });
+      const end = { ...COMPLETE, held: true, overNewer: true };
+      expect(await bound(bench(), older.id, { nowMs: NOW + 4 }).results.publish('completed', end)).toEqual({ rows: 1 });
+      expect(await runs.get(older.id)).toMatchObject({ phase: 'completed', exitCode: 0, finishedAtMs: NOW + 1 });
+      expect((await allRows(bench(), own.results.table)).map((r) => [r.title, r.run_id])).toEqual([['old', older.id]]);
+      expect(await bound(bench(), older.id, { nowMs: NOW + 5 }).results.publish('completed', end)).toEqual({ rows: 1 });
+    },
+  );
 
   it('refuses a run that is still crawling', async () => {
     const { results } = await createRun(bench(), 1);

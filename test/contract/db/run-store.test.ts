@@ -3,7 +3,17 @@ import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
-import { at, type Bench, bound, createRun, itWithSql, NOW, onEveryEngine, toLoading } from './harness.ts';
+import {
+  at,
+  type Bench,
+  bound,
+  createRun,
+  itWithSql,
+  NOW,
+  onBothEngines,
+  onEveryEngine,
+  toLoading,
+} from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
@@ -28,7 +38,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     await expectFault(bench().stores.runs.create(created, ['a', 'b'], bench().fence, NOW), 'internal');
   });
 
-  it('lists the newest run first', async () => {
+  itWithSql(engine)('lists the newest run first', async () => {
     const older = await createRun(bench(), 1);
     const newer = await createRun(bench(), 1);
     const ids = (await bench().stores.runs.list(2)).map((r) => r.id);
@@ -178,7 +188,7 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 });
 
-onEveryEngine('The lock', (bench, engine) => {
+onBothEngines('The lock', (bench) => {
   it('has one owner until it is released, expires or is taken from a dead one', async () => {
     const { runs } = bench().stores;
     await runs.releaseLock(bench().fence);
@@ -202,7 +212,7 @@ onEveryEngine('The lock', (bench, engine) => {
     expect(await runs.acquireLock('d', NOW + 2_002, 1_000)).toHaveProperty('fence');
   });
 
-  itWithSql(engine)('goes to exactly one of several main servers that request it at once', async () => {
+  it('goes to exactly one of several main servers that request it at once', async () => {
     const { runs } = bench().stores;
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));

@@ -3,12 +3,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Connection, createConnection } from 'mysql2/promise';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
 import { type DatabaseServer, startDatabaseServer } from '../../support/mariadb/server.ts';
 import { waitFor } from '../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
-import { at, type Bench, bound, createRun, NOW, partRef, stored } from './harness.ts';
+import { at, type Bench, bound, createRun, openBench, partRef, stored } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 const ROWS = 3_000;
@@ -23,12 +22,7 @@ async function openPlain(server: DatabaseServer, statementMs?: number): Promise<
   await server.query('', `create user if not exists plain identified by 'plain'`);
   await server.query('', `grant all on ${schema}.* to plain`);
   const url = `mysql://plain:plain@${server.host}/${schema}`;
-  const db = await openDatabase(url, { connectMs: 1_000, ...(statementMs === undefined ? {} : { statementMs }) });
-  await migrate(db);
-  const stores = createStores(db);
-  const lock = await stores.runs.acquireLock('tests', NOW, 3_600_000);
-  if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
-  return { db, stores, fence: lock.fence, url, memory: null };
+  return openBench({ url }, { connectMs: 1_000, ...(statementMs === undefined ? {} : { statementMs }) });
 }
 
 /** A run of 3,000 products with its part in the ledger. */

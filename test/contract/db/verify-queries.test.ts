@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import {
   type Bench,
   bound,
@@ -69,7 +68,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     });
   });
 
-  it('count a row as replaced only when its run wins: older rows in its place are a loss', async () => {
+  itWithSql(engine)('count a row as replaced only when its run wins: older rows in its place are a loss', async () => {
     const table = `older_${engine}`;
     const older = await published(bench(), table);
     const newer = await published(bench(), table);
@@ -84,7 +83,7 @@ onEveryEngine('The facts for verify', (bench, engine) => {
     });
   });
 
-  it('count rows as replaced that a person has released over them', async () => {
+  itWithSql(engine)('count rows as replaced that a person has released over them', async () => {
     const table = `forced_${engine}`;
     const { id, run } = await createRun(bench(), 1, { settings: settings(table) });
     await load(bench(), id, [stored(1)]);
@@ -109,40 +108,6 @@ onEveryEngine('The facts for verify', (bench, engine) => {
       partsOff: { count: 2, examples: ['0/1/0', '1/1/0'] },
       withoutPart: { count: 1, examples: ['no part named'] },
     });
-  });
-
-  itWithSql(engine)('are the same whether products are compared at once or in slices', async () => {
-    const table = `sliced_${engine}`;
-    const ids = Array.from({ length: 60 }, (_, i) => `s${i + 1}`);
-    const { id } = await createRun(bench(), ids, { settings: settings(table) });
-    await load(
-      bench(),
-      id,
-      ids.map((name, i) => stored(i + 1, name)),
-    );
-    await publish(bench(), id);
-    const { db } = bench();
-    const whole = await readVerifyFacts(db, id, 7);
-    expect(whole).toEqual(await readVerifyFacts(db, id));
-    expect(whole).toMatchObject({ resultRows: 60, storedWithoutRow: EMPTY, duplicates: EMPTY });
-    await db.knex(table).whereIn('product_id', ['s3', 's30', 's44']).delete();
-    await db.knex(table).where({ product_id: 's5' }).update({ run_id: 'later' });
-    await db.knex(table).insert({ product_id: 'stranger', run_id: id, url: '', crawled_at: '2026-01-01 00:00:00' });
-    await db.knex('crawlfleet_items').where({ run_id: id, n: 9 }).update({ product_id: 's50' });
-    for (const slice of [7, 250_000]) {
-      const facts = await readVerifyFacts(db, id, slice);
-      expect(facts).toMatchObject({
-        ledgerRows: 60,
-        resultRows: 57,
-        replacedRows: 1,
-        storedWithoutRow: { count: 3 },
-        overwritten: { count: 1, examples: ['s5'] },
-        rowsWithoutItem: { count: 2 },
-        duplicates: { count: 1, examples: ['s50'] },
-      });
-      expect(facts.storedWithoutRow.examples.toSorted()).toEqual(['s3', 's30', 's44']);
-      expect(facts.rowsWithoutItem.examples.toSorted()).toEqual(['s9', 'stranger']);
-    }
   });
 
   it('refuse a run that does not exist', async () => {

@@ -6,7 +6,7 @@ import { planRun } from '../../../orchestrator/plan/plan-run.ts';
 import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { HOUR, plan, planInput } from '../plan/plan-input.ts';
-import { MINUTE, play } from './play.ts';
+import { MINUTE, dry, play, quota, serverDown } from './play.ts';
 
 const NIGHT = { products: 3_000, deadlineMs: 4 * HOUR, recycleEveryMs: 20 * MINUTE };
 
@@ -76,10 +76,8 @@ describe('a night with fresh addresses', () => {
     for (const seed of [1, 2, 3]) {
       const result = await play({
         input: { ...NIGHT, minInstances: 8 },
-        scenario: {
-          chances: { loss: 0.1, ban: 0, slow: 0.05, bootFailure: 0.05 },
-          faults: [{ kind: 'main-server-down', atMs: 50 * MINUTE, forMs: 5 * MINUTE }],
-        },
+        scenario: { chances: { loss: 0.1, ban: 0, slow: 0.05, bootFailure: 0.05 } },
+        faults: [serverDown(50 * MINUTE, 5 * MINUTE)],
         seed,
       });
       expect(result).toMatchObject({ state: 'completed', onTime: true });
@@ -89,7 +87,7 @@ describe('a night with fresh addresses', () => {
   const isNotLate = async (seed: number): Promise<void> => {
     const result = await play({
       input: { ...NIGHT, minInstances: 3, maxInstances: 3 },
-      scenario: { faults: [{ kind: 'dry', atMs: 0, forMs: 50 * MINUTE }] },
+      faults: [dry(0, 50 * MINUTE)],
       seed,
     });
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
@@ -103,16 +101,13 @@ describe('a night with fresh addresses', () => {
   it('goes on renewing, one address at a time, when EC2 gives one instance less for the quota', async () => {
     const fleet = { products: 6_000, deadlineMs: 4 * HOUR, recycleEveryMs: HOUR, minInstances: 7, maxInstances: 7 };
     const { vcpus } = plan(fleet);
-    const result = await play({ input: fleet, scenario: { outside: { vcpuQuota: vcpus - vcpus / 7 } } });
+    const result = await play({ input: fleet, faults: [quota(vcpus - vcpus / 7)] });
     expect(result).toMatchObject({ state: 'completed', onTime: true });
     expect(result.instances.replaced).toBeGreaterThan(6);
   });
 
   it('renews nothing while EC2 has no machines, and goes on with what it has', async () => {
-    const result = await play({
-      input: NIGHT,
-      scenario: { faults: [{ kind: 'dry', atMs: 15 * MINUTE, forMs: 30 * MINUTE }] },
-    });
+    const result = await play({ input: NIGHT, faults: [dry(15 * MINUTE, 30 * MINUTE)] });
     expect(result).toMatchObject({ state: 'completed', onTime: true });
   });
 });

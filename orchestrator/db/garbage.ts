@@ -1,11 +1,37 @@
-/** Staging tables that no run will publish any more: of a run that ended, or that died while being stored. */
+/** What gc keeps and removes in the database: its marks, and staging tables that no run will publish any more. */
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
+import type { GcMark, GcMarkStore } from '../control/gc/gc.ts';
 import type { Database } from './connect.ts';
 import { PUBLISHED } from './newer-runs.ts';
-import { inQuery } from './retry.ts';
+import { inQuery, inTransaction } from './retry.ts';
 import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { dropStaging } from './staging.ts';
+
+const MARKS = 'crawlfleet_gc_marks';
+
+/** The marks of gc. Written without the lock: another process's mark only makes a later gc check again. */
+export function createGcMarks(db: Database): GcMarkStore {
+  return {
+    list: (owner) =>
+      inQuery(db, async (knex) => {
+        const rows = await rowsOf<{ kind: GcMark['kind']; resource: string; first_seen_at: SqlNumber }>(
+          knex(MARKS).where({ owner }),
+        );
+        return rows.map((r) => ({ kind: r.kind, id: r.resource, firstSeenAtMs: toNumber(r.first_seen_at) }));
+      }),
+    note: (owner, sightings, kept, oldestMs) =>
+      inTransaction(db, async (trx) => {
+        await trx(MARKS).where({ owner }).where('first_seen_at', '<', oldestMs).delete();
+        for (const { kind, id } of kept) await trx(MARKS).where({ owner, kind, resource: id }).delete();
+        for (const { kind, id, firstSeenAtMs } of sightings)
+          await trx(MARKS)
+            .insert({ kind, resource: id, owner, first_seen_at: firstSeenAtMs })
+            .onConflict(['kind', 'resource'])
+            .merge();
+      }),
+  };
+}
 
 const PREFIX = 'crawlfleet_staging_';
 /** A day: the time users have to inspect the rows of a run that ended badly. */

@@ -1,0 +1,63 @@
+/** Statements over whole tables, in the words of each engine. */
+import type { Knex } from 'knex';
+import type { Database } from './connect.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+type Engine = Pick<Database, 'engine'>;
+
+export interface NewTable {
+  table: string;
+  /** Columns and keys, as in a CREATE TABLE; names may stand as `??`. */
+  lines: readonly string[];
+  /** The names for `??`, in order. */
+  names?: readonly string[];
+  /** Columns with an index of their own. */
+  indexes?: readonly string[];
+}
+
+/** Creates the table unless it exists. */
+export async function createTable(knex: Knex, db: Engine, { table, lines, names = [], indexes = [] }: NewTable) {
+  const mysql = db.engine === 'mysql';
+  const all = mysql ? [...lines, ...indexes.map((column) => `key (${column})`)] : lines;
+  const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
+  await knex.raw(`create table if not exists ?? (${all.join(', ')})${suffix}`, [table, ...names]);
+  if (mysql) return;
+  for (const column of indexes)
+    await knex.raw('create index if not exists ?? on ?? (??)', [`${table}_${column}`, table, column]);
+}
+
+/** Runs `work` while this connection has a temporary table, which is always dropped afterwards. */
+export async function withTemporaryTable<T>(
+  trx: Knex.Transaction,
+  db: Engine,
+  { table, lines }: Pick<NewTable, 'table' | 'lines'>,
+  work: () => Promise<T>,
+): Promise<T> {
+  const drop = db.engine === 'mysql' ? `drop temporary table if exists ${table}` : `drop table if exists temp.${table}`;
+  // A connection that returned to the pool half-way may still have it.
+  await trx.raw(drop);
+  await trx.raw(`create temporary table ${table} (${lines.join(', ')})`);
+  try {
+    return await work();
+  } finally {
+    // After a fault the connection may be lost, and the table with it.
+    await trx.raw(drop).catch(() => undefined);
+  }
+}
+
+/** Inserts the rows of a query inside the server; `conflict` says what becomes of rows that are there already. */
+export async function insertSelect(
+  trx: Knex.Transaction,
+  into: { table: string; columns: readonly string[]; conflict?: string },
+  query: Knex.QueryBuilder,
+): Promise<void> {
+  const { table, columns, conflict = '' } = into;
+  const { sql, bindings } = query.toSQL();
+  await trx
+    .raw(`insert into ?? (${columns.map(() => '??').join(', ')}) ${sql} ${conflict}`, [
+      table,
+      ...columns,
+      ...(bindings as string[]),
+    ])
+    .options({ timeout: LONG_STATEMENT_MS });
+}
