@@ -4,17 +4,18 @@
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
+import { RUN_PHASES, isRunEnd } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
 import { toAppError } from './database-errors.ts';
-import { FIRST_VERSION, MIGRATIONS } from './migrations.ts';
+import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
-import { rowOf, type SqlNumber } from './rows.ts';
+import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
-const LATEST = FIRST_VERSION + MIGRATIONS.length - 1;
+const LATEST = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
-/** Brings the tables up to date; safe in several processes at once. Throws `database-schema` when they are newer, or too old. */
+/** Brings the tables up to date; safe in several processes at once. Throws `database-schema` when they are newer. */
 export async function migrate(db: Database): Promise<void> {
   if (await isMigrated(db)) return;
   await (db.engine === 'sqlite' ? migrateSqlite(db) : migrateMysql(db));
@@ -38,11 +39,6 @@ async function knownVersion(db: Database): Promise<number> {
       `${db.label}: the crawlfleet tables are of version ${version}, this program knows ${LATEST}`,
       { hint: 'Update crawlfleet on this machine to the version that made them, or a later one.' },
     );
-  }
-  if (version > 0 && version < FIRST_VERSION) {
-    throw new AppError('database-schema', `${db.label}: the crawlfleet tables are from before version 0.1.0`, {
-      hint: 'Drop them (all begin with crawlfleet_), or name another database; the result tables stay.',
-    });
   }
   return version;
 }
@@ -84,8 +80,15 @@ async function migrateMysql(db: Database): Promise<void> {
 
 async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
   const version = await currentVersion(trx);
-  const pending = MIGRATIONS.map((m, i) => ({ ...m, version: FIRST_VERSION + i })).filter((m) => m.version > version);
+  const pending = MIGRATIONS.map((m, i) => ({ ...m, version: i + 1 })).slice(version);
+  if (version > 0 && pending.some((m) => m.refusesOpenRuns)) await refuseOpenRuns(trx, db);
   for (const migration of pending) {
+    for (const [from, to] of Object.entries(migration.renamedTables ?? {}))
+      if ((await trx.schema.hasTable(from)) && !(await trx.schema.hasTable(to))) await trx.schema.renameTable(from, to);
+    for (const [table, columns] of Object.entries(migration.renamedColumns ?? {}))
+      for (const [from, to] of Object.entries(columns))
+        if ((await trx.schema.hasColumn(table, from)) && !(await trx.schema.hasColumn(table, to)))
+          await trx.schema.alterTable(table, (t) => t.renameColumn(from, to));
     for (const [name, build] of Object.entries(migration.tables ?? {})) {
       if (await trx.schema.hasTable(name)) continue;
       await trx.schema.createTable(name, (table) => {
@@ -108,6 +111,25 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
       .onConflict('version')
       .ignore();
   }
+}
+
+/** Throws `database-schema` while instances of an earlier version may be running: until deadline and grace are over. */
+async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
+  const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
+  const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(
+    trx('crawlfleet_runs').whereIn('phase', phases).select('id', 'deadline_at', 'settings'),
+  );
+  const graceMs = ({ settings }: { settings: string }): number =>
+    (JSON.parse(settings) as { run: { graceMs: number } }).run.graceMs;
+  const run = open.find((row) => toNumber(row.deadline_at) + graceMs(row) > db.clock.now());
+  if (run === undefined) return;
+  throw new AppError(
+    'database-schema',
+    `${db.label}: run ${run.id} is in progress, and this version changes its tables`,
+    {
+      hint: `Let it end, or end it with the version that started it (orchestrator stop ${run.id}); then start this version again.`,
+    },
+  );
 }
 
 async function currentVersion(knex: Knex): Promise<number> {

@@ -1,7 +1,7 @@
 /**
- * The schema: the tables of version 0.1.0, then its steps since, oldest first. They are numbered from FIRST_VERSION by
- * their place, so none may be removed or moved. Times are milliseconds since 1970. Every text is compared by its bytes:
- * on MySQL and MariaDB through the collation of the table, on SQLite by default.
+ * The steps of the schema, oldest first: numbered from 1 by their place, so none may be removed or moved. Times are
+ * milliseconds since 1970. Every text is compared by its bytes: on MySQL and MariaDB through the collation of the table,
+ * on SQLite by default.
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
@@ -11,17 +11,20 @@ interface Migration {
   tables?: Record<string, (table: Knex.CreateTableBuilder) => void>;
   /** Columns added to tables of earlier migrations, by table and name. */
   columns?: Record<string, Record<string, (table: Knex.AlterTableBuilder) => void>>;
+  /** New names by old ones; columns under their table's new name. Only if the old name exists, and the new not. */
+  renamedTables?: Record<string, string>;
+  renamedColumns?: Record<string, Record<string, string>>;
+  /** True: the upgrade is refused while a run of an earlier version is in progress. */
+  refusesOpenRuns?: boolean;
   /** Initial rows, or values of added columns; must be repeatable. */
   fill?(knex: Knex): Promise<void>;
 }
-
-/** What the tables of 0.1.0 are numbered: earlier ones existed only during its development. */
-export const FIRST_VERSION = 14;
 
 /** Our run ids are shorter; a slot key with one stays far below the index limit. */
 const RUN_ID_CHARS = 64;
 
 export const MIGRATIONS: readonly Migration[] = [
+  // The tables of the ledger.
   {
     name: 'first-tables',
     tables: {
@@ -53,21 +56,6 @@ export const MIGRATIONS: readonly Migration[] = [
         t.text('balancer');
         t.string('request', 16);
         t.text('report', 'longtext');
-        // Runs of one table are compared with each other, and of two that wrote the same product the later one wins.
-        t.string('results_table', 150);
-        // The fill rates of its rows, as JSON; null until it has been measured.
-        t.text('fill');
-        // The product list, and whether a person accepted its length; null for runs of other products.
-        t.string('list_key', 64);
-        t.smallint('list_accepted');
-        // Of products.query, where the run crawls only what is due.
-        t.integer('list_length');
-        // JSON: NumberReport[].
-        t.text('numbers');
-        // When the ledger was removed (`retention`).
-        t.bigInteger('pruned_at');
-        // When the table of crawls learned of it.
-        t.bigInteger('noted_at');
       },
       crawlfleet_launches: (t) => {
         slotKey(t);
@@ -84,9 +72,6 @@ export const MIGRATIONS: readonly Migration[] = [
         t.string('address', 64);
         t.string('zone', 64);
         t.integer('attempts').notNullable();
-        // JSON: EC2's answer to the last launch (LaunchFailure), and why it ended the instance (StateReason).
-        t.text('answer');
-        t.text('state_reason');
         t.text('last_error');
         t.bigInteger('launched_at');
         t.bigInteger('terminated_at');
@@ -98,8 +83,6 @@ export const MIGRATIONS: readonly Migration[] = [
         t.text('progress');
         t.text('problem');
         t.boolean('sealed').notNullable();
-        // When it was ordered to rotate its address.
-        t.bigInteger('rotate_at');
         t.string('manifest_key', 255);
         t.string('manifest_sha256', 64);
         t.text('console_output', 'longtext');
@@ -130,8 +113,6 @@ export const MIGRATIONS: readonly Migration[] = [
         t.integer('slot');
         t.integer('epoch');
         t.integer('seq');
-        // Null: one row for a stored product, as with every mapping without `rows`.
-        t.integer('result_rows');
         t.bigInteger('settled_at');
         t.primary(['run_id', 'n']);
       },
@@ -145,10 +126,6 @@ export const MIGRATIONS: readonly Migration[] = [
         t.integer('stored').notNullable();
         t.integer('gone').notNullable();
         t.integer('failed').notNullable();
-        // Only this number shows that rows are missing.
-        t.integer('result_rows').notNullable().defaultTo(0);
-        // JSON: by field, how many products show the point and the comma.
-        t.text('number_marks');
         t.text('detail');
         t.bigInteger('loaded_at');
       },
@@ -164,20 +141,70 @@ export const MIGRATIONS: readonly Migration[] = [
         t.text('detail');
         t.index(['run_id', 'id'], 'crawlfleet_events_run');
       },
-      // Bans and suspicions with their evidence: one row for each time an address stopped on its own.
-      crawlfleet_incidents: (t) => {
+    },
+    async fill(knex) {
+      const names = ['fence', 'lease'].map((name) => ({ name, fence: 0, expires_at: 0 }));
+      await knex('crawlfleet_locks').insert(names).onConflict('name').ignore();
+    },
+  },
+  // How many rows of the result table a part and a product produced. With `rows` in the mapping this differs from the
+  // number of stored products, and only this number shows that rows are missing.
+  {
+    name: 'result-rows',
+    columns: {
+      crawlfleet_parts: { result_rows: (t) => t.integer('result_rows').notNullable().defaultTo(0) },
+      // Null: one row for a stored product, as with every mapping without `rows`.
+      crawlfleet_items: { result_rows: (t) => t.integer('result_rows') },
+    },
+    async fill(knex) {
+      await knex('crawlfleet_parts')
+        .where({ state: 'loaded', result_rows: 0 })
+        .update({ result_rows: knex.ref('stored') });
+    },
+  },
+  // Bans and suspicions with their evidence: one row for each time an address stopped on its own.
+  {
+    name: 'troubles',
+    tables: {
+      crawlfleet_troubles: (t) => {
         // `seq` is 1, 2, 3 … for one instance.
         slotKey(t, ['seq']);
         t.string('verdict', 16).notNullable();
         t.string('rule', 100).notNullable();
         t.bigInteger('at').notNullable();
         t.bigInteger('until');
-        t.bigInteger('returned_at');
+        t.bigInteger('released_at');
         t.bigInteger('over_at');
         t.text('evidence', 'mediumtext').notNullable();
       },
-      // What gc found past its time, and when first: it removes nothing that it has not seen twice.
-      crawlfleet_gc_marks: (t) => {
+    },
+  },
+  // The fill rates of a run's rows, for the guard of later runs, and its result table: runs of one table are compared
+  // with each other, and of two that wrote the same product the one that began later wins.
+  {
+    name: 'fill-rates',
+    columns: {
+      crawlfleet_runs: {
+        results_table: (t) => t.string('results_table', 150),
+        // JSON; null until the run has been measured.
+        fill: (t) => t.text('fill'),
+      },
+    },
+    async fill(knex) {
+      const runs: { id: string; settings: string }[] = await knex('crawlfleet_runs')
+        .whereNull('results_table')
+        .select('id', 'settings');
+      for (const { id, settings } of runs) {
+        const { results } = JSON.parse(settings) as { results: { table: string } };
+        await knex('crawlfleet_runs').where({ id }).update({ results_table: results.table });
+      }
+    },
+  },
+  // What gc found past its time, and when first: it removes nothing that it has not seen twice.
+  {
+    name: 'sightings',
+    tables: {
+      crawlfleet_sightings: (t) => {
         t.string('kind', 16).notNullable();
         // An instance id or the name of a balancer.
         t.string('resource', 128).notNullable();
@@ -185,29 +212,115 @@ export const MIGRATIONS: readonly Migration[] = [
         t.bigInteger('first_seen_at').notNullable();
         t.primary(['kind', 'resource']);
       },
-      // The record of `orchestrator schedule`: who answers for each due time, and its result.
+    },
+  },
+  // When an instance was ordered to rotate its address.
+  { name: 'renewals', columns: { crawlfleet_instances: { leave_at: (t) => t.bigInteger('leave_at') } } },
+  // The record of `orchestrator schedule`: the leader of each schedule, and the result of each due time.
+  {
+    name: 'schedule',
+    tables: {
+      crawlfleet_schedulers: (t) => {
+        t.string('name', 150).notNullable().primary();
+        t.bigInteger('fence').notNullable();
+        t.string('owner', 255);
+        t.string('token', 64);
+        t.bigInteger('expires_at').notNullable();
+        // Expression and zone; after a change nothing before `since_at` was ever due.
+        t.string('spec', 255).notNullable();
+        t.bigInteger('since_at').notNullable();
+      },
       crawlfleet_schedule: (t) => {
         t.string('name', 150).notNullable();
         t.bigInteger('due_at').notNullable();
         t.string('state', 16).notNullable();
+        t.bigInteger('fence').notNullable();
         t.text('reason');
-        // The daemon, as host:pid:start.
-        t.string('owner', 255);
         t.string('runner', 255);
         // By the writer's clock: a time in the future means that the clock was wrong.
         t.bigInteger('written_at').notNullable();
         t.bigInteger('started_at');
         t.bigInteger('ended_at');
         t.string('run_id', RUN_ID_CHARS);
-        // Of the run.
-        t.bigInteger('deadline_at');
         t.integer('exit_code');
         // JSON: how the run ended, for the webhook.
         t.text('result');
         t.integer('told').notNullable().defaultTo(0);
         t.primary(['name', 'due_at']);
       },
-      // Counters over time, for charts.
+    },
+  },
+  // EC2's answer to a launch, and why it ended an instance: as JSON, so that no decision depends on the wording of a text.
+  {
+    name: 'launch-answers',
+    columns: {
+      crawlfleet_instances: {
+        // A LaunchFailure. Rows of earlier versions store it in `last_error` (readAnswer in fleet-store.ts).
+        answer: (t) => t.text('answer'),
+        // A StateReason.
+        state_reason: (t) => t.text('state_reason'),
+      },
+    },
+  },
+  // The product list of a run, and whether a person accepted its length: later runs of the list are compared with it.
+  {
+    name: 'product-lists',
+    columns: {
+      crawlfleet_runs: {
+        // Null for runs of other products, and for runs before this migration, whose list is unknown.
+        list_key: (t) => t.string('list_key', 64),
+        list_accepted: (t) => t.smallint('list_accepted'),
+      },
+    },
+  },
+  // The decimal marks shown by a part's numbers, and how the run has read the numbers that these decide.
+  {
+    name: 'number-marks',
+    columns: {
+      // JSON: by field, how many products show the point and the comma.
+      crawlfleet_parts: { number_marks: (t) => t.text('number_marks') },
+      // JSON: NumberReport[].
+      crawlfleet_runs: { numbers: (t) => t.text('numbers') },
+    },
+  },
+  // Renames tables, columns and event kinds to the terms of docs/glossary.md.
+  {
+    name: 'field-terms',
+    // A main server of the earlier version would go on writing to the old names.
+    refusesOpenRuns: true,
+    renamedTables: { crawlfleet_troubles: 'crawlfleet_incidents', crawlfleet_sightings: 'crawlfleet_gc_marks' },
+    renamedColumns: {
+      crawlfleet_incidents: { released_at: 'returned_at' },
+      crawlfleet_instances: { leave_at: 'rotate_at' },
+    },
+    async fill(knex) {
+      await knex('crawlfleet_events').where({ kind: 'projection' }).update({ kind: 'forecast' });
+      await knex('crawlfleet_instances').where({ reason: 'address-renewed' }).update({ reason: 'address-rotated' });
+    },
+  },
+  // The row of a due time says who answers for it; the lease and the fence of schedulers are gone.
+  {
+    name: 'due-times',
+    // A process of the earlier version would go on writing under its fence.
+    refusesOpenRuns: true,
+    columns: {
+      crawlfleet_schedule: {
+        // The daemon, as host:pid:start.
+        owner: (t) => t.string('owner', 255),
+        // Of the run.
+        deadline_at: (t) => t.bigInteger('deadline_at'),
+      },
+    },
+    async fill(knex) {
+      await knex.schema.dropTableIfExists('crawlfleet_schedulers');
+      if (await knex.schema.hasColumn('crawlfleet_schedule', 'fence'))
+        await knex.raw('alter table crawlfleet_schedule drop column fence');
+    },
+  },
+  // What charts and the story of a product are made from: counters over time, and attempts that did not succeed.
+  {
+    name: 'history',
+    tables: {
       crawlfleet_samples: (t) => {
         t.string('run_id', RUN_ID_CHARS).notNullable();
         t.bigInteger('at').notNullable();
@@ -229,9 +342,19 @@ export const MIGRATIONS: readonly Migration[] = [
         t.primary(['run_id', 'n', 'at', 'slot', 'epoch']);
       },
     },
-    async fill(knex) {
-      const names = ['fence', 'lease'].map((name) => ({ name, fence: 0, expires_at: 0 }));
-      await knex('crawlfleet_locks').insert(names).onConflict('name').ignore();
+  },
+  // What `retention` has removed, and what `products.recrawl` knows of.
+  {
+    name: 'nights',
+    columns: {
+      crawlfleet_runs: {
+        // When the ledger was removed (`retention`).
+        pruned_at: (t) => t.bigInteger('pruned_at'),
+        // When the table of crawls learned of it.
+        noted_at: (t) => t.bigInteger('noted_at'),
+        // Of products.query, where the run crawls only what is due.
+        list_length: (t) => t.integer('list_length'),
+      },
     },
   },
   {

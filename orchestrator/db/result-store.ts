@@ -5,7 +5,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { FillRates } from '../control/model/report.ts';
+import type { FillRates, RunReport } from '../control/model/report.ts';
 import type {
   LoadTotals,
   PartId,
@@ -198,19 +198,23 @@ export class KnexResultStore implements ResultStore {
         knex(RUNS).where({ id }).first('results_table', 'started_at'),
       );
       if (!own) return [];
-      const rows = await rowsOf<{ fill: string }>(
+      const rows = await rowsOf<{ fill: string | null; report: string | null }>(
         knex(RUNS)
           .where({ results_table: own.results_table, phase: 'completed' })
           .where('started_at', '<', own.started_at)
           .where('planned', '>', 0)
           // A retry crawls the difficult products, so it is no reference for a full run.
           .whereNull('parent_id')
-          .whereNotNull('fill')
           .orderBy('started_at', 'desc')
           .limit(limit)
-          .select('fill'),
+          .select('fill', 'report'),
       );
-      return rows.map(({ fill }) => JSON.parse(fill) as FillRates);
+      return rows.flatMap(({ fill, report }) => {
+        if (fill !== null) return [JSON.parse(fill) as FillRates];
+        // From before runs were measured: its report at least has the number of stored products.
+        const products = report === null ? null : (JSON.parse(report) as RunReport).products;
+        return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
+      });
     });
   }
 

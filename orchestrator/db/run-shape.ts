@@ -16,7 +16,7 @@ export interface RunShape {
   columns: Column[];
   /** A field's index in `columns`, by every spelling in the mapping. */
   columnOf: ReadonlyMap<string, number>;
-  /** Columns for unread numbers. */
+  /** Columns for unread numbers; empty for an older staging table without them. */
   unread: StagedNumber[];
   /** The staging table takes what the site calls each page (`site.conditional`). */
   stamps: boolean;

@@ -33,7 +33,7 @@ export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFact
       parts: await rowsOf<LedgerPart>(
         knex('crawlfleet_parts')
           .where({ run_id: runId })
-          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', { rows: 'result_rows' }),
+          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', 'unchanged', { rows: 'result_rows' }),
       ),
       results: () => (exists ? readResults(knex, runId, table) : []),
       replaced: (ids) => (exists ? readReplaced(knex, runId, table, ids) : []),

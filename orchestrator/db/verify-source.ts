@@ -20,6 +20,8 @@ export interface LedgerPart extends EpochId, OutcomeCounts {
   seq: number;
   state: 'seen' | 'loaded' | 'failed';
   rows: number;
+  /** Of the stored products, those whose page was unchanged; null or omitted without `site.conditional`. */
+  unchanged?: number | null;
 }
 
 /** A run in a database. IDs are compared by their bytes, whatever the type or collation of the user's column. */
@@ -92,7 +94,8 @@ function compareParts(
     const key = `${part.slot}/${part.epoch}/${part.seq}`;
     if (part.state === 'loaded') known.add(key);
     const items = byPart.get(key) ?? noCounts();
-    if ((['stored', 'gone', 'failed', 'rows'] as const).some((of) => items[of] !== part[of])) note(partsOff, key);
+    const differs = (['stored', 'gone', 'failed', 'rows'] as const).some((of) => items[of] !== part[of]);
+    if (differs || (part.unchanged ?? 0) > part.stored) note(partsOff, key);
   }
   const withoutPart = noDifference();
   for (const [key, counts] of byPart) {

@@ -20,6 +20,7 @@ import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { isMigrated } from '../../../orchestrator/db/migrate.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
@@ -171,6 +172,16 @@ describe('a database without our tables', () => {
     const db = await openDatabase(other.url);
     expect(await db.knex('sqlite_master')).toEqual([]);
     await db.close();
+  });
+});
+
+describe('a database with tables of an earlier version', () => {
+  it('is migrated, and its runs are found', async () => {
+    const { id } = await aRun('completed');
+    await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
+    expect(await explainCommand({ ...base(), runId: undefined }, output)).toBe(0);
+    expect(documents).toMatchObject([{ run: id, state: 'completed' }]);
+    expect(await isMigrated(bench.db)).toBe(true);
   });
 });
 

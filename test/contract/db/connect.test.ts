@@ -139,15 +139,109 @@ eachEngine('Migrating', (database) => {
     expect(await db.knex.schema.hasTable('crawlfleet_events')).toBe(true);
   });
 
-  it.each([
-    ['newer than the program', 999, /this program knows/],
-    ['of a time before 0.1.0', 13, /before version 0.1.0/],
-  ])('refuses tables that are %s', async (_, version, said) => {
+  it('sets the row counts of parts loaded by earlier versions to their product counts', async () => {
     const db = await openDatabase(database().url);
     cleanups.push(() => db.close());
     await migrate(db);
-    await db.knex('crawlfleet_migrations').update({ version });
-    await expectFault(migrate(db), 'database-schema', said);
-    await db.knex('crawlfleet_migrations').delete();
+    for (const table of ['crawlfleet_parts', 'crawlfleet_items'])
+      await db.knex.schema.alterTable(table, (t) => t.dropColumn('result_rows'));
+    await db.knex('crawlfleet_migrations').where('version', '>', 1).delete();
+    const part = { run_id: 'r', slot: 0, epoch: 1, object_key: '', sha256: '', size_bytes: 1, products: 9 };
+    await db.knex('crawlfleet_parts').insert([
+      { ...part, seq: 0, state: 'loaded', stored: 7, gone: 1, failed: 1 },
+      { ...part, seq: 1, state: 'seen', stored: 0, gone: 0, failed: 0 },
+    ]);
+    expect(await isMigrated(db)).toBe(false);
+    await migrate(db);
+    expect(await isMigrated(db)).toBe(true);
+    expect(await db.knex('crawlfleet_parts').orderBy('seq').select('result_rows')).toEqual([
+      { result_rows: 7 },
+      { result_rows: 0 },
+    ]);
+    await db.knex('crawlfleet_parts').delete();
+    // Made again by the repeated migrations, beside their successors.
+    for (const table of ['crawlfleet_troubles', 'crawlfleet_sightings']) await db.knex.schema.dropTable(table);
+    await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.dropColumn('leave_at'));
+  });
+
+  it('renames tables and columns of an earlier version, and refuses to while one of its runs is active', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex.schema.renameTable('crawlfleet_incidents', 'crawlfleet_troubles');
+    await db.knex.schema.renameTable('crawlfleet_gc_marks', 'crawlfleet_sightings');
+    await db.knex.schema.alterTable('crawlfleet_troubles', (t) => t.renameColumn('returned_at', 'released_at'));
+    await db.knex.schema.alterTable('crawlfleet_instances', (t) => t.renameColumn('rotate_at', 'leave_at'));
+    await db.knex('crawlfleet_migrations').where('version', '>', 10).delete();
+    const run = '20260101-000000-old';
+    await db.knex('crawlfleet_runs').insert({
+      id: run,
+      phase: 'crawling',
+      started_at: 0,
+      deadline_at: db.clock.now() - 1_000,
+      dry_run: true,
+      settings: JSON.stringify({ run: { graceMs: 600_000 } }),
+      plan: '{}',
+      planned: 1,
+      duplicates: 0,
+      private_key: '',
+      public_key: '',
+    });
+    await db.knex('crawlfleet_events').insert({ run_id: run, at: 1, kind: 'projection', to_state: 'late 50%' });
+    const incident = {
+      run_id: run,
+      slot: 0,
+      epoch: 1,
+      seq: 1,
+      verdict: 'banned',
+      rule: 'status-403',
+      at: 5,
+      evidence: '{}',
+    };
+    await db.knex('crawlfleet_troubles').insert({ ...incident, released_at: 7 });
+
+    await expect(migrate(db)).rejects.toMatchObject({
+      code: 'database-schema',
+      message: expect.stringContaining(`run ${run} is in progress`) as string,
+      hint: expect.stringContaining(`orchestrator stop ${run}`) as string,
+    });
+    expect(await db.knex.schema.hasTable('crawlfleet_troubles')).toBe(true);
+
+    await db
+      .knex('crawlfleet_runs')
+      .where({ id: run })
+      .update({ deadline_at: db.clock.now() - 3_600_000 });
+    await migrate(db);
+    expect(await db.knex('crawlfleet_incidents').select('rule', 'returned_at')).toEqual([
+      { rule: 'status-403', returned_at: expect.toSatisfy((at) => Number(at) === 7) as number },
+    ]);
+    expect(await db.knex('crawlfleet_events').where({ run_id: run }).pluck('kind')).toEqual(['forecast']);
+    expect(await db.knex.schema.hasColumn('crawlfleet_instances', 'rotate_at')).toBe(true);
+    for (const table of ['runs', 'events', 'incidents']) await db.knex(`crawlfleet_${table}`).delete();
+  });
+
+  it('drops the lease and the fence of schedulers, and keeps what became of each due time', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex('crawlfleet_migrations').where('version', '>', 11).delete();
+    await db.knex.schema.alterTable('crawlfleet_schedule', (t) => t.bigInteger('fence').notNullable().defaultTo(3));
+    await db.knex.schema.alterTable('crawlfleet_schedule', (t) => t.dropColumn('owner'));
+    await db.knex.schema.createTable('crawlfleet_schedulers', (t) => t.string('name', 150).primary());
+    const row = { name: 'daily', state: 'done', exit_code: 12 };
+    await db.knex('crawlfleet_schedule').insert({ ...row, due_at: 1, written_at: 2 });
+    await migrate(db);
+    expect(await db.knex.schema.hasTable('crawlfleet_schedulers')).toBe(false);
+    expect(await db.knex.schema.hasColumn('crawlfleet_schedule', 'fence')).toBe(false);
+    expect(await db.knex('crawlfleet_schedule').first()).toMatchObject({ ...row, owner: null });
+  });
+
+  it('refuses tables of a newer version', async () => {
+    const db = await openDatabase(database().url);
+    cleanups.push(() => db.close());
+    await migrate(db);
+    await db.knex('crawlfleet_migrations').insert({ version: 999, name: 'future', applied_at: 0 });
+    await expect(migrate(db)).rejects.toMatchObject({ code: 'database-schema' });
+    await db.knex('crawlfleet_migrations').where({ version: 999 }).delete();
   });
 });
