@@ -43,12 +43,15 @@ const shortPage = z
       .strictObject({ each: selector, key: z.string().min(1), empty: selector.exactOptional() })
       .exactOptional()
       .describe('A page holds many records.'),
-    fields: z
-      .record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/), field)
-      .exactOptional()
-      .describe('Left out for pages of links, which `orchestrator discover` goes through.'),
+    fields: z.record(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/), field),
   })
   .meta({ id: 'ShortMapping' });
+
+/** Pages of links, which `orchestrator discover` goes through. */
+const linkPage = shortPage
+  .pick({ name: true, url_parsers: true })
+  .extend({ url_patterns: z.array(z.string().min(1)).min(1) })
+  .meta({ id: 'LinkMapping' });
 
 const processors = z.array(typedStep).min(1);
 const chainPage = z
@@ -63,7 +66,7 @@ const chainPage = z
   })
   .meta({ id: 'ChainMapping' });
 
-const page = z.union([shortPage, chainPage]);
+const page = z.union([shortPage, chainPage, linkPage]);
 
 /** The schema of the file as a plain JSON value. */
 export function mappingJsonSchema(): object {

@@ -48,6 +48,7 @@ export const HELP_NOTES: Readonly<Record<string, HelpNote>> = {
   bundle: { examples: ['bundle --upload'], docs: 'docs/decisions/0006-boot.md' },
   image: { examples: ['image', 'image --print packer', 'image --list'], docs: 'docs/browser-image.md' },
   gc: { examples: ['gc --dry-run', 'gc'], docs: 'docs/decisions/0019-gc.md' },
+  discover: { examples: ['discover --deadline 2h --dry-run', 'discover --deadline 4h --yes'], docs: 'docs/discovery.md' },
   prune: { examples: ['prune', 'prune --older-than 90d --yes'], docs: 'docs/operations.md' },
   extract: {
     examples: [
