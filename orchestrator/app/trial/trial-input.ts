@@ -8,15 +8,10 @@ import { type Config, type Environment, loadConfig } from '../config/load-config
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { VERSION } from '../version.ts';
 
-export interface ExtractFlags {
-  configPath: string | undefined;
-  mapping: string | undefined;
-  url: string | undefined;
-  file: string | undefined;
-  urlOf: string | undefined;
-  field: string | undefined;
+type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 'userAgent';
+
+export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   render: 'http' | 'browser' | undefined;
-  userAgent: string | undefined;
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Environment;
