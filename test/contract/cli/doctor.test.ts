@@ -329,11 +329,4 @@ describe('orchestrator run', () => {
       await checked.database.close();
     }
   });
-
-  it('keeps the message and code of a single reason', async () => {
-    await stage.be({ vcpuQuota: 1 });
-    const error = await refusal();
-    expect(error).toMatchObject({ code: 'capacity', exitCode: EXIT.capacity });
-    expect(error.hint).toContain('request-service-quota-increase');
-  });
 });
