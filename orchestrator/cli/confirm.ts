@@ -1,11 +1,13 @@
 /** Questions to the user, above all before spending money. */
 import { createInterface } from 'node:readline/promises';
 import { AppError } from '../../shared/domain/errors.ts';
+import { watchInterrupts } from './interrupts.ts';
 
 interface Asking {
   yes: boolean;
   json: boolean;
-  signal: AbortSignal;
+  /** Ends the question; omitted: the signals of this process do. */
+  signal?: AbortSignal;
 }
 
 const isInteractive = ({ json }: Asking): boolean => process.stdin.isTTY && process.stdout.isTTY && !json;
@@ -25,11 +27,14 @@ export async function confirmLoss(options: Asking & { question: string }): Promi
   throw new AppError('usage', 'no terminal to confirm this', { hint: 'Add --yes to do it without asking.' });
 }
 
-export async function ask(question: string, signal: AbortSignal): Promise<string> {
+export async function ask(question: string, given?: AbortSignal): Promise<string> {
+  const interrupts = watchInterrupts();
+  const signal = given ?? interrupts.leave;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return (await terminal.question(question, { signal })).trim();
   } finally {
     terminal.close();
+    interrupts.dispose();
   }
 }

@@ -2,7 +2,7 @@
 import { plain } from '../../shared/domain/terminal-text.ts';
 
 export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
-export type Level = (typeof LEVELS)[number];
+type Level = (typeof LEVELS)[number];
 
 /** pino's numbers. */
 const NUMBERS: Record<Level, number> = { debug: 20, info: 30, warn: 40, error: 50 };

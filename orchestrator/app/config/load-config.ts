@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { configSchema, type ConfigValues } from './schema.ts';
-import { plainIssue, unknownKey } from './faults.ts';
+import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
 import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
@@ -250,12 +250,7 @@ function configError(path: string, faults: readonly string[], mappingFaults = 0)
   });
 }
 
-interface SiteFault {
-  path: (string | number)[];
-  message: string;
-}
-
-function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): SiteFault[] {
+function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFault[] {
   const { statuses, redirects, patterns } = site.ban;
   const isInProductUrl = (part: string): boolean => site.product_url.toLowerCase().includes(part.toLowerCase());
   return [
@@ -271,7 +266,7 @@ function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): SiteFault
 }
 
 /** A rule that matches good pages would ban every address at its first one. */
-const banFaults = <T>(key: string, rules: readonly T[], findFault: (rule: T) => string | null): SiteFault[] =>
+const banFaults = <T>(key: string, rules: readonly T[], findFault: (rule: T) => string | null): MappingFault[] =>
   rules.flatMap((rule, i) => {
     const message = findFault(rule);
     return message === null ? [] : [{ path: ['site', 'ban', key, i], message }];
@@ -282,7 +277,7 @@ const PLAIN_PAGE = '<!doctype html><html><head><title>Product</title></head><bod
 const whyTooWide = (pattern: string): string | null =>
   ['', PLAIN_PAGE].some((page) => compilePattern(pattern).isIn(page)) ? 'fits every page' : null;
 
-function canaryFaults(canaries: ConfigValues['site']['canaries'], mapping: Mapping): SiteFault[] {
+function canaryFaults(canaries: ConfigValues['site']['canaries'], mapping: Mapping): MappingFault[] {
   const names = new Set(columnsOf(mapping).map((c) => c.name));
   return canaries.flatMap(({ id, fields }, i) => {
     const path = ['site', 'canaries', i];

@@ -14,13 +14,8 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import { readYaml } from './yaml-source.ts';
 import type { PlacedStep } from './chain.ts';
 
-export interface MappingReading {
-  /** Usable only without faults. */
-  mapping: Mapping;
-  faults: MappingFault[];
-}
-
-export function readMapping(value: unknown): MappingReading {
+/** The mapping is usable only without faults. */
+export function readMapping(value: unknown): { mapping: Mapping; faults: MappingFault[] } {
   const faults = new FaultList();
   const parts = findParts(value, faults);
   const pages = parts.flatMap(({ value: part, path }, i): PlacedPage[] => {

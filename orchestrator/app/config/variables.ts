@@ -7,11 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-
-export interface VariableFault {
-  path: (string | number)[];
-  message: string;
-}
+import type { MappingFault } from './faults.ts';
 
 interface Place {
   environment: Readonly<Record<string, string | undefined>>;
@@ -36,8 +32,8 @@ const VARIABLE = /\$\$\{|\$\{([^}]*)\}/g;
 export function fillVariables(
   tree: Record<string, unknown>,
   place: Place,
-): { faults: VariableFault[]; hide: (text: string) => string } {
-  const faults: VariableFault[] = [];
+): { faults: MappingFault[]; hide: (text: string) => string } {
+  const faults: MappingFault[] = [];
   const secrets = new Map<string, string>();
   const fill = (text: string, path: (string | number)[]): string =>
     text.replaceAll(VARIABLE, (whole, name: string | undefined) => {

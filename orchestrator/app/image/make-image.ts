@@ -38,15 +38,8 @@ export interface ImageOrder {
   architecture: 'x86_64' | 'arm64';
 }
 
-export interface MadeImage {
-  imageId: string;
-  name: string;
-  chromium: string;
-  tookMs: number;
-}
-
 /** Throws an AppError that names the failed step, with the end of the console when the recipe failed. */
-export async function makeImage(order: ImageOrder): Promise<MadeImage> {
+export async function makeImage(order: ImageOrder) {
   const { cloud, clock, onProgress } = order;
   const startedAtMs = clock.now();
   const stamp = new Date(startedAtMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');

@@ -35,18 +35,12 @@ export async function readRobots(site: Site): Promise<RobotsPolicy> {
   return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
 }
 
-export interface RobotsFindings {
-  warnings: string[];
-  /** Why a run would be pointless; null when it would not. */
-  fault: string | null;
-}
-
-/** What robots.txt means for these products, in the words of a plan. */
+/** What robots.txt means for these products, in the words of a plan; `fault`: why a run would be pointless. */
 export function findingsOf(
   policy: RobotsPolicy,
   site: { productUrl: string; intervalMs: number },
   ids: readonly string[],
-): RobotsFindings {
+): { warnings: string[]; fault: string | null } {
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
   if (policy.access === 'none') {

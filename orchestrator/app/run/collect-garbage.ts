@@ -96,7 +96,7 @@ export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'ref
   );
   return [
     ...(refused !== null && items.length > 0 ? [`gc did nothing: ${refused}`] : []),
-    ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${wordOf(i.action)}`),
+    ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${ACTION_WORDS[i.action]}`),
     ...[...unknown].map(([run, alive]) => strangers(run, alive, owner)),
   ];
 }
@@ -109,9 +109,8 @@ function strangers(run: string | null, alive: readonly GcReport['items'][number]
   );
 }
 
-export const wordOf = (action: GcReport['items'][number]['action']): string => WORDS[action];
-
-const WORDS = {
+/** The action in words for the user. */
+export const ACTION_WORDS = {
   kept: 'stays',
   marked: 'marked; a gc after a minute ends it',
   waiting: 'marked less than a minute ago',

@@ -18,17 +18,17 @@ import {
 } from '../../control/results/recover.ts';
 import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
 import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
-import type { RunRecord, Stores } from '../../control/model/stores.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { createResultTable } from '../../db/result-table.ts';
 import { publishReport } from './carry-out.ts';
-import type { Config, ConfigPlace } from '../config/load-config.ts';
+import type { ConfigPlace } from '../config/load-config.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
-import { type RunLock, underLock } from './run-lock.ts';
-import { resumeRun } from './resume.ts';
+import { underLock } from './run-lock.ts';
+import { type Resumption, resumeRun } from './resume.ts';
 import { withDatabase } from './find-run.ts';
 
 export interface LoadOptions extends ConfigPlace {
@@ -36,14 +36,7 @@ export interface LoadOptions extends ConfigPlace {
 }
 
 /** The inputs of a load; the caller holds the lock. */
-interface Loading extends Caller {
-  runId: string;
-  config: Config;
-  environment: LoadOptions['environment'];
-  database: Database;
-  stores: Stores;
-  lock: RunLock;
-}
+type Loading = Omit<Resumption, 'run'> & Pick<LoadOptions, 'runId' | 'environment'> & { database: Database };
 
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
   const { runId, environment } = options;

@@ -26,12 +26,12 @@ import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
-import { type RunLock, underLock } from './run-lock.ts';
+import { underLock } from './run-lock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { RunRecord, Stores } from '../../control/model/stores.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
-import { resumeRun } from './resume.ts';
+import { type Resumption, resumeRun } from './resume.ts';
 import { isUnfinished } from './find-run.ts';
 
 export interface StartOptions extends ConfigPlace {
@@ -85,9 +85,8 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
   }
 }
 
-interface BoundOptions extends StartOptions {
-  bindRun: (runId: string) => Promise<void>;
-}
+/** `bindRun` is called before the run is stored. */
+type BoundOptions = StartOptions & Pick<LaunchRunOptions, 'bindRun'>;
 
 async function start(config: Config, options: BoundOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
   const { environment, dryRun } = options;
@@ -187,11 +186,7 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
   return EXIT.complete;
 }
 
-interface UnfinishedOptions extends Caller {
-  stores: Stores;
-  lock: RunLock;
-  config: Config;
-}
+type UnfinishedOptions = Omit<Resumption, 'run'>;
 
 const LOOKED_AT = 20;
 

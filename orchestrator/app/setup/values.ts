@@ -38,19 +38,11 @@ export interface SetupValues {
   canary: boolean;
 }
 
-export interface SetupFlags {
-  region?: string | undefined;
-  bucket?: string | undefined;
-  owner?: string | undefined;
-  name?: string | undefined;
-  vpc?: string | undefined;
-  /** `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
-  mainServer?: string | undefined;
-  controllerUser?: string | undefined;
-  keepDays?: number | undefined;
-  image?: boolean | undefined;
-  canary?: boolean | undefined;
-}
+type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 'controllerUser';
+
+/** `mainServer` is `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
+export type SetupFlags = Partial<Record<TextFlag, string | undefined>> &
+  Partial<Pick<SetupValues, 'keepDays' | 'image' | 'canary'>>;
 
 const DEFAULT_NAME = 'crawlfleet';
 const DEFAULT_KEEP_DAYS = 30;

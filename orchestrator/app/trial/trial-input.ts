@@ -3,30 +3,17 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import type { PageTrial } from '../../../shared/wire/page-trial.ts';
 import { type Config, type Environment, loadConfig } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { VERSION } from '../version.ts';
 
-export interface ExtractFlags {
-  configPath: string | undefined;
-  mapping: string | undefined;
-  url: string | undefined;
-  file: string | undefined;
-  urlOf: string | undefined;
-  field: string | undefined;
+type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 'userAgent';
+
+export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   render: 'http' | 'browser' | undefined;
-  userAgent: string | undefined;
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Environment;
-}
-
-export interface TrialInput {
-  trial: PageTrial;
-  /** Names of the page and the mapping in the output. */
-  pageName: string;
-  mappingName: string;
 }
 
 /** Stands in for the address of a file; `.invalid` can never be a site. */
@@ -36,7 +23,7 @@ const UNKNOWN_PAGE = 'https://page.invalid/';
 export const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
-export function readTrialInput(flags: ExtractFlags): TrialInput {
+export function readTrialInput(flags: ExtractFlags) {
   const page = readPage(flags);
   const config = flags.configPath !== undefined || flags.mapping === undefined ? readConfig(flags) : null;
   const mapping = flags.mapping === undefined ? config!.mapping : readMappingOf(flags.mapping);

@@ -3,7 +3,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../control/gc/gc.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
-import { collectGarbage, wordOf } from '../../app/run/collect-garbage.ts';
+import { collectGarbage, ACTION_WORDS } from '../../app/run/collect-garbage.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
@@ -43,7 +43,7 @@ function renderCloud(report: GcReport): string {
       i.run,
       i.state,
       i.expiresAt?.slice(0, 19) ?? null,
-      i.detail === null ? wordOf(i.action) : `${wordOf(i.action)}: ${i.detail}`,
+      i.detail === null ? ACTION_WORDS[i.action] : `${ACTION_WORDS[i.action]}: ${i.detail}`,
     ]),
   );
   return refused === null ? table : `${table}\n\n! nothing was marked or ended: ${refused}`;

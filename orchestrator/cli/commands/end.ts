@@ -14,7 +14,6 @@ import { publishHeld } from '../../control/results/publish-held.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Database } from '../../db/connect.ts';
 import { confirmLoss } from '../confirm.ts';
-import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { resumeInTerminal } from './run.ts';
 import type { StatusOptions } from './status.ts';
@@ -50,7 +49,8 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
         hint: 'What is published stays; rows can only be taken out of the result table by hand (their run_id names the run).',
       });
     output.line(await describe(stores.of(run.id), run));
-    if (!(await confirmed(options, run, output))) {
+    const question = `Cancel run ${run.id} and discard its results?`;
+    if (!(await confirmLoss({ yes: options.yes, json: output.json, question }))) {
       output.line('Nothing was changed.');
       return EXIT.interrupted;
     }
@@ -68,13 +68,6 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
   const rows = `${totals.stored} stored products that are loaded are not published`;
   const fleetText = run.phase === 'held' ? '' : `${left} instances and the balancer are ended, `;
   return `Run ${run.id} is ${run.phase} with ${done} of ${run.planned} products loaded. If it is cancelled, ${fleetText}${rows}; ${run.settings.results.table} stays as it is.`;
-}
-
-async function confirmed(options: CancelOptions, run: RunRecord, output: Output): Promise<boolean> {
-  const interrupts = watchInterrupts();
-  const question = `Cancel run ${run.id} and discard its results?`;
-  const asked = confirmLoss({ yes: options.yes, json: output.json, question, signal: interrupts.leave });
-  return asked.finally(() => interrupts.dispose());
 }
 
 /** The move stores the request too: stored alone it could stay on a run that another process publishes. */

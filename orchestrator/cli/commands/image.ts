@@ -157,9 +157,7 @@ async function prune(images: Ec2Images, config: Config, options: ImageOptions, o
   if (old.length === 0) output.line('There is nothing to remove.');
   else {
     output.line(`To be removed, with their snapshots: ${old.map(({ id }) => id).join(', ')}`);
-    const interrupts = watchInterrupts();
-    const question = { yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave };
-    const go = await confirmRun(question).finally(() => interrupts.dispose());
+    const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json });
     if (!go) throw new AppError('interrupted', 'nothing was removed');
   }
   const pruned = await removeImages(images, old, (text) => output.line(text));

@@ -14,7 +14,6 @@ import {
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../app/templates.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { ask } from '../confirm.ts';
-import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 
 export interface InitOptions {
@@ -82,14 +81,9 @@ async function chooseShop(shop: ShopProposal, yes: boolean, output: Output): Pro
   output.line(renderTable(head, rows));
   output.line();
   if (yes || output.json || !process.stdin.isTTY || !process.stdout.isTTY) return shop;
-  const interrupts = watchInterrupts();
-  try {
-    const answer = await ask('Fields to leave out (names, or Enter for none): ', interrupts.leave);
-    const without = new Set(answer.split(/[\s,]+/));
-    return { ...shop, fields: shop.fields.filter(({ name }) => !without.has(name)) };
-  } finally {
-    interrupts.dispose();
-  }
+  const answer = await ask('Fields to leave out (names, or Enter for none): ');
+  const without = new Set(answer.split(/[\s,]+/));
+  return { ...shop, fields: shop.fields.filter(({ name }) => !without.has(name)) };
 }
 
 const SHOWN = 40;

@@ -9,6 +9,11 @@ import { readCount, readDuration } from './readers.ts';
 export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'init',
+    help: [
+      'docs/configuration.md',
+      'init',
+      'init my-shop --url https://shop.example/item/P1 https://shop.example/item/P2',
+    ],
     description: 'write a commented fleet.yaml and mapping.yaml, with --url from the product pages of a shop',
     argument: ['[folder]', 'where to write them', '.'],
     options: [
@@ -23,6 +28,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'setup',
+    help: ['docs/aws.md', 'setup > crawlfleet.tf', 'setup --format aws-cli --bucket my-bucket'],
     description:
       'print what the account needs (bucket, roles, security groups) as Terraform or aws-cli commands; changes nothing',
     options: [
@@ -50,12 +56,14 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'doctor',
+    help: ['docs/doctor.md', 'doctor', 'doctor --dry-run', 'doctor --deadline 4h --max-cost 5'],
     description: 'check everything a run depends on: rights, quota, network, database, site; launches nothing',
     options: [configFlag, deadlineFlag, maxCostFlag, dryRunFlag],
     load: async () => (await import('../commands/doctor.ts')).doctorCommand,
   },
   {
     name: 'bundle',
+    help: ['docs/decisions/0006-boot.md', 'bundle --upload'],
     description: 'make what instances fetch at boot: the crawl API with its own Node',
     options: [
       configFlag,
@@ -67,6 +75,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'image',
+    help: ['docs/browser-image.md', 'image', 'image --print packer', 'image --list'],
     description: 'make the image with Chromium that crawls with a browser boot from (Debian 13, by EC2 itself)',
     options: [
       configFlag,
@@ -81,12 +90,14 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'gc',
+    help: ['docs/decisions/0019-gc.md', 'gc --dry-run', 'gc'],
     description: 'find what dead main servers have left at AWS: a first gc marks it, a later one ends it',
     options: [configFlag, flag('--dry-run', 'show what it would do, change nothing')],
     load: async () => (await import('../commands/clean-up.ts')).gcCommand,
   },
   {
     name: 'prune',
+    help: ['docs/operations.md', 'prune', 'prune --older-than 90d --yes'],
     description: 'remove products, events and changes of old runs from the database; rows and reports stay',
     options: [
       configFlag,

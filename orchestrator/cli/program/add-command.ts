@@ -22,6 +22,8 @@ export interface Given extends ConfigPlace {
 export interface CommandDeclaration {
   name: string;
   description: string;
+  /** A page with more, relative to the package, and examples, as they are typed after `orchestrator`. */
+  help: readonly [page: string, ...examples: string[]];
   /** Name, description and default of its argument. */
   argument?: readonly [name: string, description: string, byDefault?: string];
   /** In the order of its help; --json comes last. */

@@ -9,6 +9,7 @@ import { readSlot } from './readers.ts';
 export const READING_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'status',
+    help: ['docs/states.md', 'status', 'status RUN', 'status RUN --failed'],
     kind: 'shows',
     description: 'the last runs, or one run with its instances',
     argument: ['[run]', 'default: the last ten runs'],
@@ -17,6 +18,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'watch',
+    help: ['docs/states.md', 'watch'],
     kind: 'shows',
     description: 'the progress of a run that another process works on; Ctrl-C ends only the watcher',
     argument: ['[run]', 'default: the newest unfinished run, or the next one'],
@@ -25,6 +27,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'explain',
+    help: ['docs/what-happens-when.md', 'explain', 'explain RUN'],
     kind: 'shows',
     description: 'what happened in a run and why, and what the next one would need',
     argument: ['[run]', 'default: the newest run'],
@@ -33,6 +36,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'product',
+    help: ['docs/dashboard.md', 'product P1', 'product https://shop.example/item/P1 --json'],
     kind: 'shows',
     description: 'one product: its row, and every attempt of the last runs with its evidence',
     argument: ['<product>', 'its ID, or the URL of its page'],
@@ -45,6 +49,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'export',
+    help: ['docs/dashboard.md', 'export > rows.csv', 'export RUN --format parquet --to rows.parquet'],
     kind: 'shows',
     description: 'the rows of a run as CSV, JSON lines or Parquet',
     argument: ['[run]', 'default: the newest published run'],
@@ -59,6 +64,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'report',
+    help: ['docs/dashboard.md', 'report', 'report RUN --html --to run.html'],
     kind: 'shows',
     description: 'the report of a run as text, or with --html as one file to mail',
     argument: ['[run]', 'default: the newest ended run'],
@@ -67,6 +73,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'logs',
+    help: ['docs/what-happens-when.md', 'logs --follow', 'logs RUN --slot 3 --level warn'],
     kind: 'shows',
     description: "a run's log in words, from the files beside the configuration",
     argument: ['[run]', 'default: the newest run that has a log here'],
@@ -80,6 +87,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'cost',
+    help: ['docs/decisions/0016-prices.md', 'cost', 'cost RUN'],
     kind: 'shows',
     description: 'what a run was planned to cost and has cost, by instance',
     argument: ['[run]', 'default: the last ten runs, a line each'],
@@ -88,6 +96,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'verify',
+    help: ['docs/exit-codes.md', 'verify', 'verify RUN --json'],
     description: 'prove that planned = stored + gone + failed, from ledger, manifests and result table',
     argument: ['[run]', 'default: the newest ended run'],
     options: [configFlag],

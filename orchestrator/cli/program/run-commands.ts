@@ -19,12 +19,20 @@ import { readCount, readFewCount, readReasons } from './readers.ts';
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'plan',
+    help: ['docs/decisions/0001-planning.md', 'plan --deadline 4h', 'plan --deadline 4h --dry-run --json'],
     description: 'show instances, end, probability and price of a run; changes nothing',
     options: [configFlag, deadlineFlag, maxCostFlag, acceptDropFlag, dryRunFlag],
     load: async () => (await import('../commands/run.ts')).planCommand,
   },
   {
     name: 'run',
+    help: [
+      'docs/what-happens-when.md',
+      'run --deadline 4h --dry-run',
+      'run --deadline 4h --max-cost 5 --yes',
+      'run --deadline 10m --dry-run --limit 20',
+      'run --deadline 1h --ids ids.txt',
+    ],
     description: 'plan, launch, crawl, publish and report',
     options: [
       configFlag,
@@ -45,6 +53,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'discover',
+    help: ['docs/discovery.md', 'discover --deadline 2h --dry-run', 'discover --deadline 4h --yes'],
     description: 'find the pages of a site by its links, sitemaps or search, and crawl them',
     options: [
       configFlag,
@@ -60,6 +69,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'resume',
+    help: ['docs/what-happens-when.md', 'resume'],
     description: 'take up a run whose main server died or left',
     argument: ['[run]', 'default: the newest unfinished run'],
     options: [configFlag, quietFlag, verboseFlag],
@@ -67,6 +77,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'retry',
+    help: ['docs/exit-codes.md', 'retry --deadline 1h', 'retry --reason timeout,network'],
     description: 'a run of the products that failed in another one',
     argument: ['[run]', 'default: the newest ended run'],
     options: [
@@ -91,6 +102,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'stop',
+    help: ['docs/what-happens-when.md', 'stop'],
     description: 'end a run early and keep what it has',
     argument: ['[run]', 'default: the newest unfinished run'],
     options: [configFlag],
@@ -98,6 +110,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'cancel',
+    help: ['docs/what-happens-when.md', 'cancel RUN'],
     description: 'end a run and discard its results; also those of a held run',
     argument: ['<run>', 'its name, as `status` lists it'],
     options: [configFlag, yesFlag('before discarding')],
@@ -105,6 +118,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'publish',
+    help: ['docs/decisions/0009-results.md', 'publish', 'publish RUN --force'],
     description: 'publish the rows of a held run',
     argument: ['[run]', 'default: the newest held run'],
     options: [flag('--force', 'also over the rows of a run that began later'), configFlag],
@@ -112,6 +126,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'load',
+    help: ['docs/what-happens-when.md', 'load RUN'],
     description: 'bring results from the bucket into the database, also of a run that it has lost',
     argument: ['<run>', 'its name, as `status` or the folders under runs/ in the bucket give it'],
     options: [configFlag],
@@ -119,6 +134,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'schedule',
+    help: ['docs/schedule.md', 'schedule --next 5', 'schedule --print-systemd', 'schedule'],
     description: 'a daemon that starts a run whenever schedule.cron is due, and takes up what a crash has left',
     options: [
       configFlag,
@@ -148,6 +164,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'serve',
+    help: ['docs/dashboard.md', 'serve', 'serve --schedule', 'serve --listen 127.0.0.1:0'],
     description: "the operator's page: every run, live; it starts nothing by itself",
     options: [
       configFlag,
@@ -163,6 +180,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'notify',
+    help: ['docs/schedule.md', 'notify --test'],
     description: 'try the webhooks that are told of the end of runs',
     options: [
       flag('--test', 'send a test notice to every one of them, and print what each answers').makeOptionMandatory(),

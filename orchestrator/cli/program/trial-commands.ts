@@ -11,6 +11,11 @@ import { readCount, readDuration, readPort, readSeed, readShare } from './reader
 export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'extract',
+    help: [
+      'docs/mapping.md',
+      'extract --url https://shop.example/item/P1',
+      'extract --mapping mapping.yaml --file page.html --field price',
+    ],
     description: 'read one page with a mapping and show what each field gives, step by step',
     options: [
       flag('-m, --mapping <file>', 'mapping file (default: the one of the configuration)'),
@@ -30,6 +35,11 @@ export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'simulate',
+    help: [
+      'docs/simulate.md',
+      'simulate --deadline 4h --losses 5%',
+      'simulate --products 30000 --interval 10s --deadline 4h',
+    ],
     description: 'simulate a run on a virtual clock, with failures; touches nothing',
     options: [
       optionalConfigFlag('configuration file; fleet.yaml if it is there'),
@@ -60,6 +70,7 @@ export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'sandbox',
+    help: ['docs/sandbox.md', 'sandbox', 'sandbox --port 0'],
     description: 'an AWS endpoint (EC2, ELBv2, S3) on this machine, until Ctrl-C',
     options: [
       flag('-p, --port <port>', 'port of the endpoint; 0 for any free one', readPort).default(4566),

@@ -11,7 +11,16 @@ import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
 import { checkBeforeLaunch } from '../../../orchestrator/app/checks/before-launch.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { runCommand } from '../../../orchestrator/cli/commands/run.ts';
+import { startScriptedEndpoint } from '../cloud/scripted-endpoint.ts';
 import { type DoctorStage, KEYS, openDoctorStage, type Overrides } from './doctor-stage.ts';
+
+const MAIN = fileURLToPath(new URL('../../../orchestrator/main.ts', import.meta.url));
+
+/** EC2's answer to a key that belongs to no account. */
+const AUTH_FAILURE = `<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>AuthFailure</Code><Message>AWS was not able to validate the provided access credentials</Message></Error></Errors><RequestID>x</RequestID></Response>`;
 
 /** A name with an empty label is not sent to a name server, which might take longer than the check. */
 const NO_NAME = 'http://no..where:8700';
@@ -329,11 +338,54 @@ describe('orchestrator run', () => {
       await checked.database.close();
     }
   });
+});
 
-  it('keeps the message and code of a single reason', async () => {
-    await stage.be({ vcpuQuota: 1 });
-    const error = await refusal();
-    expect(error).toMatchObject({ code: 'capacity', exitCode: EXIT.capacity });
-    expect(error.hint).toContain('request-service-quota-increase');
+describe('a dry run at an endpoint on this machine that refuses its keys', () => {
+  it('is refused by doctor and run, because it may be a real account', async () => {
+    const tunnel = await startScriptedEndpoint(() => ({ status: 401, body: AUTH_FAILURE }));
+    try {
+      const changes = { aws: `endpoint: "${tunnel.endpoint}"`, server: '' };
+      const found = await stage.doctor(changes, { dryRun: true });
+      expect(found.failed).toEqual(['endpoint']);
+      expect(found.of('endpoint')[0]!.text).toContain('may lead to a real account');
+      expect(found.exitCode).toBe(EXIT.config);
+      const output = { json: true, line: () => undefined, document: () => undefined };
+      const run = runCommand({ configPath: stage.file, flags: [], dryRun: true, yes: true, environment: {} }, output);
+      await expect(run).rejects.toMatchObject({ code: 'endpoint-refused' });
+    } finally {
+      await tunnel.stop();
+    }
   });
+});
+
+describe('orchestrator doctor as a process', () => {
+  const doctor = (...flags: string[]) =>
+    new Promise<{ code: number; stdout: string }>((resolve) => {
+      const environment = { ...process.env, AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+      execFile(
+        process.execPath,
+        [MAIN, 'doctor', '--config', stage.file, ...flags],
+        { env: environment, timeout: 60_000 },
+        (error, stdout) => resolve({ code: typeof error?.code === 'number' ? error.code : 0, stdout }),
+      );
+    });
+
+  it(
+    'prints one document and exits on its own, with 0 when a run could start and else with the code of the cause',
+    { timeout: 150_000 },
+    async () => {
+      stage.configure();
+      const good = await doctor('--json');
+      expect(JSON.parse(good.stdout)).toMatchObject({ ready: true, exitCode: 0 });
+      expect(good.code).toBe(EXIT.complete);
+      await stage.be({ vcpuQuota: 1 });
+      const bad = await doctor();
+      await stage.calm();
+      expect(bad.code).toBe(EXIT.capacity);
+      expect(bad.stdout).toMatch(
+        /^failed {3}plan against deadline, quota and cost: .*\n {9}-> What would make it feasible/m,
+      );
+      expect(bad.stdout).toContain('1 failed: a run would be refused.');
+    },
+  );
 });

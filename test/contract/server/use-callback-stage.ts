@@ -7,15 +7,8 @@ import type { Answer } from './caller.ts';
 
 const TABLES = ['instances', 'chunks', 'parts', 'items'];
 
-export interface SharedStage {
-  /** All state of the run that a callback could change. */
-  ledger: () => Promise<Record<string, unknown>>;
-  /** The call is refused with this status, and the ledger is unchanged. */
-  expectRefused: (status: number, call: () => Promise<Answer>) => Promise<void>;
-}
-
 /** Registers the hooks; `take` receives each test's stage. */
-export function useCallbackStage(take: (stage: CallbackStage) => void): SharedStage {
+export function useCallbackStage(take: (stage: CallbackStage) => void) {
   let database: TestDatabase | undefined;
   let base: Base | undefined;
   let stage: CallbackStage | undefined;
@@ -34,6 +27,7 @@ export function useCallbackStage(take: (stage: CallbackStage) => void): SharedSt
   });
   afterEach(() => stage?.close());
 
+  /** All state of the run that a callback could change. */
   const ledger = async (): Promise<Record<string, unknown>> => {
     const rows: Record<string, unknown> = {};
     for (const table of TABLES)
@@ -42,7 +36,8 @@ export function useCallbackStage(take: (stage: CallbackStage) => void): SharedSt
   };
   return {
     ledger,
-    async expectRefused(status, call) {
+    /** The call is refused with this status, and the ledger is unchanged. */
+    async expectRefused(status: number, call: () => Promise<Answer>): Promise<void> {
       const before = await ledger();
       const answer = await call();
       expect(answer.status).toBe(status);

@@ -93,7 +93,7 @@ describe('as Terraform', () => {
       const applied = await terraform('apply', '-auto-approve', '-input=false', '-no-color');
       expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
       expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
-      await expectMade(moto, BASE.region!);
+      await expectMade(moto);
       // Existing resources are left unchanged.
       expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
     },
@@ -125,22 +125,16 @@ describe('as aws-cli lines', () => {
     expect(exitCode, stderr).toBe(0);
     expect(stderr).toBe('');
     expect(stdout).toContain('instance_profile: crawlfleet-instance');
-    await expectMade(moto, BASE.region!);
-    const lifecycle = await aws(
-      moto,
-      BASE.region!,
-      's3api',
-      'get-bucket-lifecycle-configuration',
-      '--bucket',
-      'example-crawl',
-    );
+    await expectMade(moto);
+    const lifecycle = await aws(moto, 's3api get-bucket-lifecycle-configuration --bucket example-crawl');
     expect(JSON.stringify(lifecycle)).toContain('"Prefix":"runs/"');
   });
 });
 
-async function aws(at: MotoServer, region: string, ...args: string[]): Promise<unknown> {
+async function aws(at: MotoServer, line: string): Promise<unknown> {
+  const region = BASE.region!;
   const env = { ...KEYS, AWS_ENDPOINT_URL: at.endpoint, AWS_REGION: region, AWS_DEFAULT_REGION: region, AWS_PAGER: '' };
-  const { exitCode, stdout, stderr } = await runCommand('aws', [...args, '--output', 'json'], { env });
+  const { exitCode, stdout, stderr } = await runCommand('aws', [...line.split(' '), '--output', 'json'], { env });
   expect(exitCode, stderr).toBe(0);
   return JSON.parse(stdout);
 }
@@ -154,9 +148,9 @@ interface Groups {
 }
 
 /** Groups with the right rules, by their tags, and policies that an account accepts. */
-async function expectMade(at: MotoServer, region: string): Promise<void> {
+async function expectMade(at: MotoServer): Promise<void> {
   if (!(await findProgram('aws'))) return;
-  const { SecurityGroups } = (await aws(at, region, 'ec2', 'describe-security-groups')) as Groups;
+  const { SecurityGroups } = (await aws(at, 'ec2 describe-security-groups')) as Groups;
   const roleOf = (id: string | undefined): string | undefined =>
     SecurityGroups.find((g) => g.GroupId === id)?.Tags?.find((t) => t.Key === 'crawlfleet:role')?.Value;
   const letIn = SecurityGroups.filter((g) => roleOf(g.GroupId)).map((g) => [
@@ -174,18 +168,11 @@ async function expectMade(at: MotoServer, region: string): Promise<void> {
       [8780, ['instance']],
     ],
   });
-  const policies = (await aws(at, region, 'iam', 'list-policies', '--scope', 'Local')) as {
+  const policies = (await aws(at, 'iam list-policies --scope Local')) as {
     Policies: { PolicyName: string }[];
   };
   expect(policies.Policies.map((p) => p.PolicyName).toSorted()).toEqual(['crawlfleet-controller', 'crawlfleet-image']);
-  const profile = await aws(
-    at,
-    region,
-    'iam',
-    'get-instance-profile',
-    '--instance-profile-name',
-    'crawlfleet-instance',
-  );
+  const profile = await aws(at, 'iam get-instance-profile --instance-profile-name crawlfleet-instance');
   expect(JSON.stringify(profile)).toContain('role/crawlfleet-instance');
 }
 

@@ -11,8 +11,7 @@ import {
   ok,
   warning,
 } from '../../../orchestrator/app/checks/check.ts';
-import { exitCodeOf, refusalOf } from '../../../orchestrator/app/checks/run-checks.ts';
-import { runChecks } from '../../../orchestrator/app/checks/run-checks.ts';
+import { exitCodeOf, refusalOf, runChecks } from '../../../orchestrator/app/checks/run-checks.ts';
 
 const CONTEXT = {} as CheckContext;
 const check = (id: string, run: () => Promise<Finding[]>, more: Partial<Check> = {}): Check => ({

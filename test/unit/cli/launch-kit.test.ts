@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { fleetSubnets } from '../../../orchestrator/app/cloud/launch-network.ts';
 import { bundleToGoOnWith, bundlesOf, putBundle } from '../../../orchestrator/app/cloud/launch-template.ts';
+import type { SubnetInfo } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
@@ -58,13 +60,8 @@ describe('bundleToGoOnWith', () => {
   it('is a newly built bundle', async () => {
     const given = bundle();
     const said: string[] = [];
-    const made = bundleToGoOnWith(
-      () => Promise.resolve(given),
-      [claim(b)],
-      new MemoryObjectStore(),
-      (t) => said.push(t),
-    );
-    expect(await made).toBe(given);
+    const make = () => Promise.resolve(given);
+    expect(await bundleToGoOnWith(make, [claim(b)], new MemoryObjectStore(), (t) => said.push(t))).toBe(given);
     expect(said).toEqual([]);
   });
 
@@ -88,5 +85,24 @@ describe('bundlesOf', () => {
     const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
     expect(bundlesOf([claim(a), claim(b), unread, claim(a)])).toEqual([a, b]);
     expect(bundlesOf([])).toEqual([]);
+  });
+});
+
+const subnets = ['f', 'b', 'a', 'c', 'a'].map((zone, i): SubnetInfo => ({
+  id: `subnet-${i}`,
+  zone,
+  vpcId: 'vpc',
+  publicAddresses: true,
+}));
+const compute = { subnets: () => Promise.resolve(subnets) };
+
+/** Each zone of the load balancer has a public address, which costs money. */
+describe('fleetSubnets', () => {
+  it('takes two zones of the default VPC with all their subnets, always the same ones', async () => {
+    expect((await fleetSubnets(compute, [])).map((s) => s.id)).toEqual(['subnet-1', 'subnet-2', 'subnet-4']);
+  });
+
+  it('takes every configured subnet', async () => {
+    expect(await fleetSubnets(compute, ['subnet-0'])).toEqual(subnets);
   });
 });

@@ -5,61 +5,73 @@ import type { Step } from '../../../shared/domain/mapping.ts';
 const CSS = { type: 'css', parameters: { selector: 'p' } };
 
 describe('the JSON form', () => {
-  it('reads every processor with its parameters, without additions', () => {
-    const processors = [
+  const CHAIN: [processor: object, Step][] = [
+    [
       { type: 'css', parameters: { selector: '.price', attribute: 'data-value' } },
+      { type: 'css', selector: '.price', attribute: 'data-value' },
+    ],
+    [
       { type: 'xpath', parameters: { expression: '//b' } },
+      { type: 'xpath', expression: '//b' },
+    ],
+    [
       { type: 'jsonpath', parameters: { expression: '$.a' } },
+      { type: 'jsonpath', expression: '$.a' },
+    ],
+    [
       { type: 'json_ld', parameters: { path: 'a.b' } },
+      { type: 'json_ld', path: 'a.b' },
+    ],
+    [
       { type: 'regex', parameters: { pattern: 'a(b)', group: 0 } },
+      { type: 'regex', pattern: 'a(b)', group: 0 },
+    ],
+    [
       { type: 'regex', parameters: { pattern: 'a(b)' } },
+      { type: 'regex', pattern: 'a(b)', group: 1 },
+    ],
+    [
       { type: 'replace', parameters: { find: 'a', with: '' } },
-      { type: 'trim' },
-      { type: 'lower', parameters: {} },
-      { type: 'upper', parameters: null },
+      { type: 'replace', find: 'a', with: '' },
+    ],
+    [{ type: 'trim' }, { type: 'trim' }],
+    [{ type: 'lower', parameters: {} }, { type: 'lower' }],
+    [{ type: 'upper', parameters: null }, { type: 'upper' }],
+    [
       { type: 'split', parameters: { by: ',' } },
-      { type: 'url' },
+      { type: 'split', by: ',' },
+    ],
+    [{ type: 'url' }, { type: 'url' }],
+    [
       { type: 'date', parameters: { format: 'yyyy-MM-dd' } },
-      { type: 'first' },
+      { type: 'date', format: 'yyyy-MM-dd', locale: null },
+    ],
+    [{ type: 'first' }, { type: 'first' }],
+    [
       { type: 'default', parameters: { value: '2026-01-01' } },
-    ];
+      { type: 'default', value: '2026-01-01' },
+    ],
+  ];
+
+  it('reads every processor with its parameters, without additions', () => {
+    const processors = CHAIN.map(([processor]) => processor);
     const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors }] });
     expect(faults).toEqual([]);
     expect(mapping.pages[0]!.fields).toEqual([
-      {
-        name: 'value',
-        required: false,
-        steps: [
-          { type: 'css', selector: '.price', attribute: 'data-value' },
-          { type: 'xpath', expression: '//b' },
-          { type: 'jsonpath', expression: '$.a' },
-          { type: 'json_ld', path: 'a.b' },
-          { type: 'regex', pattern: 'a(b)', group: 0 },
-          { type: 'regex', pattern: 'a(b)', group: 1 },
-          { type: 'replace', find: 'a', with: '' },
-          { type: 'trim' },
-          { type: 'lower' },
-          { type: 'upper' },
-          { type: 'split', by: ',' },
-          { type: 'url' },
-          { type: 'date', format: 'yyyy-MM-dd', locale: null },
-          { type: 'first' },
-          { type: 'default', value: '2026-01-01' },
-        ],
-      },
+      { name: 'value', required: false, steps: CHAIN.map(([, step]) => step) },
     ]);
   });
 
-  it.each(['number', 'integer', 'boolean'])('reads %s', (type) => {
-    const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors: [CSS, { type }] }] });
-    expect(faults).toEqual([]);
-    expect(mapping.pages[0]!.fields[0]!.steps[1]).toEqual({ type });
-  });
-
-  it.each<[string, object, Step]>([
-    ['join', { type: 'join', parameters: { by: '' } }, { type: 'join', by: '' }],
-    ['all', { type: 'all' }, { type: 'all' }],
-  ])('reads %s', (_name, processor, step) => {
+  it.each<[object, Step]>([
+    [{ type: 'number' }, { type: 'number' }],
+    [{ type: 'integer' }, { type: 'integer' }],
+    [{ type: 'boolean' }, { type: 'boolean' }],
+    [{ type: 'all' }, { type: 'all' }],
+    [
+      { type: 'join', parameters: { by: '' } },
+      { type: 'join', by: '' },
+    ],
+  ])('reads %j', (processor, step) => {
     const { mapping, faults } = readMapping({ fields: [{ name: 'value', processors: [CSS, processor] }] });
     expect(faults).toEqual([]);
     expect(mapping.pages[0]!.fields[0]!.steps[1]).toEqual(step);

@@ -74,17 +74,8 @@ describe('a field in the short form', () => {
       regex: 'a.*',
       css: 'p',
     };
-    expect(chainOf(field).map((step) => step.type)).toEqual([
-      'css',
-      'regex',
-      'trim',
-      'replace',
-      'split',
-      'trim',
-      'lower',
-      'join',
-      'default',
-    ]);
+    const types = chainOf(field).map((step) => step.type);
+    expect(types.join(' ')).toBe('css regex trim replace split trim lower join default');
   });
 
   it('takes `then` unchanged, without adding a trim', () => {
