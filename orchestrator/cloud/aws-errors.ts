@@ -109,7 +109,6 @@ const KINDS = {
   zone: { app: 'capacity', codes: ['Unsupported'], refusal: 'zone' },
   /** The account may not launch this type. */
   type: { app: 'capacity', codes: ['InstanceTypeNotSupported', 'UnsupportedInstanceType'], refusal: 'type' },
-  /** The account's quota is used up. */
   quota: {
     app: 'capacity',
     codes: [
@@ -132,7 +131,6 @@ const KINDS = {
   'token-mismatch': { app: 'aws-invalid', codes: ['IdempotentParameterMismatch'] },
   /** The client token belongs to a terminated instance, and no other was launched. The next epoch has another token. */
   'token-spent': { app: 'aws-invalid', codes: ['IdempotentInstanceTerminated'], refusal: 'spent' },
-  /** A parameter is invalid. */
   invalid: { app: 'aws-invalid', refusal: 'invalid' },
   /** No reply, an unreadable reply, or a fault of AWS: the call may or may not have taken effect. */
   failed: {

@@ -19,17 +19,13 @@ export type BucketOwner = 'ours' | 'foreign' | 'refused' | 'elsewhere' | 'missin
 export async function findBucketOwner(place: BucketLocation, account: string | null): Promise<BucketOwner> {
   return withS3(place, async (s3) => {
     const status = await headBucket(s3, place, account);
-    if (status !== 403 || account === null) return ownerBy(status);
+    if (status !== 403 || account === null) return OWNER_BY_STATUS[status] ?? 'elsewhere';
     // A foreign bucket and a missing permission get the same refusal; without the expected owner they differ.
     return (await headBucket(s3, place, null)) === 200 ? 'foreign' : 'refused';
   });
 }
 
-function ownerBy(status: number): BucketOwner {
-  if (status === 200) return 'ours';
-  if (status === 404) return 'missing';
-  return status === 403 ? 'refused' : 'elsewhere';
-}
+const OWNER_BY_STATUS: Record<number, BucketOwner> = { 200: 'ours', 403: 'refused', 404: 'missing' };
 
 /** The status of HeadBucket, whose replies have no code: 200, 403, 404, and 301 or 400 for another region. */
 async function headBucket(s3: S3, place: BucketLocation, account: string | null): Promise<number> {

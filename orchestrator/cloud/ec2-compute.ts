@@ -284,7 +284,7 @@ async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hi
 const IMAGE_NAME = /^al2023-ami-2023\./;
 
 /** The given image, checked to exist and to fit, or with null the newest Amazon Linux 2023 for the architecture. */
-export async function findImage(ec2: EC2, id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
+async function findImage(ec2: EC2, id: string | null, architecture: 'x86_64' | 'arm64'): Promise<string> {
   const hint = `Set aws.image to an image for ${architecture} that this account can see in this region.`;
   if (id !== null) {
     const reply = await ec2.describeImages({ ImageIds: [id] }).catch(refuseIds('aws.image', hint));

@@ -76,7 +76,6 @@ export interface LoadBalancer {
   isActive(balancer: Balancer): Promise<boolean>;
   /** `not-running` when an instance cannot be a target yet (InvalidTarget): retry later. */
   register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'>;
-  /** Health by instance id. */
   health(balancer: Balancer): Promise<Map<string, TargetHealth>>;
   /**
    * ELBv2's code and message for an unhealthy target, such as `Target.ResponseCodeMismatch`; null when it is healthy or

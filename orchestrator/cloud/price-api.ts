@@ -5,7 +5,7 @@
 import type { Pricing } from '@aws-sdk/client-pricing';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { PriceList } from '../plan/price-table.ts';
-import { callOnce, lazyPricing } from './sdk-clients.ts';
+import { callOnce, lazyPricing, until } from './sdk-clients.ts';
 
 /** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';
@@ -30,10 +30,6 @@ export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   const options = { region: API_REGION, endpoint, timeoutMs, maxAttempts: 2, ...(credentials ? { credentials } : {}) };
   return callOnce(lazyPricing, options, 'GetProducts', async (pricing) => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const late = new Promise<never>((_, reject) => {
-      // The credential chain ignores abort signals.
-      signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no prices within ${timeoutMs} ms`)));
-    });
     const ask = (query: Query): Promise<number | undefined> => findPrice(pricing, query, region, signal);
     const services = Promise.all(Object.entries(SERVICES).map(async ([key, q]) => [key, await ask(q).catch(ignore)]));
     const hourly = Promise.all(
@@ -43,7 +39,8 @@ export async function askPrices(question: PriceQuestion): Promise<PriceList> {
         return [type, usd] as const;
       }),
     );
-    const [types, others] = await Promise.race([Promise.all([hourly, services]), late]);
+    const all = Promise.all([hourly, services]);
+    const [types, others] = await until(signal, `no prices within ${timeoutMs} ms`, all);
     return {
       region,
       of: new Date(nowMs).toISOString().slice(0, 10),

@@ -6,7 +6,7 @@ import type { Instance } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { describeInstanceType } from '../plan/instance-types.ts';
 import { classifyAwsError } from './aws-errors.ts';
-import { allPages, type AwsOptions, lazyEc2, lazyQuotas, withClient } from './sdk-clients.ts';
+import { allPages, type AwsOptions, lazyEc2, lazyQuotas, until, withClient } from './sdk-clients.ts';
 import { quotaCodeOf, STANDARD_QUOTA } from '../plan/quota-codes.ts';
 
 const TIMEOUT_MS = 8_000;
@@ -49,13 +49,10 @@ export async function quotaFor(question: QuotaQuestion): Promise<Quota> {
   const timeoutMs = question.timeoutMs ?? TIMEOUT_MS;
   const options: AwsOptions = { ...question, timeoutMs, maxAttempts: 2 };
   const signal = AbortSignal.timeout(timeoutMs);
-  const late = new Promise<never>((_, reject) => {
-    // The credential chain ignores abort signals.
-    signal.addEventListener('abort', () => reject(new AppError('aws-failed', `no answer within ${timeoutMs} ms`)));
-  });
+  const late = `no answer within ${timeoutMs} ms`;
   const [quota, inUse] = await Promise.all([
-    Promise.race([askQuota(options, code), late]).catch(toReason),
-    Promise.race([askVcpusInUse(options, code), late]).catch(toReason),
+    until(signal, late, askQuota(options, code)).catch(toReason),
+    until(signal, late, askVcpusInUse(options, code)).catch(toReason),
   ]);
   if (quota instanceof AppError) {
     const note = `The vCPU quota ${code} is not known: ${quota.message}. Set aws.vcpu_quota so that the plan can use it.`;

@@ -154,6 +154,15 @@ export async function callOnce<T, R>(
   }
 }
 
+/** The work, or `aws-failed` with this text at the signal: the credential chain ignores abort signals. */
+export const until = <T>(signal: AbortSignal, text: string, work: Promise<T>): Promise<T> =>
+  Promise.race([
+    work,
+    new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(new AppError('aws-failed', text)));
+    }),
+  ]);
+
 const MAX_PAGES = 100;
 
 /** The pages of a listing; throws when there are more than any fleet has, since some endpoints always name another. */

@@ -40,7 +40,6 @@ export const drawDays = (random: Random): Day[] =>
   Array.from({ length: DRAWS }, () => ({ boot: normal(random), pages: normal(random), luck: uniform(random) }));
 
 interface Draw {
-  /** Median boot time of this run. */
   bootMs: number;
   /** Mean time per product in this run, and its spread. */
   gapMean: number;

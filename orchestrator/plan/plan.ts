@@ -21,7 +21,6 @@ export interface PlanInput extends BillingTerms {
   intervalMs: number;
   /** Average requests per product; at least 1. */
   pagesEach: number;
-  /** Memory the instance type must have. */
   memoryGb: number;
   /** Requests per second of the whole fleet; null for no ceiling. */
   maxRatePerSecond: number | null;
@@ -87,7 +86,6 @@ export interface RotationPlan {
 /** What `products.recrawl` knows of the catalogue. */
 export interface RecrawlPlan {
   listed: number;
-  /** Never crawled. */
   unseen: number;
   due: number;
   /** Due, and without room tonight; `byCategory` of them because of `max_share`. */

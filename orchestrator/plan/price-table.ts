@@ -142,9 +142,7 @@ function tablePrices(region: string): ServicePrices {
   };
 }
 
-/** Prices from the price API, used before the shipped table (price-table.ts), which fills every gap. */
-
-/** On-demand, Linux, USD; all of one region. */
+/** Prices from the price API, on-demand, Linux, USD, all of one region; the shipped table fills every gap. */
 export interface PriceList {
   region: string;
   /** When they were fetched, ISO date. */

@@ -67,7 +67,7 @@ function conditionsOf(world: World): Map<AlarmKind, string> {
     const rules = [...new Set(banned.map((r) => r.incident!.rule))].join(', ');
     found.set('banned', `the site bans ${banned.length} of ${fleet.latest.size} addresses (${rules})`);
   }
-  if (isDown(site)) found.set('site-down', `the site is down: ${site!.detail}`);
+  if (isDown(site)) found.set('site-down', `the site is down: ${site.detail}`);
   if (isStalled(world)) found.set('no-progress', `no progress for ${formatDuration(stall!.ms)}`);
   const passed = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
   const end = forecast?.end.p50Ms ?? null;

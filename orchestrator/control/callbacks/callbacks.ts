@@ -102,7 +102,6 @@ export class Callbacks {
   async hello(callback: Callback): Promise<CallbackReply> {
     const core = this.#core;
     const { slot, epoch } = callback;
-    const at = { slot, epoch };
     const known = await this.#callers.find(callback, false);
     if (known === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
@@ -113,7 +112,7 @@ export class Callbacks {
     }
     const hello = parseBody(helloSchema, body);
     if (!hello.ok) return refuse(400, hello.error);
-    const record = await core.fleet.get(at);
+    const record = await core.fleet.get(callback);
     if (!record) return refuse(404, 'no such slot and epoch');
     // The instance may be up before the reply of RunInstances arrives.
     if (record.instanceId === null) return refuse(425, 'this instance is not known yet; send hello again');
@@ -132,7 +131,7 @@ export class Callbacks {
         core.processState.firstReadyMs ??= core.clock.now();
         core.log.info({ slot, epoch, instance: hello.value.instanceId, address }, 'instance is ready');
         if (Math.abs(skewMs) > 60_000)
-          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, at);
+          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, record);
         await this.#lookAtSource(callback, record);
         this.#loop.wake();
         return this.#answer(HELLO_PATH, callback, { ok: true });
@@ -202,11 +201,9 @@ export class Callbacks {
   /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
   async #record({ record, heartbeat }: Received, counter: number): Promise<InstanceRecord | null> {
     const core = this.#core;
-    const { slot, epoch } = record;
     const { progress, problem } = heartbeat;
-    const beat = { counter, progress, problem };
-    if (!(await core.fleet.heartbeat({ slot, epoch }, beat))) return null;
-    if (problem !== null && problem !== record.problem) await core.alarm(`slot ${slot}: ${problem}`, { slot, epoch });
+    if (!(await core.fleet.heartbeat(record, { counter, progress, problem }))) return null;
+    if (problem !== null && problem !== record.problem) await core.alarm(`slot ${record.slot}: ${problem}`, record);
     return { ...record, ...(await recordIncident(core, record, heartbeat)) };
   }
 
@@ -225,11 +222,10 @@ export class Callbacks {
 
   /** Registers its parts up to the first that is not its own; returns the last sequence number to acknowledge. */
   async #registerParts({ record, heartbeat }: Received): Promise<number> {
-    const core = this.#core;
-    const { slot, epoch } = record;
-    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(core.runId, record, p));
+    const { runId, results } = this.#core;
+    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(runId, record, p));
     const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
-    await core.results.register({ slot, epoch }, own);
+    await results.register(record, own);
     // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
     return Math.max(-1, ...own.map((p) => p.seq));
   }
@@ -237,7 +233,6 @@ export class Callbacks {
   /** The orders for the state after these effects; seals the shard when it is complete. */
   async #ordersAfter({ record, heartbeat, routine, world }: Received, effects: Effects): Promise<Orders> {
     const core = this.#core;
-    const { slot, epoch } = record;
     const serving = isServing(record.phase);
     const work = serving && !routine ? await core.work.counts() : world.work;
     // A routine heartbeat changes nothing that depends on the rest of the fleet.
@@ -250,10 +245,10 @@ export class Callbacks {
       heartbeat,
       fenced: false,
       robots: core.robots.policy,
-      maxProducts: limits.byTime === null ? null : slotLimit(limits, slot) * world.run.plan.chunkSize,
-      awaited: world.forecast?.balance.get.has(slot) === true,
+      maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
+      awaited: world.forecast?.balance.get.has(record.slot) === true,
     });
-    if (serving && !record.sealed && orders.sealed) await core.fleet.patch({ slot, epoch }, { sealed: true });
+    if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
     return orders;
   }
 
@@ -275,12 +270,11 @@ export class Callbacks {
     const sender = await this.#authenticate(callback, COMPLETION_PATH, completionSchema);
     if ('status' in sender) return sender;
     const { record, message } = sender;
-    const { slot, epoch } = callback;
-    if (message.manifestKey !== manifestKey(core.runId, slot, epoch))
+    if (message.manifestKey !== manifestKey(core.runId, callback.slot, callback.epoch))
       return refuse(400, 'manifestKey is not the key of this epoch');
     if (isServing(record.phase) && record.manifestKey === null) {
       // If it has been given up since, only `close` may close the epoch.
-      await core.fleet.noteManifest({ slot, epoch }, message);
+      await core.fleet.noteManifest(callback, message);
       this.#loop.wake();
     }
     return this.#answer(COMPLETION_PATH, callback, { ok: true });
@@ -385,7 +379,7 @@ const MAX_HEADERS = 40;
 const MAX_HEADER = 500;
 
 /** Returns what the heartbeat changes in the record. Writes only when the incident began, became a ban, or ended. */
-export async function recordIncident(
+async function recordIncident(
   core: Core,
   record: InstanceRecord,
   heartbeat: Heartbeat,

@@ -312,12 +312,12 @@ function isGoneFromEc2(world: World, record: InstanceRecord, cloudInstance: Clou
 }
 
 /** Gives the instance up, for a reason of `LOSS` or EC2's own. */
-export function lose(record: InstanceRecord, reason: string, detail?: string): Action {
+function lose(record: InstanceRecord, reason: string, detail?: string): Action {
   return move(record, 'lost', reason, detail === undefined ? reason : `${reason}: ${detail}`);
 }
 
 /** The move of the instance from its recorded phase. */
-export function move(
+function move(
   record: InstanceRecord,
   to: 'booting' | 'ready' | 'crawling' | 'banned' | 'uploading' | 'lost' | 'terminated',
   reason: string | null = null,

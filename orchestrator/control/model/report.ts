@@ -16,7 +16,6 @@ export interface BanReport extends EpochId {
   atMs: number;
   /** When the address left, or would have left, its cool-down. */
   untilMs: number | null;
-  /** When the ban was over; null when it was not. */
   overAtMs: number | null;
   evidence: Evidence;
 }
@@ -76,7 +75,6 @@ export interface RunReport {
     minGapMs: number | null;
     /** Requests of all instances, canaries among them. */
     requests: number;
-    /** Requests for canary pages. */
     canaries: number;
     /** Null when the main server that wrote the report never read it. */
     robots: Pick<RobotsPolicy, 'access' | 'crawlDelayMs' | 'source'> | null;

@@ -34,7 +34,6 @@ export interface NewRun {
   /** The configuration as it was when the run began: a changed file does not change a running run. */
   settings: RunSettings;
   plan: Plan;
-  /** Distinct products. */
   planned: number;
   /** Number of repeated IDs in the product list. */
   duplicates: number;
@@ -242,7 +241,6 @@ export type InstancePatch = Partial<InstanceColumns>;
 
 export interface InstanceRecord extends EpochId, InstanceColumns {
   phase: InstancePhase;
-  /** When it entered the phase. */
   phaseAtMs: number;
   reason: string | null;
   /** The claim: the launch request for EC2. */
@@ -261,7 +259,6 @@ export interface InstanceRecord extends EpochId, InstanceColumns {
 /** Why an address stopped crawling on its own, and what has happened since. Times are by the main server's clock. */
 export interface AddressIncident {
   verdict: 'suspect' | 'banned';
-  /** The ban rule that matched. */
   rule: string;
   atMs: number;
   /** When the address leaves its cool-down; null for `suspect`. */

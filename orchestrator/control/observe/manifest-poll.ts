@@ -52,10 +52,7 @@ export class ManifestPoll {
     if (this.#busy) return;
     const due = instances.filter((record) => this.#isDue(record, limits));
     if (due.length === 0) return;
-    this.#busy = true;
-    void this.#poll(due).finally(() => {
-      this.#busy = false;
-    });
+    this.#inBackground(this.#poll(due));
   }
 
   /** When an instance has a problem or nothing comes in: does the bucket answer at all? The object store reports it. */
@@ -63,10 +60,12 @@ export class ManifestPoll {
     const isWorth = (stall?.ms ?? 0) > limits.lostMs || fleet.all.some((r) => isServing(r.phase) && r.problem !== null);
     if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
     this.#askedAtMs = nowMs;
+    this.#inBackground(this.#touch());
+  }
+
+  #inBackground(work: Promise<void>): void {
     this.#busy = true;
-    void this.#touch().finally(() => {
-      this.#busy = false;
-    });
+    void work.finally(() => (this.#busy = false));
   }
 
   async #touch(): Promise<void> {

@@ -191,7 +191,6 @@ export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: re
 interface FoundManifest {
   manifest: Manifest;
   sha256: string;
-  /** The key it was checked with. */
   publicKey: string | null;
 }
 

@@ -4,7 +4,6 @@
  * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Core, OfferResult } from '../model/core.ts';
 import type { OpenChunk, RunRecord } from '../model/stores.ts';
 
@@ -101,7 +100,10 @@ export class Dispatcher {
     core.processState.firstOfferMs ??= core.clock.now();
     this.#offeredUntil.set(chunk.id, Infinity);
     this.#dropped.delete(chunk.id);
-    const result = await this.#send(run, { chunk: chunk.id, share, products: chunk.products });
+    const offer = { chunk: chunk.id, share, products: chunk.products };
+    // An exception proves nothing about where the chunk is.
+    const unknown = (error: unknown): OfferResult => ({ kind: 'unknown', message: describeError(error) });
+    const result = await core.offers.send(run.balancer!.url, run, offer).catch(unknown);
     this.#noteAnswer(run, result);
     switch (result.kind) {
       case 'taken':
@@ -132,12 +134,8 @@ export class Dispatcher {
     }
     const { kind, message } = result;
     const url = run.balancer!.url;
-    processState.unansweredOffers = {
-      sinceMs: processState.unansweredOffers?.sinceMs ?? clock.now(),
-      url,
-      kind,
-      message,
-    };
+    const sinceMs = processState.unansweredOffers?.sinceMs ?? clock.now();
+    processState.unansweredOffers = { sinceMs, url, kind, message };
     const count = message === this.#silent.message ? this.#silent.count + 1 : 1;
     this.#silent = { count, message };
     if ((count & (count - 1)) === 0)
@@ -147,13 +145,6 @@ export class Dispatcher {
           ? 'the load balancer cannot be reached: no offer was delivered'
           : 'no answer to an offer: an instance may hold the chunk, so it is not offered again for a while',
       );
-  }
-
-  /** An exception proves nothing about where the chunk is. */
-  #send(run: RunRecord, offer: Offer): Promise<OfferResult> {
-    return this.#core.offers
-      .send(run.balancer!.url, run, offer)
-      .catch((error: unknown) => ({ kind: 'unknown', message: describeError(error) }));
   }
 
   #hold(id: string, heartbeatMs: number): void {

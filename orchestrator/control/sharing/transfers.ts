@@ -28,31 +28,23 @@ export class Transfers {
     if (transferred.length === 0) return;
     const core = this.#core;
     const { slot, epoch } = record;
-    const products = await core.work.transferChunks({ slot, epoch }, transferred);
-    this.#gaveAtMs.set(epochKey({ slot, epoch }), core.clock.now());
-    this.#askedSinceMs.delete(epochKey({ slot, epoch }));
+    const products = await core.work.transferChunks(record, transferred);
+    const atMs = core.clock.now();
+    this.#gaveAtMs.set(epochKey(record), atMs);
+    this.#askedSinceMs.delete(epochKey(record));
     if (products === 0) return;
-    core.processState.lastTransferMs = core.clock.now();
+    core.processState.lastTransferMs = atMs;
     const detail = `slot ${slot} has given back ${products} products that others can crawl sooner`;
     core.log.info({ slot, epoch, products }, detail);
-    await core.run.addEvent({
-      atMs: core.clock.now(),
-      kind: 'chunk',
-      slot,
-      epoch,
-      from: null,
-      to: null,
-      detail,
-    });
+    await core.run.addEvent({ atMs, kind: 'chunk', slot, epoch, from: null, to: null, detail });
   }
 
   /** Ids of the chunks that the instance has to return now: the last granted ones, which it would crawl last. */
   async wanted(world: World, record: InstanceRecord): Promise<string[]> {
     const core = this.#core;
     const { forecast, limits } = world;
-    const { slot, epoch } = record;
-    const key = epochKey({ slot, epoch });
-    const count = forecast?.balance.give.get(slot) ?? 0;
+    const key = epochKey(record);
+    const count = forecast?.balance.give.get(record.slot) ?? 0;
     // A forecast from before its last transfer does not include it.
     const gaveMs = this.#gaveAtMs.get(key) ?? -Infinity;
     // A time in the future is from before the clock was set back.
@@ -65,7 +57,7 @@ export class Transfers {
     this.#askedSinceMs.set(key, sinceMs);
     if (core.clock.monotonic() - sinceMs > PATIENCE_HEARTBEATS * limits.heartbeatMs)
       core.processState.nothingToGive.add(key);
-    const chunks = await core.work.chunksOf({ slot, epoch });
+    const chunks = await core.work.chunksOf(record);
     return chunks.slice(0, count).map((c) => c.id);
   }
 }

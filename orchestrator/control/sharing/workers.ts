@@ -19,7 +19,6 @@ export interface Worker {
   pending: number;
   /** Chunks granted to it, crawled or not. */
   chunks: number;
-  /** Time per product. */
   paceMs: number;
   /** True when its pages take longer than the interval: unlike the interval, page times vary. */
   isSlow: boolean;
@@ -136,7 +135,6 @@ export const ownPaceMs = (run: RunRecord, progress: Progress | null): number =>
 interface Paces {
   /** Minimum time between two requests: interval (or Crawl-delay) and margin. */
   spacingMs: number;
-  /** Planned requests per product. */
   requests: number;
 }
 

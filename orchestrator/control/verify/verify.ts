@@ -126,7 +126,7 @@ interface Difference {
   examples: string[];
 }
 
-export const differs = (check: string, expected: string, found: string, examples: string[] = []): Difference => {
+const differs = (check: string, expected: string, found: string, examples: string[] = []): Difference => {
   return { check, expected, found, examples };
 };
 

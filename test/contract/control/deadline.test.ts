@@ -35,39 +35,4 @@ describe('a run that has more to do than time', () => {
     expect(left.length).toBeGreaterThan(100);
     expect((await whole.verdict()).products.open).toBe(0);
   });
-
-  it('publishes within a minute of its deadline when no upload gets through', async () => {
-    whole = await WholeRun.open(TOO_MANY);
-    const { objects } = whole.cloud;
-    const put = objects.putIfAbsent.bind(objects);
-    objects.putIfAbsent = (key, bytes) => {
-      const isRefused = key.endsWith('.gz') && whole.clock.now() > whole.run.startedAtMs + 70_000;
-      return isRefused ? Promise.reject(new Error('SlowDown')) : put(key, bytes);
-    };
-    await whole.play();
-    const record = whole.record();
-    expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
-    expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThan(60_000);
-    // What was in the bucket before is still published.
-    expect(whole.rows().length).toBeGreaterThan(50);
-  });
-
-  it('publishes within a minute of its deadline when EC2 never reports the outcome of a launch', async () => {
-    whole = await WholeRun.open(TOO_MANY);
-    const { compute } = whole.cloud;
-    await whole.start();
-    await whole.until('some pages', () => whole.fleet.instances.filter((i) => i.fetched >= 5).length === 2);
-    compute.kill(whole.fleet.of(1).id);
-    compute.launchFaults.push(...Array.from({ length: 20 }, () => 'reply-lost' as const));
-    const isCalled = async (): Promise<boolean> =>
-      ((await whole.stores.of(whole.run.id).fleet.get({ slot: 1, epoch: 2 }))?.attempts ?? 0) > 0;
-    await whole.until('a call without an answer', isCalled);
-    compute.throttle.allUntilMs = whole.run.deadlineAtMs + 120_000;
-    await whole.untilEnd();
-    const record = whole.record();
-    expect(record).toMatchObject({ phase: 'completed', exitCode: 15 });
-    expect(record.finishedAtMs! - whole.run.deadlineAtMs).toBeLessThan(60_000);
-    expect((await whole.verdict()).products.open).toBe(0);
-    expect(compute.alive()).toEqual([]);
-  });
 });

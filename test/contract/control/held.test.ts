@@ -50,13 +50,6 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
     expect(await record(bad)).toMatchObject({ phase: 'held' });
   });
 
-  it('F35: is held when no product can be read any more', async () => {
-    const { stage, bad } = await afterGoodRun([1, 2, 3, 4].map(unreadable));
-    expect(await record(bad)).toMatchObject({ phase: 'held', exitCode: 13 });
-    expect((await record(bad)).reason).toContain('products stored 0 % (before: 100 %)');
-    expect(await stage.rows(bad)).toHaveLength(4);
-  });
-
   it('is published when it is as full as before, and without a guard', async () => {
     const { stage, bad } = await afterGoodRun([titled(1, 'new'), titled(2, 'new'), titled(3, null), unreadable(4)]);
     expect(await record(bad)).toMatchObject({ phase: 'completed', exitCode: 12 });

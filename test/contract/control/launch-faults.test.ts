@@ -75,27 +75,6 @@ describe('an instance that does not come into service', () => {
     expect(unfit).toMatchObject({ reason: 'never-healthy', lastError: 'Target.NotInUse' });
     expect(next!.request.subnetId).not.toBe(unfit!.request.subnetId);
   });
-
-  it('F34: sends hello from the address of another: it gets nothing, and its slot is filled from another subnet', async () => {
-    whole = await WholeRun.open(SLOW);
-    whole.fleet.onBoot = (instance) => {
-      if (instance.slot < 2 && instance.epoch === 1) Object.assign(instance, { address: '127.0.0.77' });
-    };
-    await whole.play();
-    await expectAllStored(whole);
-    await expectParted('127.0.0.77');
-  });
-
-  async function expectParted(address: string): Promise<void> {
-    const shared = (await whole.instances()).filter((r) => r.reason === 'shared-address');
-    expect(shared).toHaveLength(1);
-    const { slot, request, progress } = shared[0]!;
-    expect(progress?.assigned ?? 0).toBe(0);
-    const next = (await whole.instances()).find((r) => r.slot === slot && r.epoch === 2)!;
-    expect(next.request.subnetId).not.toBe(request.subnetId);
-    expect(alarms()).toContain(`has the address ${address} of slot`);
-    expect(alarms()).toContain('NAT');
-  }
 });
 
 describe('the end of a machine', () => {

@@ -39,12 +39,6 @@ describe('before the balancer exists', () => {
 describe('a balancer that ELBv2 refuses', () => {
   const refused = (change: WorldChange = {}): World => without({ balancerRefused: true, ...change });
 
-  it('ends the run, without further claims or launches', () => {
-    expect(kindsOf(decide(refused()))).toEqual(['halt', 'ensure-balancer']);
-    expect(kindsOf(decide(refused({ instances: [] })))).toEqual(['halt', 'ensure-balancer']);
-    expect(decide(refused())).toContainEqual({ kind: 'halt', reason: 'no-balancer' });
-  });
-
   it('lets busy instances continue, and is retried', () => {
     const progress = { ...NO_PROGRESS, assigned: 9, pending: 4 };
     const busy = anInstance(0, { phase: 'crawling', progress, lastHeartbeatAtMs: START_MS + 60_000 });
@@ -56,14 +50,6 @@ describe('a balancer that ELBv2 refuses', () => {
 
   it('does not end the run once it exists', () => {
     expect(kindsOf(decide(refused({ run: aRun({ phase: 'launching' }) })))).not.toContain('halt');
-  });
-
-  it('fails the products', () => {
-    const run = aRun({ request: 'no-balancer', balancer: null });
-    const done = anInstance(0, { phase: 'terminated', manifestKey: 'm', registered: false, cloudState: 'terminated' });
-    expect(decide(aWorld({ run, instances: [done] }))).toContainEqual(
-      expect.objectContaining({ kind: 'move-run', to: 'releasing', reason: 'lost-instance' }),
-    );
   });
 });
 
