@@ -1,6 +1,7 @@
 /** A dry run whose processes are measured while it works. */
 import { globSync, readFileSync } from 'node:fs';
 import type { RunReport } from '../orchestrator/control/model/report.ts';
+import { readProcess } from '../test/support/processes.ts';
 import { endOf, type Fleet } from '../test/system/fleet.ts';
 
 /** Longer than any run of a bench. */
@@ -32,21 +33,6 @@ export async function watchRun(fleet: Fleet): Promise<WatchedRun> {
   if (exitCode !== 0) throw new Error(`the run ended with ${exitCode}: ${stderr.slice(-2_000)}`);
   const wallMs = performance.now() - startMs;
   return { report, wallMs, cpuMs: own.cpuMs, mainServerRssBytes: own.peakRssBytes, instanceRssBytes };
-}
-
-/** Clock ticks per second: 100 on every Linux that Node supports. */
-const TICK_MS = 10;
-
-/** CPU time and largest resident set of a process so far; zeros when it has ended. */
-export function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const peak = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-    return { cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS, peakRssBytes: Number(peak?.[1] ?? 0) * 1_024 };
-  } catch {
-    return { cpuMs: 0, peakRssBytes: 0 };
-  }
 }
 
 /** Crawl API processes of this folder's sandbox, which contains their bundle. */

@@ -4,13 +4,13 @@
  */
 import Database from 'better-sqlite3';
 import { chromium } from 'playwright';
-import { type RunningCommand, waitFor } from '../../test/support/processes.ts';
+import { readProcess, type RunningCommand, waitFor } from '../../test/support/processes.ts';
 import { makeFleet } from '../../test/system/fleet.ts';
 import { findBrowser } from '../../test/support/chromium/find-browser.ts';
 import { NO_PROGRESS, type Progress } from '../../shared/wire/callbacks.ts';
 import { type Bench, type BenchResult, median } from '../frame.ts';
 import { startOneLineShop } from '../one-line-shop.ts';
-import { readProcess, RUN_LIMIT_MS } from '../watch-run.ts';
+import { RUN_LIMIT_MS } from '../watch-run.ts';
 
 const PRODUCTS = 1_000_000;
 const INSTANCES = 126;

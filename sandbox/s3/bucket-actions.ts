@@ -20,7 +20,7 @@ export async function createBucket(call: S3Call, context: S3Context): Promise<S3
     );
   }
   const existing = context.buckets.find(call.bucket);
-  if (existing && !(region === FIRST_REGION && existing.region === FIRST_REGION)) {
+  if (existing && !(region === FIRST_REGION && existing.about.region === FIRST_REGION)) {
     throw new AwsError(
       'BucketAlreadyOwnedByYou',
       'Your previous request to create the named bucket succeeded and you already own it.',
@@ -54,7 +54,7 @@ function scopeRegion(call: S3Call): string | null {
 }
 
 export function headBucket(call: S3Call, context: S3Context): S3Reply {
-  return emptyReply(200, { 'x-amz-bucket-region': context.buckets.need(call.bucket).region });
+  return emptyReply(200, { 'x-amz-bucket-region': context.buckets.need(call.bucket).about.region });
 }
 
 export function deleteBucket(call: S3Call, context: S3Context): S3Reply {
@@ -68,15 +68,15 @@ export function listBuckets(_call: S3Call, context: S3Context): S3Reply {
     Buckets: {
       Bucket: context.buckets.all().map((bucket) => ({
         Name: bucket.name,
-        CreationDate: new Date(bucket.createdMs).toISOString(),
-        BucketRegion: bucket.region,
+        CreationDate: new Date(bucket.about.createdMs).toISOString(),
+        BucketRegion: bucket.about.region,
       })),
     },
   });
 }
 
 export function getBucketLocation(call: S3Call, context: S3Context): S3Reply {
-  const { region } = context.buckets.need(call.bucket);
+  const { region } = context.buckets.need(call.bucket).about;
   // The only answer whose root element contains the text itself.
   return xmlReply('LocationConstraint', region === FIRST_REGION ? '' : region);
 }

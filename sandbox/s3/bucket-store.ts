@@ -14,16 +14,14 @@ export type Condition = { kind: 'none' } | { kind: 'if-absent' } | { kind: 'if-m
 
 export class Bucket {
   readonly name: string;
-  readonly region: string;
-  readonly createdMs: number;
+  readonly about: { region: string; createdMs: number };
   readonly #folder: string;
   readonly #records = new Map<string, ObjectRecord>();
   #sorted: string[] | null = null;
 
-  constructor(name: string, folder: string, about: { region: string; createdMs: number }) {
+  constructor(name: string, folder: string, about: Bucket['about']) {
     this.name = name;
-    this.region = about.region;
-    this.createdMs = about.createdMs;
+    this.about = about;
     this.#folder = folder;
   }
 
@@ -161,7 +159,7 @@ export class BucketStore {
     return bucket;
   }
 
-  create(name: string, about: { region: string; createdMs: number }): Bucket {
+  create(name: string, about: Bucket['about']): Bucket {
     const folder = join(this.#folder, name);
     mkdirSync(join(folder, 'objects'), { recursive: true, mode: 0o700 });
     writeFileSync(join(folder, 'bucket.json'), JSON.stringify(about));
@@ -184,7 +182,7 @@ export class BucketStore {
     const folder = join(this.#folder, name);
     try {
       const about: unknown = JSON.parse(readFileSync(join(folder, 'bucket.json'), 'utf8'));
-      const bucket = new Bucket(name, folder, about as { region: string; createdMs: number });
+      const bucket = new Bucket(name, folder, about as Bucket['about']);
       bucket.load();
       this.#buckets.set(name, bucket);
     } catch {

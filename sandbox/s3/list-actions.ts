@@ -102,8 +102,7 @@ export function listKeys(keys: readonly string[], request: ListingRequest): List
   const listing: Listing = { keys: [], commonPrefixes: [], next: null };
   if (maxKeys === 0) return listing;
   let lastShown = '';
-  for (let i = firstIndex(keys, compareKeys(prefix, after) > 0 ? prefix : after); i < keys.length; i++) {
-    const key = keys[i]!;
+  for (const key of keys) {
     if (!key.startsWith(prefix)) {
       if (compareKeys(key, prefix) > 0) break;
       continue;
@@ -122,16 +121,4 @@ export function listKeys(keys: readonly string[], request: ListingRequest): List
     lastShown = common ?? key;
   }
   return listing;
-}
-
-/** Index of the first key that is not before `from`. */
-function firstIndex(keys: readonly string[], from: string): number {
-  let low = 0;
-  let high = keys.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compareKeys(keys[middle]!, from) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

@@ -124,22 +124,17 @@ export function abortMultipartUpload(call: S3Call, context: S3Context): S3Reply 
   return emptyReply(204);
 }
 
+/** All in one page. */
 export function listParts(call: S3Call, context: S3Context): S3Reply {
   const upload = uploadOf(call, context);
-  const after = Number(call.query.get('part-number-marker') ?? 0);
-  const max = Math.min(1_000, Number(call.query.get('max-parts') ?? 1_000));
-  const rest = [...upload.parts.values()].filter((p) => p.number > after).sort((a, b) => a.number - b.number);
-  const shown = rest.slice(0, max);
-  const truncated = rest.length > shown.length;
+  const parts = [...upload.parts.values()].sort((a, b) => a.number - b.number);
   return xmlReply('ListPartsResult', {
     Bucket: call.bucket,
     Key: call.key,
     UploadId: upload.id,
-    PartNumberMarker: after,
-    NextPartNumberMarker: truncated ? shown.at(-1)?.number : undefined,
-    MaxParts: max,
-    IsTruncated: truncated,
-    Part: shown.map((part) => ({
+    MaxParts: MAX_PARTS,
+    IsTruncated: false,
+    Part: parts.map((part) => ({
       PartNumber: part.number,
       LastModified: new Date(part.modifiedMs).toISOString(),
       ETag: `"${part.md5.toString('hex')}"`,

@@ -30,7 +30,7 @@ describe('a main server that is gone permanently', () => {
     stage = await ground.open({
       name: 'gone',
       products: PRODUCTS,
-      config: { run: { deadline: '30s', grace, min_instances: 3, max_instances: 3 } },
+      run: { deadline: '30s', grace },
     });
     const main = stage.start('run', '--dry-run', '--json');
     // Without a main server, no instance could crawl products that were not yet assigned.

@@ -1,15 +1,13 @@
 /** Everything one round runs on: shop, database, sandbox, the links between them, a user's folder. No fakes. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { stringify } from 'yaml';
 import { buildBundle } from '../../userdata/bundle.ts';
-import { findLeftovers, killLeftovers, type RunningCommand, startCommand, waitFor } from '../support/processes.ts';
+import { findLeftovers, type RunningCommand, waitFor } from '../support/processes.ts';
 import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
+import { productIds } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
+import { makeFleet } from '../system/fleet.ts';
 import { type ChaosProxy, startChaosProxy } from './chaos-proxy.ts';
 import type { DatabaseServer } from '../support/mariadb/server.ts';
 
@@ -21,7 +19,6 @@ export const INTERVAL_MS = 200;
 /** Long enough for every fault that we inject: a run that misses it has lost time for another reason. */
 export const DEADLINE_S = 90;
 
-const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 /** A main server that takes longer than this hangs. */
 const COMMAND_LIMIT_MS = 150_000;
 
@@ -56,8 +53,8 @@ export interface StageOptions {
   database: DatabaseServer;
   products: number;
   instances: number;
-  /** Merged over the configuration, section by section. */
-  config?: Record<string, Record<string, unknown>>;
+  /** Merged over the section `run` of the configuration. */
+  run?: Record<string, unknown>;
   /** Added to the environment of the main server. */
   environment?: Record<string, string>;
 }
@@ -65,19 +62,40 @@ export interface StageOptions {
 /** The shop is reset, the database empty, every link intact. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { shop, database, name } = options;
-  const dir = mkdtempSync(join(tmpdir(), 'crawlfleet-chaos-'));
-  const data = join(dir, 'sandbox');
-  mkdirSync(data);
   await shop.reset();
   const { sha256 } = await buildBundle();
   const links = await openLinks(database.host);
   const ids = productIds(options.products);
   await database.query('', `create database ${name} character set utf8mb4`);
-  await database.query(name, 'create table products (id varchar(100) not null)');
-  await database.query(name, 'insert into products (id) values ?', [ids.map((id) => [id])]);
-  const config = configOf(options, links, database.url(name, `127.0.0.1:${links.database.port}`));
-  const configPath = join(dir, 'fleet.yaml');
-  writeFileSync(configPath, stringify(config));
+  let movedTo: string | null = null;
+  const fleet = await makeFleet({
+    engine: 'mysql',
+    database: {
+      url: database.url(name, `127.0.0.1:${links.database.port}`),
+      drop: async () => void (await database.query('', `drop database ${name}`)),
+    },
+    productUrl: shop.productUrl,
+    ids,
+    config: {
+      aws: { endpoint: `http://127.0.0.1:${links.aws.port}` },
+      server: { url: `http://127.0.0.1:${links.callbacks.port}` },
+      run: {
+        deadline: `${DEADLINE_S}s`,
+        grace: '20s',
+        min_instances: options.instances,
+        max_instances: options.instances,
+        ...options.run,
+      },
+    },
+    timeoutMs: COMMAND_LIMIT_MS,
+    environment: () => ({
+      ...options.environment,
+      ...(movedTo === null ? {} : { FLEET_SERVER_LISTEN: movedTo }),
+    }),
+  });
+  const { dir } = fleet;
+  const data = join(dir, 'sandbox');
+  mkdirSync(data);
   let sandbox: TestSandbox;
   const startSandboxHere = async (): Promise<void> => {
     sandbox = await startSandbox({ allowBundles: [sha256], dataDir: data });
@@ -85,7 +103,6 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
   await startSandboxHere();
   const query = (sql: string) => database.query(name, sql);
-  let movedTo: string | null = null;
   const closed = new AbortController();
   const run = async (): Promise<{ id: string; phase: string } | null> => {
     const [row] = await query('select id, phase, settings from crawlfleet_runs').catch(() => []);
@@ -107,15 +124,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     database,
     links,
     query,
-    start: (...args) =>
-      startCommand(process.execPath, [LAUNCHER, ...args, '--config', configPath], {
-        cwd: dir,
-        timeoutMs: COMMAND_LIMIT_MS,
-        env: {
-          ...options.environment,
-          ...(movedTo === null ? {} : { FLEET_SERVER_LISTEN: movedTo }),
-        },
-      }),
+    start: (...args) => fleet.start(...args),
     moveCallbacks(to) {
       movedTo = to;
       links.callbacks.setTarget(to);
@@ -140,10 +149,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       await waitFor(() => findLeftovers(dir).length === 0, { what: 'the end', timeoutMs: 2_000 }).catch(
         () => undefined,
       );
-      killLeftovers(dir);
+      await fleet.remove(keep);
       await Promise.all(Object.values(links).map((link) => link.close()));
-      await database.query('', `drop database ${name}`);
-      if (!keep) rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
     },
   };
 }
@@ -155,28 +162,4 @@ async function openLinks(databaseHost: string): Promise<Record<Link, ChaosProxy>
     startChaosProxy(),
   ]);
   return { database, callbacks, aws };
-}
-
-function configOf(options: StageOptions, links: Record<Link, ChaosProxy>, databaseUrl: string): object {
-  const base: Record<string, Record<string, unknown>> = {
-    site: {
-      product_url: options.shop.productUrl,
-      interval: `${INTERVAL_MS}ms`,
-      user_agent: 'crawlfleet-test/1.0 (+https://example.com/bot)',
-      timeout: '3s',
-      mapping: SHOP_MAPPING,
-    },
-    products: { query: 'select id from products' },
-    database: { url: databaseUrl },
-    run: {
-      deadline: `${DEADLINE_S}s`,
-      grace: '20s',
-      min_instances: options.instances,
-      max_instances: options.instances,
-    },
-    aws: { endpoint: `http://127.0.0.1:${links.aws.port}` },
-    server: { url: `http://127.0.0.1:${links.callbacks.port}` },
-  };
-  for (const [section, values] of Object.entries(options.config ?? {})) base[section] = { ...base[section], ...values };
-  return base;
 }

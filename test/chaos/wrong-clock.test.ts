@@ -26,7 +26,7 @@ describe('clocks that differ', () => {
     const stage = await ground.open({
       name: 'skewed',
       products: PRODUCTS,
-      config: { run: { deadline: '60s', grace: '20s', min_instances: 3, max_instances: 3, ...run } },
+      run: { deadline: '60s', ...run },
       environment: {
         NODE_OPTIONS: `--import=${SHIFTED_CLOCK}`,
         CRAWLFLEET_TEST_CLOCK_SHIFT_MS: String(shiftMs),

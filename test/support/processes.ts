@@ -156,3 +156,15 @@ function readProc(pid: string, file: string): string {
     return '';
   }
 }
+
+/** Clock ticks per second: 100 on every Linux that Node supports. */
+const TICK_MS = 10;
+
+/** CPU time and largest resident set of a process so far; zeros when it has ended. */
+export function readProcess(pid: number): { cpuMs: number; peakRssBytes: number } {
+  const stat = readProc(String(pid), 'stat');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const ticks = Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
+  const peak = /VmHWM:\s+(\d+) kB/.exec(readProc(String(pid), 'status'));
+  return { cpuMs: ticks * TICK_MS, peakRssBytes: Number(peak?.[1] ?? 0) * 1_024 };
+}

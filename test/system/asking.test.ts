@@ -2,36 +2,24 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetReadObjects } from 'hyparquet';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
 import type { RunDocument } from '../../orchestrator/app/read/run-documents.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import { useFleet } from './stage.ts';
 
 const IDS = [...productIds(20), 'once-500-a', '500-b', '404-c', 'untitled-d'];
 
 eachEngineByDay('a run', (engine) => {
-  let shop: Shop;
-  let fleet: Fleet;
+  const config = { run: { deadline: '60s', max_failed: '50%' } };
+  const { shop, fleet } = useFleet({ products: 20 }, { engine, ids: IDS, config });
   let report: RunReport;
 
   beforeAll(async () => {
-    shop = await startShop({ products: 20 });
-    fleet = await makeFleet({
-      engine,
-      productUrl: shop.productUrl,
-      ids: IDS,
-      config: { run: { deadline: '60s', max_failed: '50%' } },
-    });
     ({ report } = await fleet.dryRun());
-  });
-  afterAll(async () => {
-    await fleet?.remove();
-    await shop?.stop();
   });
 
   async function product(id: string): Promise<ProductDocument> {

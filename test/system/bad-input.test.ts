@@ -1,25 +1,17 @@
 /** Bad input: a clear message, the right exit code, nothing launched, nothing lost. */
 import { type AddressInfo, createServer } from 'node:net';
 import { once } from 'node:events';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { TestEngine } from '../support/mariadb/database.ts';
-import { type Fleet, type FleetOptions, makeFleet, readReport } from './fleet.ts';
+import { type Config, readReport } from './fleet.ts';
+import { useStage } from './stage.ts';
 
-const fleets: Fleet[] = [];
-afterEach(async () => {
-  for (const fleet of fleets.splice(0)) await fleet.remove();
-});
+const NOWHERE = 'http://127.0.0.1:9/item/{id}';
+const { fleet, open } = useStage({ products: 1 });
 
-async function aFleet(change: Partial<FleetOptions> = {}): Promise<Fleet> {
-  const fleet = await makeFleet({
-    engine: 'sqlite',
-    productUrl: 'http://127.0.0.1:9/item/{id}',
-    ids: ['a', 'b'],
-    ...change,
-  });
-  fleets.push(fleet);
-  return fleet;
-}
+/** A fleet whose site nobody serves. */
+const prepare = (config: Config = {}, ids: readonly string[] = ['a', 'b'], engine: TestEngine = 'sqlite') =>
+  open(ids, { ...config, site: { product_url: NOWHERE, ...(config.site as object) } }, engine);
 
 interface Refusal {
   exitCode: number | null;
@@ -27,7 +19,7 @@ interface Refusal {
   text: string;
 }
 
-async function refusal(fleet: Fleet, ...args: string[]): Promise<Refusal> {
+async function refusal(...args: string[]): Promise<Refusal> {
   const result = await fleet.run('run', '--dry-run', '--json', ...args);
   const { error } = JSON.parse(result.stdout) as { error: { code: string; message: string; hint: string | null } };
   expect(fleet.leftovers()).toEqual([]);
@@ -36,10 +28,8 @@ async function refusal(fleet: Fleet, ...args: string[]): Promise<Refusal> {
 
 describe('configuration', () => {
   it('refuses faults of all kinds at once', async () => {
-    const fleet = await aFleet({
-      config: { site: { product_url: 'http://127.0.0.1:9/item', interval: 'often', nonsense: 1 } },
-    });
-    const { exitCode, code, text } = await refusal(fleet);
+    await prepare({ site: { product_url: 'http://127.0.0.1:9/item', interval: 'often', nonsense: 1 } });
+    const { exitCode, code, text } = await refusal();
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'config-invalid' });
     for (const part of [
       'site.product_url: must contain {id}',
@@ -50,18 +40,16 @@ describe('configuration', () => {
   });
 
   it('refuses an invalid deadline', async () => {
-    const result = await (await aFleet()).run('run', '--dry-run', '--deadline', 'soon');
+    await prepare();
+    const result = await fleet.run('run', '--dry-run', '--deadline', 'soon');
     expect(result.exitCode).toBe(2);
     expect(result.stderr).toContain('It must be a duration');
   });
 
   it('suggests a deadline that could be met', async () => {
     const ids = Array.from({ length: 500 }, (_, i) => `p${i}`);
-    const fleet = await aFleet({
-      ids,
-      config: { site: { interval: '10s' }, run: { min_instances: 1, max_instances: 3 } },
-    });
-    const { exitCode, code, text } = await refusal(fleet, '--deadline', '60s');
+    await prepare({ site: { interval: '10s' }, run: { min_instances: 1, max_instances: 3 } }, ids);
+    const { exitCode, code, text } = await refusal('--deadline', '60s');
     expect({ exitCode, code }).toEqual({ exitCode: 16, code: 'infeasible' });
     expect(text).toMatch(/--deadline \d+/);
   });
@@ -70,9 +58,8 @@ describe('configuration', () => {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
-    const { exitCode, code, text } = await refusal(
-      await aFleet({ config: { site: { check: 'off' }, server: { listen: `127.0.0.1:${port}` } } }),
-    );
+    await prepare({ site: { check: 'off' }, server: { listen: `127.0.0.1:${port}` } });
+    const { exitCode, code, text } = await refusal();
     server.close();
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'port-taken' });
     expect(text).toContain(`port ${port}`);
@@ -87,17 +74,18 @@ describe('database', () => {
     ['mysql', 'select active from products', 'id'],
     ['sqlite', 'this is not SQL', 'syntax'],
   ])('on %s refuses the query %s', async (engine, query, expected) => {
-    const { exitCode, code, text } = await refusal(await aFleet({ engine, config: { products: { query } } }));
+    await prepare({ products: { query } }, undefined, engine);
+    const { exitCode, code, text } = await refusal();
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'products-query' });
     expect(text).toContain(expected);
   });
 
   it('F51: refuses a result table that does not fit, before anything is launched', async () => {
-    const fleet = await aFleet({ engine: 'mysql' });
+    await prepare({}, undefined, 'mysql');
     await fleet.query(
       'create table product_snapshots (product_id varchar(100) primary key, title int, stock int not null)',
     );
-    const { exitCode, code, text } = await refusal(fleet);
+    const { exitCode, code, text } = await refusal();
     expect({ exitCode, code }).toEqual({ exitCode: 4, code: 'results-schema' });
     for (const column of ['title', 'price', 'run_id', 'stock']) expect(text).toContain(column);
   });
@@ -105,8 +93,8 @@ describe('database', () => {
 
 describe('no products', () => {
   it('end with 13 before anything is launched: in run, in plan and in doctor', async () => {
-    const fleet = await aFleet({ ids: [] });
-    expect(await refusal(fleet)).toEqual({
+    await prepare({}, []);
+    expect(await refusal()).toEqual({
       exitCode: 13,
       code: 'too-few-products',
       text: expect.stringMatching(/yields no product; products.min_rows is 1 .*products.min_rows: 0/) as string,
@@ -118,7 +106,7 @@ describe('no products', () => {
   });
 
   it('complete at once where products.min_rows allows it, and launch nothing', async () => {
-    const fleet = await aFleet({ ids: [], config: { products: { min_rows: 0 } } });
+    await prepare({ products: { min_rows: 0 } }, []);
     const result = await fleet.run('run', '--dry-run', '--json');
     expect(readReport(result)).toMatchObject({
       state: 'completed',
@@ -135,7 +123,8 @@ describe('usage', () => {
   it.each([[['run', '--json', '--nope']], [['bogus', '--json']], [['run', '--json', '--deadline', '-5s']]])(
     'answers %j with one JSON document',
     async (args) => {
-      const result = await (await aFleet()).run(...args);
+      await prepare();
+      const result = await fleet.run(...args);
       expect(result.exitCode).toBe(2);
       expect(JSON.parse(result.stdout)).toMatchObject({ error: { code: 'usage' }, exitCode: 2 });
     },

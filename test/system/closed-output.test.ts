@@ -3,29 +3,15 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, LAUNCHER, makeFleet } from './fleet.ts';
+import { LAUNCHER } from './fleet.ts';
+import { useFleet } from './stage.ts';
 
 const IDS = productIds(12);
-let shop: Shop;
-let fleet: Fleet;
-
-beforeAll(async () => {
-  shop = await startShop({ products: IDS.length });
-  fleet = await makeFleet({
-    engine: 'sqlite',
-    productUrl: shop.productUrl,
-    ids: IDS,
-    config: { schedule: { cron: '0 2 * * *' }, server: { operator: '127.0.0.1:0' } },
-  });
-});
-afterAll(async () => {
-  await fleet.remove();
-  await shop.stop();
-});
+const config = { schedule: { cron: '0 2 * * *' }, server: { operator: '127.0.0.1:0' } };
+const { fleet } = useFleet({ products: IDS.length }, { engine: 'sqlite', ids: IDS, config });
 
 interface Unheard {
   child: ChildProcess;

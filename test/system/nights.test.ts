@@ -1,72 +1,48 @@
 /** Two nights of the same list: what has changed is written down, and what is old is removed; on both databases. */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { productIds } from '../support/shop/product.ts';
-import { type Shop, startShop } from '../support/shop/start-shop.ts';
-import { type Fleet, makeFleet } from './fleet.ts';
+import { useFleet, useStage } from './stage.ts';
 
 eachEngineByDay('products.recrawl', (engine) => {
+  const { shop, fleet, open } = useStage({ products: 20 });
+
   it('crawls what is due, carries over what has no room, and launches nothing when nothing is due', async () => {
-    const shop = await startShop({ products: 20 });
-    const fleet = await makeFleet({
-      engine,
-      productUrl: shop.productUrl,
-      ids: productIds(20),
-      config: {
-        run: { deadline: '60s' },
-        products: {
-          query: `select id, case when id = 'P00011' then 1 else 0 end as popularity from products`,
-          recrawl: { base: '30d', score: 'popularity', capacity: 12 },
-          min_rows: 20,
-        },
-      },
-    });
-    try {
-      const first = await fleet.dryRun();
-      expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
-      const { stdout } = await fleet.run('plan', '--dry-run');
-      expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
-      expect(stdout).toMatch(/keeping up +takes 1 products a night/);
-      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
-      const third = await fleet.run('run', '--dry-run', '--yes');
-      expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);
-      // A product that its owner has changed since, and one whose time has come.
-      await fleet.query(`update product_snapshots_crawls set crawled_at = crawled_at - 5 * 86400000`);
-      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 1, stored: 1 });
-      expect((await shop.log()).filter(({ path }) => path.startsWith('/item/'))).toHaveLength(21);
-    } finally {
-      await fleet.remove();
-      await shop.stop();
-    }
+    const products = {
+      query: `select id, case when id = 'P00011' then 1 else 0 end as popularity from products`,
+      recrawl: { base: '30d', score: 'popularity', capacity: 12 },
+      min_rows: 20,
+    };
+    await open(undefined, { run: { deadline: '60s' }, products }, engine);
+    const first = await fleet.dryRun();
+    expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
+    const { stdout } = await fleet.run('plan', '--dry-run');
+    expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
+    expect(stdout).toMatch(/keeping up +takes 1 products a night/);
+    expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
+    const third = await fleet.run('run', '--dry-run', '--yes');
+    expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);
+    // A product that its owner has changed since, and one whose time has come.
+    await fleet.query(`update product_snapshots_crawls set crawled_at = crawled_at - 5 * 86400000`);
+    expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 1, stored: 1 });
+    expect((await shop.log()).filter(({ path }) => path.startsWith('/item/'))).toHaveLength(21);
   });
 });
 
 eachEngineByDay('nights', (engine) => {
-  let shop: Shop;
-  let fleet: Fleet;
+  const config = { run: { deadline: '60s' }, results: { history: 'changes' } };
+  const { fleet } = useFleet({ products: 20 }, { engine, ids: productIds(20), config });
   let first: RunReport;
   let second: RunReport;
 
   beforeAll(async () => {
-    shop = await startShop({ products: 20 });
-    fleet = await makeFleet({
-      engine,
-      productUrl: shop.productUrl,
-      ids: productIds(20),
-      config: { run: { deadline: '60s' }, results: { history: 'changes' } },
-    });
     ({ report: first } = await fleet.dryRun());
     // As if the shop had shown something else.
     await fleet.query(`update product_snapshots set title = 'Old lamp', price = 7 where product_id = 'P00011'`);
     ({ report: second } = await fleet.dryRun());
   });
-  afterAll(async () => {
-    await fleet?.remove();
-    await shop?.stop();
-  });
-
   it('shows what the second night has changed of a product, and nothing of the others', async () => {
     const read = async (id: string): Promise<ProductDocument> =>
       JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;

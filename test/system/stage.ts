@@ -6,7 +6,7 @@ import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
 import { productIds } from '../support/shop/product.ts';
 import { type Shop, type ShopOptions, startShop } from '../support/shop/start-shop.ts';
-import { type Config, type Fleet, makeFleet } from './fleet.ts';
+import { type Config, type Fleet, type FleetOptions, makeFleet } from './fleet.ts';
 
 export interface Stage {
   /** Its members are there from the first test on; it is reset before each. */
@@ -65,4 +65,22 @@ export function useStage(shopOptions: ShopOptions): Stage {
       return run;
     },
   };
+}
+
+/** One shop and one fleet for all tests of the surrounding block, their members there from the first hook after this on. */
+export function useFleet(
+  shopOptions: ShopOptions,
+  options: Omit<FleetOptions, 'productUrl'>,
+): { shop: Shop; fleet: Fleet } {
+  const shop = {} as Shop;
+  const fleet = {} as Fleet;
+  beforeAll(async () => {
+    Object.assign(shop, await startShop(shopOptions));
+    Object.assign(fleet, await makeFleet({ ...options, productUrl: shop.productUrl }));
+    return async () => {
+      await fleet.remove();
+      await shop.stop();
+    };
+  });
+  return { shop, fleet };
 }

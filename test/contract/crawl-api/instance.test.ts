@@ -6,7 +6,7 @@ import { manifestKey } from '../../../shared/domain/keys.ts';
 import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts';
 import { decodeManifest } from '../../../shared/wire/part.ts';
 import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
-import { highWaterMark } from '../../system/memory-watch.ts';
+import { readProcess } from '../../support/processes.ts';
 import { until } from './http-stub.ts';
 import { type PageHandler, products, smallestGap, type Stage, useStages } from './stage.ts';
 
@@ -86,7 +86,7 @@ describe('a whole shard', () => {
     expect([...new Set(main.heartbeats.map((h) => h.phase))]).toEqual(['ready', 'crawling', 'uploading', 'done']);
     expect(main.heartbeats.at(-1)!.parts).toEqual([]);
     // 120 MB is the limit of the contract; measured 95 to 108.
-    expect(highWaterMark(stage.pid()) / 1_024 ** 2).toBeLessThan(120);
+    expect(readProcess(stage.pid()).peakRssBytes / 1_024 ** 2).toBeLessThan(120);
     expect(stage.console()).not.toContain(settings.token);
   });
 
@@ -281,7 +281,7 @@ describe('offers', () => {
       // Each of them has sent what it can, or was rejected.
       await until('the storm', () => sockets.every((s) => s.destroyed || s.bytesWritten > 0));
       for (let i = 1; i <= 5; i++) expect((await stage.offer(`${i}-1`, products(i, i))).status).toBe(202);
-      expect(highWaterMark(stage.pid())).toBeLessThan(200e6);
+      expect(readProcess(stage.pid()).peakRssBytes).toBeLessThan(200e6);
     } finally {
       for (const socket of sockets) socket.destroy();
     }

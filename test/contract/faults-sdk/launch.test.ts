@@ -70,7 +70,8 @@ describe('a launch through the SDK', () => {
     });
 
     it('F6: reports the vCPU quota, and succeeds when AWS has released what ended', async () => {
-      const used = (await cloud.sandbox.instances()).filter((i) => i.state === 'running' || i.state === 'pending').length * 2;
+      const used =
+        (await cloud.sandbox.instances()).filter((i) => i.state === 'running' || i.state === 'pending').length * 2;
       await cloud.be({ vcpuQuota: used + 2, vcpuReleaseMs: 600_000 });
       const first = cloud.request();
       const { id } = await cloud.launched(first);
