@@ -8,6 +8,7 @@
  *   asking ──also wrong──▶ suspect                only the main server can tell a ban from a changed site
  *   open ──an unambiguous ban──▶ banned           no canary page: no request from an address that is known to be banned
  */
+import { MAX_UNPROVED } from '../../shared/domain/validators.ts';
 import type { Judgement } from './judgement.ts';
 
 /**
@@ -25,8 +26,6 @@ const ODD_BEFORE_ASKING = 3;
 const ODD_BEFORE_SUSPECT = 5;
 /** Refusals of different products before a ban, without a canary page. */
 const REFUSALS_BEFORE_BAN = 2;
-/** Maximum unproven results before a canary page is fetched. */
-const MAX_HELD = 50;
 /** Pages after a right canary page before odd ones lead to the next one; doubles each time. */
 const QUIET_PAGES = 20;
 const MAX_QUIET_PAGES = 640;
@@ -66,7 +65,7 @@ export class AddressWatch {
         return this.#odd(known.canAsk, 'hold');
       case 'gone':
       case 'unchanged':
-        return known.canAsk && known.held >= MAX_HELD ? 'ask' : 'hold';
+        return known.canAsk && known.held >= MAX_UNPROVED ? 'ask' : 'hold';
       case 'failed':
       case 'wait':
       case 'hop':

@@ -109,6 +109,9 @@ export async function stageKept(
   const keys = keyColumns(shape.mapping);
   const columns = [...stagingColumns(shape.mapping), STAMP_COLUMN];
   const copied = ['row_key', ...shape.columns.map(({ name }) => name)].slice(keys.length === 1 ? 1 : 0);
+  // As for all staged rows: the first one wins.
+  const keepExisting =
+    db.engine === 'mysql' ? 'on duplicate key update product_id = values(product_id)' : 'on conflict do nothing';
   for (const piece of inPieces(results, PIECE)) {
     const found = await readKept(
       trx,
@@ -135,7 +138,11 @@ export async function stageKept(
       )
       .toSQL();
     const holes = columns.map(() => '??').join(', ');
-    await trx.raw(`insert into ?? (${holes}) ${sql}`, [shape.staging, ...columns, ...(bindings as string[])]);
+    await trx.raw(`insert into ?? (${holes}) ${sql} ${keepExisting}`, [
+      shape.staging,
+      ...columns,
+      ...(bindings as string[]),
+    ]);
     for (const { id } of same) kept.set(id, found.get(id)!);
   }
   return kept;

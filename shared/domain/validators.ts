@@ -11,6 +11,9 @@ export interface PageStamp extends Validators {
   bytes: number;
 }
 
+/** Results that prove nothing by themselves (404, 304), after which a canary page must show that the site serves the address. */
+export const MAX_UNPROVED = 50;
+
 /** At most 256 bytes, and nothing that could end a header. */
 export const ETAG = /^(W\/)?"[\x21\x23-\x7e]{0,252}"$/;
 export const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;

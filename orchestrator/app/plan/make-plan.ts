@@ -3,6 +3,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
 import type { ListFaults } from '../../control/results/product-list.ts';
 import { intervalUnder } from '../../control/observe/robots-cache.ts';
@@ -31,6 +32,11 @@ export interface PlanFacts {
   browser: BrowserBoot;
 }
 
+/** Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged ones. */
+export function pagesEachOf(site: Config['values']['site']): number {
+  return site.pages_per_product + (site.conditional ? 1 / MAX_UNPROVED : 0);
+}
+
 /**
  * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
  * infeasible: no deadline or fleet would help.
@@ -48,7 +54,7 @@ export function makePlan(
       products: products.expected ?? products.ids.length,
       deadlineMs: deadlineOf(config),
       intervalMs: intervalUnder(robots, site.interval),
-      pagesEach: site.pages_per_product,
+      pagesEach: pagesEachOf(site),
       memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
       maxRatePerSecond: site.max_rate,
       ...defaultsFor(target.kind, browser),

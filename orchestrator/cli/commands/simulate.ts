@@ -16,6 +16,7 @@ import { simulate } from '../../simulation/simulation.ts';
 import { summarize } from '../../simulation/summary.ts';
 import { type Config, type Environment, type FlagValue, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
+import { pagesEachOf } from '../../app/plan/make-plan.ts';
 import { readProducts } from '../../app/plan/products.ts';
 
 export interface SimulateOptions {
@@ -92,7 +93,7 @@ function planInput(options: SimulateOptions, config: Config | null, products: nu
     products,
     deadlineMs: options.deadlineMs ?? run?.deadline ?? DEFAULT_DEADLINE_MS,
     intervalMs: options.intervalMs ?? site?.interval ?? DEFAULT_INTERVAL_MS,
-    pagesEach: site?.pages_per_product ?? 1,
+    pagesEach: site ? pagesEachOf(site) : 1,
     memoryGb: (site?.render ?? 'http') === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site?.max_rate ?? null,
     ...defaultsFor(options.dryRun ? 'sandbox' : 'aws'),

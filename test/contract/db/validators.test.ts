@@ -186,6 +186,26 @@ onBothEngines('Conditional requests', (bench, engine) => {
     expect(await offered(await night(table, 2))).toEqual([validators(1), validators(2)]);
   });
 
+  it('are no obstacle to loading the run again once its ledger is lost', async () => {
+    const table = newTable();
+    await crawled(table, [named(stored(1)), named(stored(2))]);
+    const run = await night(table, 2);
+    const part = [unchanged(1), named(stored(2, 'p2', { title: 'new' }))];
+    await load(bench(), run.id, part);
+    await publish(bench(), run.id);
+    const before = await allRows(bench(), table);
+    for (const family of ['runs', 'items', 'chunks', 'parts'])
+      await bench()
+        .db.knex(`crawlfleet_${family}`)
+        .where(family === 'runs' ? { id: run.id } : { run_id: run.id })
+        .delete();
+    await bench().stores.runs.create(run.created, ['p1', 'p2'], bench().fence, run.created.startedAtMs);
+    expect(await load(bench(), run.id, part)).toEqual({ stored: 2, gone: 0, failed: 0 });
+    await publish(bench(), run.id);
+    expect(await allRows(bench(), table)).toEqual(before);
+    expect(await offered(await night(table, 2))).toEqual([validators(1), validators(2)]);
+  });
+
   it('refuse a 304 in a run that asks without conditions', async () => {
     const { id } = await createRun(bench(), 1);
     expect(await load(bench(), id, [unchanged(1)])).toEqual({ stored: 0, gone: 0, failed: 1 });

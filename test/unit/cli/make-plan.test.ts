@@ -104,6 +104,10 @@ describe('the plan and the site', () => {
     expect(three.instances).toBeGreaterThan(2 * one.instances);
   });
 
+  it('counts the canary pages that prove unchanged ones', () => {
+    expect(plan(ALLOW_ALL, { conditional: true }).paceMs).toBeCloseTo(1.02 * plan(ALLOW_ALL).paceMs);
+  });
+
   it('warns when the mapping finds further pages that the plan does not count', () => {
     const chained = config();
     chained.mapping.pages[0]!.urlParsers = [
