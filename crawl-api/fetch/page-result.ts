@@ -1,7 +1,7 @@
 /** The result of one page request, and the interface of the fetchers (HTTP and browser). */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
-import type { PageShape } from '../politeness/page-shape.ts';
+import type { PageShape } from '../politeness/judgement.ts';
 
 /** Maximum characters of a reply's body that are kept, as evidence and for the ban rules. */
 export const KEPT_BODY_CHARS = 65_536;

@@ -266,9 +266,7 @@ function endsNameAt(text: string, at: number): boolean {
   return at < text.length && endsName(text.charCodeAt(at));
 }
 
-/** Finds the end of comments: browsers and htmlparser2 accept more than `-->`. */
-
-/** `at` is the end of the comment's text, `next` the start of what follows; null when the comment does not end. */
+/** End of the comment's text and start of what follows, null without one. Browsers accept more than `-->`. */
 function findCommentEnd(text: string, start: number): { at: number; next: number } | null {
   for (const empty of ['>', '->']) if (text.startsWith(empty, start)) return { at: start, next: start + empty.length };
   for (let at = text.indexOf('--', start); at !== -1; at = text.indexOf('--', at + 1)) {

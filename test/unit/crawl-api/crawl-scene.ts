@@ -1,5 +1,5 @@
 /** The crawl loop with all its parts on a virtual clock, against a site that the test simulates. */
-import type { PageShape } from '../../../crawl-api/politeness/page-shape.ts';
+import type { PageShape } from '../../../crawl-api/politeness/judgement.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import type { FetchHooks, PageAnswer, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
