@@ -32,7 +32,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #body: PageBody | null = null;
   #startedMs = 0;
   #waitMs = 0;
-  /** True once the head of the request was written. */
   sent = false;
 
   constructor(options: ExchangeOptions) {

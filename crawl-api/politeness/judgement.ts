@@ -23,9 +23,9 @@ export interface SeenReply {
   /** The URL requested; with a browser its final URL. */
   url: string;
   status: number;
-  /** Lower-case names. */
+  /** Lower-case names; repeated headers are joined with `, `. */
   headers: Record<string, string>;
-  /** The beginning of the body as text. */
+  /** The beginning of the decoded body; '' when it was not read. */
   body: string;
   /** What the whole page consists of; null when it was not read to its end. */
   shape(): PageShape | null;
@@ -56,7 +56,6 @@ export type JudgementKind = 'right' | 'gone' | 'hop' | 'wait' | 'failed' | 'odd'
 export interface Judgement {
   verdict: Extract<Verdict, 'ok' | 'suspect' | 'banned'>;
   kind: JudgementKind;
-  /** Null when no rule matched. */
   rule: string | null;
   evidence: Evidence | null;
 }

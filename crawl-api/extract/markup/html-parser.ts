@@ -24,12 +24,10 @@ export class HtmlParser implements MarkupParser {
   readonly #startTag = new StartTag();
   /** Start tags of elements that the page does not start where they open. */
   readonly #otherTag = new StartTag();
-  /** Text not read yet. */
   #text = '';
   /** Minimum length of the text before it is read again. */
   #enough = 0;
   #ended = false;
-  /** The open element whose content is text. */
   #textOnly: Tag | null = null;
 
   constructor(handler: MarkupHandler) {
@@ -234,7 +232,6 @@ export class HtmlParser implements MarkupParser {
   }
 }
 
-/** Whether markup starts with `<` and this character. */
 function startsMarkup(code: number): boolean {
   return isLetter(code) || code === SLASH || code === EXCLAMATION || code === QUESTION;
 }

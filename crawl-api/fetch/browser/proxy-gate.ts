@@ -27,9 +27,7 @@ const MAX_DOCUMENTS = 20;
 
 /** The request that a product begins with. */
 export interface FirstRequest {
-  /** Host and port, `host:port`. */
   authority: string;
-  /** Path and query. */
   path: string;
 }
 
@@ -48,10 +46,7 @@ interface Product extends GateReport {
 export class ProxyGate {
   #product: Product | null = null;
 
-  /**
-   * Lets the traffic of one product through, beginning with the request for its page.
-   * @param maxBytes of replies; further bytes are cut off
-   */
+  /** Lets one product's traffic through, from the request for its page on; replies are cut off at `maxBytes`. */
   open(first: FirstRequest, hooks: FetchHooks, maxBytes: number): GateReport {
     const limits = { first, hooks, maxBytes, started: false, answered: false, documents: 0, exhausted: false };
     this.#product = { ...limits, requests: 0, receivedBytes: 0, faults: new Map(), startError: null };
@@ -83,10 +78,7 @@ export class ProxyGate {
     return first.authority === authority && isSamePath(first.path, path);
   }
 
-  /**
-   * Call right before the head is written. False: do not write it.
-   * @param asked the product that the request was admitted for, where that is known: it may be over by now
-   */
+  /** False: do not write the head. `asked`: the product that it was admitted for, which may be over by now. */
   start(asked: GateReport | null = this.report): boolean {
     const product = this.#product;
     if (product === null || product !== asked || product.startError !== null) return false;
