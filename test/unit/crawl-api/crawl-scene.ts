@@ -16,7 +16,7 @@ import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import { createQueue, type MemoryJournal, orders, createGranted } from './fakes.ts';
+import { createGranted, type createQueue, type MemoryJournal, orders } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 
