@@ -48,7 +48,6 @@ export interface InstanceParts {
   metadataEndpoint: string;
   /** Folder that survives a process restart. */
   stateDirectory: string;
-  /** Path of the browser to render with; null: search for one. */
   chromiumPath: string | null;
   openStore: () => Promise<ObjectStore>;
   clock: Clock;

@@ -20,9 +20,7 @@ export interface SourceParts {
   address: string;
   /** Base URL of the metadata service: the crawl never connects to it. */
   metadataEndpoint: string;
-  /** Path of the browser to use; null: search for one. */
   chromiumPath: string | null;
-  /** Folder for the browser's profiles. */
   scratchDirectory: string;
   clock: Clock;
   log: Log;

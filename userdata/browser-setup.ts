@@ -27,10 +27,7 @@ const BROWSER_PACKAGES = [
 /** Seconds per apt call, and attempts: mirrors are slow and fail now and then. */
 const APT_TIMEOUT_S = 240;
 const INSTALL_ATTEMPTS = 3;
-/**
- * Seconds for all attempts. The main server waits ten minutes for such a machine's hello, including boot and bundle: an
- * error must be on the console before that.
- */
+/** Seconds for all attempts: an error must be on the console within the ten minutes that the hello may take. */
 const BOOT_INSTALL_S = 360;
 
 /** The proxy's ports: it listens on a port assigned by Linux (net.ipv4.ip_local_port_range). */

@@ -45,10 +45,7 @@ say 'started'
 `;
 }
 
-/**
- * `say` and `give_up`, and traps that call `give_up` on any failure: ERR reports the line, EXIT fires where bash ends
- * without it, as at an unset variable.
- */
+/** `say`, `give_up`, and traps: ERR reports the line, EXIT fires where bash ends without ERR. */
 const SAFETY_NET = `set -Eeuo pipefail
 
 say() { echo "crawlfleet: $*" | tee /dev/console || true; }

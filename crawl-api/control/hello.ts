@@ -4,10 +4,7 @@ import type { MainServerClient } from './main-server-client.ts';
 import { type Retry, untilDone } from './retry.ts';
 
 const RETRY = { firstMs: 250, maxMs: 5_000 };
-/**
- * No retry will be answered differently: another instance has the slot. A 401 may be temporary: the main server learns
- * of a claim a moment after its launch.
- */
+/** Another instance has the slot. A 401 may be temporary: a claim is known a moment after its launch. */
 const FINAL = [403, 409];
 
 /** `refused`: this machine is not wanted and should power off. */

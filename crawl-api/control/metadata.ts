@@ -8,7 +8,6 @@ export const AWS_METADATA = 'http://169.254.169.254';
 
 export interface InstanceMetadata {
   instanceId: string;
-  /** The instance's own IPv4 address. */
   address: string;
   userData: string;
 }

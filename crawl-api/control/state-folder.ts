@@ -23,7 +23,13 @@ const COUNTER_BLOCK = 10_000;
 
 export class StateFolder {
   readonly #folder: string;
-  readonly keys: KeyPair;
+  readonly journalPath: string;
+  /** Disk space reserved next to the journal for when the disk is full. */
+  readonly reservePath: string;
+  /** For data that need not survive, such as a browser's profile. */
+  readonly scratchPath: string;
+  readonly privateKey: KeyObject;
+  readonly publicKeyText: string;
   #counter: number;
   #reservedTo: number;
 
@@ -31,33 +37,16 @@ export class StateFolder {
   constructor(base: string, owner: { run: string } & EpochId, nowMs: number) {
     this.#folder = path.join(base, `${encodeURIComponent(owner.run)}-${owner.slot}-${owner.epoch}`);
     fs.mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    this.keys = this.#loadKeys();
+    this.journalPath = path.join(this.#folder, 'journal');
+    this.reservePath = path.join(this.#folder, 'reserve');
+    this.scratchPath = path.join(this.#folder, 'scratch');
+    const keys = this.#loadKeys();
+    this.privateKey = keys.privateKey;
+    this.publicKeyText = exportPublicKey(keys.publicKey);
     const reserved = this.#read('counter');
     // The first counter is the clock's time; a clock that was set back does not lower it.
     this.#counter = Math.max(reserved === null ? 0 : Number(reserved), nowMs);
     this.#reservedTo = this.#counter;
-  }
-
-  get journalPath(): string {
-    return path.join(this.#folder, 'journal');
-  }
-
-  /** Disk space reserved next to the journal for when the disk is full. */
-  get reservePath(): string {
-    return path.join(this.#folder, 'reserve');
-  }
-
-  /** For data that need not survive, such as a browser's profile. */
-  get scratchPath(): string {
-    return path.join(this.#folder, 'scratch');
-  }
-
-  get publicKeyText(): string {
-    return exportPublicKey(this.keys.publicKey);
-  }
-
-  get privateKey(): KeyObject {
-    return this.keys.privateKey;
   }
 
   get helloAccepted(): boolean {

@@ -18,7 +18,6 @@ export interface Operation {
 }
 
 export interface CompiledChain {
-  /** The first step, which selects. */
   first: Step;
   source: Source;
   operations: Operation[];
@@ -65,7 +64,6 @@ interface TracedStep {
   step: Step;
   /** The first few values after the step, each shortened. */
   values: ChainValue[];
-  /** Total number of values. */
   count: number;
 }
 

@@ -29,7 +29,6 @@ interface CompiledField {
 /** One page mapping, ready for pages. */
 export interface CompiledPage {
   name: string;
-  /** The source it was compiled from. */
   mapping: PageMapping;
   plan: PagePlan;
   fields: CompiledField[];

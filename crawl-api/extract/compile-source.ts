@@ -13,9 +13,7 @@ import { MAX_VALUES } from './values.ts';
 type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
 
 export interface SourceOptions {
-  /** Maximum number of values. */
   limit: number;
-  /** Maximum characters of each value. */
   maxChars: number;
   /** Search each record, not the page. */
   inRecord: boolean;
@@ -24,7 +22,6 @@ export interface SourceOptions {
 /** Collects the sources of one page mapping and what they read. */
 export class SourceCompiler {
   readonly #libraries: Libraries;
-  /** For tests: no selector is matched while streaming. */
   readonly #allByTree: boolean;
   readonly #targets: Target[] = [];
   readonly #selectors: [target: number, selectors: CompiledSelector[]][] = [];

@@ -87,7 +87,6 @@ interface Search {
   limit: number;
 }
 
-/** `at`: the place in the path. */
 function walk(value: unknown, at: number, depth: number, search: Search): void {
   const { path, found, limit } = search;
   if (found.length >= limit || depth > MAX_WALK) return;
@@ -171,7 +170,6 @@ function countContainers(text: string): number {
   return containers;
 }
 
-/** End of the string that begins here, or of the text. */
 function endOfString(text: string, start: number): number {
   let at = start;
   do {

@@ -24,7 +24,6 @@ export type Extraction =
 interface PartialRow {
   row: Row;
   marks?: ShownMarks;
-  /** Every required field without a value. */
   missing: string[];
 }
 
@@ -82,7 +81,6 @@ interface FoundValue {
   mark: DecimalMark | null;
 }
 
-/** Runs the chains of a page mapping on the contents of one page. */
 class PageRun {
   readonly #page: CompiledPage;
   readonly #contents: PageContents;

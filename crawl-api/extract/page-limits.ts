@@ -28,7 +28,6 @@ const BUDGET = {
   visits: { most: 10_000_000, fault: 'the XPaths or selectors of the mapping take too long on this page' },
   /** Characters of text extracted, over all values. */
   chars: { most: 32_000_000, fault: 'the values that the mapping takes from this page are too large' },
-  /** Bytes of JSON of all rows. */
   rowBytes: { most: MAX_ROWS_BYTES, fault: TOO_MANY_BYTES },
   /** Blocks of JSON-LD, including broken ones. */
   jsonBlocks: { most: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },

@@ -11,9 +11,7 @@ export type PageKind = 'html' | 'xml' | 'json';
 export interface Target {
   /** The attribute to take instead of the text. */
   attribute: string | null;
-  /** Maximum number of elements. */
   limit: number;
-  /** Maximum characters of each one's text. */
   maxChars: number;
   /** Searched in each record, not in the page as a whole. */
   perRecord: boolean;
@@ -37,7 +35,6 @@ export interface PagePlan {
   readsSource: boolean;
   /** Links are made absolute, so the page's <base> is needed. */
   readsBase: boolean;
-  /** Set when the page is kept as a tree. */
   dom: typeof Dom | null;
 }
 

@@ -19,7 +19,6 @@ import { MAX_JSON_CHARS } from './values.ts';
 
 const NO_ATTRIBUTES: Attributes = { get: () => undefined, toRecord: () => ({}) };
 
-/** Text collected for one matched element until it closes. */
 interface Capture {
   values: string[];
   index: number;
@@ -53,7 +52,6 @@ export class PageReader implements MarkupHandler {
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
-  /** Number of the current element. */
   #serial = 0;
   #opening: Attributes = NO_ATTRIBUTES;
   #opensRecord = false;

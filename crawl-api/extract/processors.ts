@@ -152,7 +152,6 @@ const MEANING = new Map([
 ]);
 const MAX_CHARS = 200;
 
-/** True or false; null when the value is neither. */
 function toBoolean(value: string | number | boolean): boolean | null {
   if (typeof value === 'boolean') return value;
   const text = String(value).slice(0, MAX_CHARS).replace(/\s+/g, ' ').trim().toLowerCase();

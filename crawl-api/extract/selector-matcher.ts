@@ -29,7 +29,6 @@ export interface StateTable {
   stateCount: number;
   /** States that only an element of this name can be in. */
   byTag: ReadonlyMap<string | null, readonly MatchState[]>;
-  /** States that any element can be in. */
   anyTag: readonly MatchState[];
   /** True when some selector counts elements by their name. */
   countsTypes: boolean;
@@ -61,7 +60,6 @@ function countsTypes(compound: Compound): boolean {
 
 // Each open element has four sets of states, one bit each, side by side in one array: a page has thousands of elements,
 // and separate sets would have to be created or cleared one by one.
-/** The element's own states. */
 const OWN = 0;
 /** Its own and all its ancestors'. */
 const PATH = 1;

@@ -16,11 +16,7 @@ import { analyse } from 'chardet';
 /** Number of leading bytes that decide the encoding; the rest is decoded as it arrives. */
 export const HEAD_BYTES = 65_536;
 
-/**
- * The encoding of a page by its first bytes.
- *
- * @param head the first HEAD_BYTES, or all of the page when `isAll`
- */
+/** The encoding of a page by its first bytes. `head`: the first HEAD_BYTES, or all of it when `isAll`. */
 export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: string): string {
   const header = headerCharset(contentType);
   const mark = markOf(head) ?? (header?.startsWith('utf-16') ? header : null);
@@ -200,7 +196,6 @@ function tagCharset(text: string): string | null {
   return null;
 }
 
-/** The known charset in `name = value`. */
 function valueAfter(text: string, name: string): string | null {
   const found = new RegExp(`[\\s"';]${name}\\s*=\\s*["']?\\s*([\\w:.-]+)`, 'i').exec(text.replace(/\s+/g, ' '));
   return found ? knownCharset(found[1]!) : null;

@@ -36,7 +36,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #startedMs = 0;
   #waitMs = 0;
   #bytes = 0;
-  /** True once the head of the request was written. */
   sent = false;
 
   constructor(options: ExchangeOptions) {

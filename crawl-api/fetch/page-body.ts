@@ -8,7 +8,7 @@ import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageLimitError } from '../extract/page-limits.ts';
 import { type ContentClass, decideKind, findFileFormat, SNIFFED_BYTES, SNIFFED_CHARS } from './page-kind.ts';
 import { KEPT_BODY_CHARS } from './page-result.ts';
-import type { PageShape } from '../politeness/page-shape.ts';
+import type { PageShape } from '../politeness/judgement.ts';
 import { ShapeReader, readShape } from './shape-reader.ts';
 import type { Finding } from './reply-head.ts';
 import { TextReader } from './text-reader.ts';

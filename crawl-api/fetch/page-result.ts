@@ -2,26 +2,15 @@
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
-import type { PageShape } from '../politeness/page-shape.ts';
+import type { SeenReply } from '../politeness/judgement.ts';
 
 /** Maximum characters of a reply's body that are kept, as evidence and for the ban rules. */
 export const KEPT_BODY_CHARS = 65_536;
 
-/** The reply itself, however it is judged. */
-export interface Reply {
-  /** The URL requested; with a browser its final URL. */
-  url: string;
-  status: number;
-  /** Lower-case names; repeated headers are joined with `, `. */
-  headers: Record<string, string>;
-  /** The beginning of the decoded body, at most KEPT_BODY_CHARS; '' when it was not read. */
-  body: string;
+/** The reply itself, however it is judged; at most KEPT_BODY_CHARS of its body are kept. */
+export interface Reply extends SeenReply {
   /** True when `body` is all of it. */
   complete: boolean;
-  /** The shape of the whole page, however much of it was kept; null when it was not read to its end. */
-  shape(): PageShape | null;
-  /** From the request to the first byte. */
-  waitMs: number;
   /** Of the body as transferred, as far as it was read; omitted by a browser. */
   bytes?: number;
 }
@@ -49,7 +38,6 @@ export interface FetchSettings {
   userAgent: string;
   /** From the first attempt to connect to the last byte. */
   timeoutMs: number;
-  /** Maximum bytes of the decoded page. */
   maxPageBytes: number;
 }
 

@@ -4,7 +4,7 @@
  */
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import type { Attributes, MarkupHandler } from '../extract/markup/markup-events.ts';
-import { ENOUGH_CHARS, type PageShape } from '../politeness/page-shape.ts';
+import { ENOUGH_CHARS, type PageShape } from '../politeness/judgement.ts';
 
 /** Maximum characters of scripts that are kept; enough to see what they do. */
 const SCRIPT_CHARS = 20_000;

@@ -34,7 +34,6 @@ const MAX_UNANSWERED = 3;
 
 export class AddressWatch {
   #oddInRow = 0;
-  /** URLs of pages that were refused in a row. */
   readonly #refused = new Set<string>();
   #quietLeft = 0;
   #quietNext = QUIET_PAGES;

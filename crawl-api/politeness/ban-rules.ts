@@ -7,9 +7,16 @@
  * next. Then a page with all its required values is right, whatever scripts it carries: no mark in its source makes it
  * a ban.
  */
-import { ENOUGH_CHARS, type PageShape } from './page-shape.ts';
 import { findChallengeHeader, findChallengeMark } from './challenge-marks.ts';
-import { accused, type Judgement, type SeenPage, type SeenReply, unremarkable } from './judgement.ts';
+import {
+  accused,
+  ENOUGH_CHARS,
+  type Judgement,
+  type PageShape,
+  type SeenPage,
+  type SeenReply,
+  unremarkable,
+} from './judgement.ts';
 import type { SiteRules } from './site-rules.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
 

@@ -1,14 +1,31 @@
 /** Input and output of the ban rules. */
-import type { PageShape } from './page-shape.ts';
 import { type Evidence, EVIDENCE_BODY_BYTES, type Verdict } from '../../shared/domain/verdict.ts';
+
+/** The features of a page that tell a ban page from a real one. */
+export interface PageShape {
+  /** Visible characters, without white space; counting stops at ENOUGH_CHARS. */
+  textChars: number;
+  /** The content of <script> elements, up to SCRIPT_CHARS. */
+  scripts: string;
+  hasExternalScript: boolean;
+  hasMetaRefresh: boolean;
+  hasPasswordField: boolean;
+  /** Elements other than html, head, body, script, noscript, style, title, link, meta and base. */
+  otherElements: number;
+  /** The last 16 to 32 K characters of a page with less than ENOUGH_CHARS: it may begin with style alone. */
+  tail: string;
+}
+
+/** A page with this much text has room for a product, so no rule about empty pages applies to it. */
+export const ENOUGH_CHARS = 1_000;
 
 export interface SeenReply {
   /** The URL requested; with a browser its final URL. */
   url: string;
   status: number;
-  /** Lower-case names. */
+  /** Lower-case names; repeated headers are joined with `, `. */
   headers: Record<string, string>;
-  /** The beginning of the body as text. */
+  /** The beginning of the decoded body; '' when it was not read. */
   body: string;
   /** What the whole page consists of; null when it was not read to its end. */
   shape(): PageShape | null;
@@ -41,7 +58,6 @@ export type JudgementKind = 'right' | 'gone' | 'unchanged' | 'hop' | 'wait' | 'f
 export interface Judgement {
   verdict: Extract<Verdict, 'ok' | 'suspect' | 'banned'>;
   kind: JudgementKind;
-  /** Null when no rule matched. */
   rule: string | null;
   evidence: Evidence | null;
 }

@@ -19,7 +19,6 @@ export class Pacer {
   readonly #intervalMs: () => number;
   #startedMs: number | null = null;
   #firstByteMs: number | null = null;
-  /** The last request, once it is over. */
   #last: PacedRequest | null = null;
   /** Times from head to first byte by kind of answer, oldest first. */
   readonly #recent = new Map<string, number[]>();
@@ -56,11 +55,7 @@ export class Pacer {
     this.#firstByteMs = this.#clock.monotonic();
   }
 
-  /**
-   * The request has ended. Without a first byte it counts as arrived only now.
-   *
-   * @param kind the answers to compare with: a site redirects or refuses faster than it builds a page. Null: none
-   */
+  /** Without a first byte it counts as arrived only now. `kind`: the answers to compare with; null for none. */
   requestEnded(kind: string | null): void {
     const endedMs = this.#clock.monotonic();
     const startedMs = this.#startedMs ?? endedMs;

@@ -44,7 +44,6 @@ export class PageBaseline {
   }
 }
 
-/** Fields with a value in any of the rows. */
 function filledFields(rows: readonly KeyedRow[]): Set<string> {
   const names = new Set<string>();
   for (const { row } of rows) {

@@ -27,9 +27,7 @@ export interface CrawlLoopParts extends PagesParts {
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
-  /** Called after every outcome. */
   onResult: () => void;
-  /** Called when the queue has become empty. */
   onEmpty: () => void;
   /** How long the queue stays empty, without a seal, before failed products are tried again. */
   idleMs: number;

@@ -34,7 +34,6 @@ export interface Replay {
 export class JournalFile {
   readonly #fd: number;
   readonly #calls: FileCalls;
-  /** End of the last valid record. */
   #size: number;
   #syncing: Promise<void> | null = null;
   #nextSync: Promise<void> | null = null;

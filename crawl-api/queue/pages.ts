@@ -27,7 +27,6 @@ export interface PagesParts {
   rules: SiteRules;
   render: RenderChoice;
   http: PageSource;
-  /** Null when nothing is rendered. */
   browser: PageSource | null;
   /** Raised when the queue or the orders have changed. */
   changed: SignalFlag;
@@ -175,7 +174,6 @@ function kindOf(via: Request['via'], page: PageAnswer): string | null {
   return `${via} ${Math.floor(page.reply.status / 100)}`;
 }
 
-/** The part of a page that the ban rules need. */
 function toSeenPage(page: PageResult): SeenPage {
   if (page.kind !== 'page') return page;
   const { reply, extraction } = page;

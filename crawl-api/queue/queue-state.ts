@@ -95,7 +95,6 @@ export class QueueState {
     apply(record);
   }
 
-  /** What each record changes. */
   readonly #effects: { [T in JournalRecord['t']]: (record: Extract<JournalRecord, { t: T }>) => void } = {
     offered: ({ chunk, products }) => {
       if (this.chunks.has(chunk)) return;

@@ -300,7 +300,6 @@ export class Queue {
 }
 
 class SiteTally {
-  /** Requests that have ended, with any result. */
   tried = 0;
   /** Of those: a server error, a time-out or no connection. */
   unavailable = 0;

@@ -30,7 +30,6 @@ export type JournalRecord =
   | { t: 'ordered'; intervalMs: number; deadline: string; sealed: boolean; drain: boolean }
   /** A program on this machine asked to stop; no order reverses it. */
   | { t: 'drained' }
-  /** The robots.txt policy to follow. */
   | { t: 'robots'; policy: RobotsPolicy }
   /** A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond). */
   | { t: 'started'; n: number; atMs: number; browser?: true }
@@ -61,13 +60,11 @@ export type JournalRecord =
   | { t: 'result'; result: ItemResult }
   /** Results [from, to) make part `seq`. Written before the upload: every retry has the same bytes. */
   | { t: 'cut'; seq: number; from: number; to: number }
-  /** The part is in the bucket. */
   | { t: 'part'; part: PartRef }
   /** The main server has every part up to this one. */
   | { t: 'acked'; seq: number }
   /** The manifest, as text: no result follows it, and every retry stores the same bytes. */
   | { t: 'manifest'; text: string }
-  /** The main server has confirmed the completion. */
   | { t: 'closed' }
   /** Records were lost to a damaged file: part numbers continue far above those that may have been used. */
   | { t: 'damaged' };

@@ -28,7 +28,6 @@ export interface BalancerAppParts {
   owner: { run: string } & EpochId;
   instanceId: string;
   runPublicKey: KeyObject;
-  /** True once the main server has accepted this instance. */
   isReady: () => boolean;
   /** True while the site bans this address, or seems to: the load balancer must send nothing here. */
   isBanned: () => boolean;

@@ -15,9 +15,7 @@ export interface LocalAppParts {
   owner: { run: string } & EpochId;
   instanceId: string;
   queue: Queue;
-  /** The heartbeat that would be sent now. */
   describe: () => Heartbeat;
-  /** Stop crawling, upload, close the epoch. */
   drain: () => void;
 }
 

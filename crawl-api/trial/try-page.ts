@@ -150,7 +150,6 @@ const ANY_ADDRESS = '0.0.0.0';
 interface SourceParts {
   mapping: CompiledMapping;
   openExtractor: OpenExtractor;
-  /** Folder for the browser's profiles. */
   scratch: string;
 }
 

@@ -11,7 +11,6 @@ export type CssQuery = (root: TreeNode, budget: PageBudget) => Iterable<Element>
 /** Maximum characters of an element's text that `:contains()` searches. */
 const MAX_CONTAINS_CHARS = 1_000_000;
 
-/** The context of a running query. */
 interface MatchContext {
   root: TreeNode | null;
   budget: PageBudget;

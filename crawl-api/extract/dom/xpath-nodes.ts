@@ -8,7 +8,6 @@ export class AttributeNode {
   readonly owner: Element;
   readonly name: string;
   readonly value: string;
-  /** Its position among the attributes of its element. */
   readonly index: number;
 
   constructor(owner: Element, name: string, value: string, index: number) {

@@ -24,12 +24,10 @@ export class HtmlParser implements MarkupParser {
   readonly #startTag = new StartTag();
   /** Start tags of elements that the page does not start where they open. */
   readonly #otherTag = new StartTag();
-  /** Text not read yet. */
   #text = '';
   /** Minimum length of the text before it is read again. */
   #enough = 0;
   #ended = false;
-  /** The open element whose content is text. */
   #textOnly: Tag | null = null;
 
   constructor(handler: MarkupHandler) {
@@ -234,7 +232,6 @@ export class HtmlParser implements MarkupParser {
   }
 }
 
-/** Whether markup starts with `<` and this character. */
 function startsMarkup(code: number): boolean {
   return isLetter(code) || code === SLASH || code === EXCLAMATION || code === QUESTION;
 }
@@ -266,9 +263,7 @@ function endsNameAt(text: string, at: number): boolean {
   return at < text.length && endsName(text.charCodeAt(at));
 }
 
-/** Finds the end of comments: browsers and htmlparser2 accept more than `-->`. */
-
-/** `at` is the end of the comment's text, `next` the start of what follows; null when the comment does not end. */
+/** End of the comment's text and start of what follows, null without one. Browsers accept more than `-->`. */
 function findCommentEnd(text: string, start: number): { at: number; next: number } | null {
   for (const empty of ['>', '->']) if (text.startsWith(empty, start)) return { at: start, next: start + empty.length };
   for (let at = text.indexOf('--', start); at !== -1; at = text.indexOf('--', at + 1)) {

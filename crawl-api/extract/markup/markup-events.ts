@@ -4,7 +4,6 @@
 export interface Attributes {
   /** The first attribute of this lower-case name, entities decoded; '' without a value, undefined without it. */
   get(name: string): string | undefined;
-  /** All attributes as a new object. */
   toRecord(): Record<string, string>;
 }
 

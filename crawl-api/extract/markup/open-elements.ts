@@ -20,15 +20,12 @@ const ITEM_BOUNDS = KNOWN_TAGS.filter((tag) => tag.boundsItems);
 const MAX_EQUAL = 3;
 const MAX_INTERRUPTED = 8;
 
-/** Parsing progress of the page. */
 type Stage = 'start' | 'html' | 'head' | 'after-head' | 'body';
 
 /** A formatting element in a paragraph, whose end closes it: HTML opens it again before the next text. */
 interface Formatting {
   tag: Tag;
-  /** Its start tag in the page's source. */
   source: string;
-  /** Its index in the stack of open elements. */
   at: number;
   /** It opens again when another element closes it. */
   reopens: boolean;
@@ -49,7 +46,6 @@ export class OpenElements {
   readonly #stack: Tag[] = [];
   /** For each element of the stack, the next outer one of the same name; entries beyond the stack are stale. */
   readonly #previous: number[] = [];
-  /** The open formatting elements that may have to reopen. */
   readonly #formatting: Formatting[] = [];
   /** The rules in force, for each element that changes them. */
   readonly #rules: NonNullable<Tag['rules']>[] = ['html'];
@@ -252,7 +248,6 @@ export class OpenElements {
     return true;
   }
 
-  /** True when only html, head and body are open. */
   #isAtFrame(): boolean {
     const top = this.#top;
     return top === undefined || top === HTML || top === HEAD;

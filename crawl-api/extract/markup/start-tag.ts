@@ -5,7 +5,6 @@ import type { Attributes } from './markup-events.ts';
 
 export class StartTag implements Attributes {
   #text = '';
-  /** Start and end of each attribute's name and value. */
   readonly #places: number[] = [];
   #count = 0;
   /** The name requested last, and its value: several selectors read the class. */

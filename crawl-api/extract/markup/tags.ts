@@ -16,9 +16,7 @@ export interface Tag {
   readonly textOnly: TextOnly | null;
   /** Its start changes nothing around it: none of the rules below apply. */
   readonly isPlain: boolean;
-  /** Names of innermost elements that close when this one starts. */
   readonly ends: ReadonlySet<string> | null;
-  /** A paragraph around it closes when it starts. */
   readonly endsParagraph: boolean;
   /** The standard's category "special": end tags of other elements do not reach beyond it. */
   readonly isSpecial: boolean;
@@ -77,7 +75,6 @@ const ENDS_PARAGRAPH = words(
     'header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul xmp',
 );
 
-/** Starting elements, and the open elements in which they may start. */
 const CONTEXTS: Readonly<Record<string, ReadonlySet<string>>> = {
   caption: words('table'),
   colgroup: words('table'),
@@ -113,10 +110,8 @@ const SPECIAL_REOPENS = words('applet area br button embed img input keygen marq
 const RULED_BY_NAME = words('html head body frameset form button');
 const RUBY_PARTS = words('rb rp rt rtc');
 
-/** Elements of svg and math that contain HTML. */
 const HOLDS_HTML = 'mi mo mn ms mtext annotation-xml foreignObject desc title';
 
-/** SVG's names that are not in lower case. */
 const SVG_NAMES =
   'altGlyph altGlyphDef altGlyphItem animateColor animateMotion animateTransform clipPath feBlend feColorMatrix ' +
   'feComponentTransfer feComposite feConvolveMatrix feDiffuseLighting feDisplacementMap feDistantLight feDropShadow ' +
@@ -124,7 +119,6 @@ const SVG_NAMES =
   'fePointLight feSpecularLighting feSpotLight feTile feTurbulence foreignObject glyphRef linearGradient ' +
   'radialGradient textPath';
 
-/** Frequent names without rules. */
 const FREQUENT = 'span label picture video audio canvas g path use time sup sub';
 
 const RULES: Readonly<Record<string, Tag['rules']>> = {

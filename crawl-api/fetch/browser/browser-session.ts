@@ -139,10 +139,7 @@ async function prepare(context: BrowserContext, { proxy }: SessionOptions, profi
   return { page, cdp, documents, pid, dead: died.signal };
 }
 
-/**
- * Chromium is given the proxy's credential once and keeps it. Playwright's own way would intercept every request
- * permanently, which costs as much as routing them.
- */
+/** Gives the credential once, and Chromium keeps it. Playwright's own way would intercept every request. */
 async function giveCredential(page: Page, cdp: CDPSession, { username, password }: FilterProxy): Promise<void> {
   const ignore = (): void => {};
   const authChallengeResponse = { response: 'ProvideCredentials' as const, username, password };

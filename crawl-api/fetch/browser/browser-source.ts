@@ -29,7 +29,6 @@ const UNPACED_MS = 100;
 
 export interface BrowserSourceOptions {
   executablePath: string;
-  /** Source address of all traffic of the browser. */
   localAddress: string;
   guard: AddressGuard;
   settings: FetchSettings;

@@ -57,14 +57,7 @@ export class DocumentGate {
 
   /** @param onFlood called once when the page has loaded more than any page needs */
   open(url: string, onFlood: () => void): Readonly<DocumentReport> {
-    this.#visit = {
-      url,
-      move: null,
-      navigation: null,
-      documents: 0,
-      replies: 0,
-      onFlood,
-    };
+    this.#visit = { url, move: null, navigation: null, documents: 0, replies: 0, onFlood };
     return this.#visit;
   }
 

@@ -49,10 +49,7 @@ export interface Replies {
   redirect: Response | null;
 }
 
-/**
- * The result when there is no page to read, or null.
- * @param problem the result of `navigate`
- */
+/** The result when there is no page to read, or null. `problem`: the result of `navigate`. */
 export function judgeNavigation(
   url: string,
   problem: string | null,

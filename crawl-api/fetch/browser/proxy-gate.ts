@@ -27,13 +27,11 @@ const MAX_DOCUMENTS = 20;
 
 /** The request that a product begins with. */
 export interface FirstRequest {
-  /** Host and port, `host:port`. */
   authority: string;
-  /** Path and query. */
   path: string;
 }
 
-interface Product {
+interface Product extends GateReport {
   first: FirstRequest;
   hooks: FetchHooks;
   maxBytes: number;
@@ -42,20 +40,17 @@ interface Product {
   documents: number;
   /** The product has loaded more than any page needs: nothing more goes through. */
   exhausted: boolean;
-  report: GateReport & { faults: Map<string, string> };
+  faults: Map<string, string>;
 }
 
 export class ProxyGate {
   #product: Product | null = null;
 
-  /**
-   * Lets the traffic of one product through, beginning with the request for its page.
-   * @param maxBytes of replies; further bytes are cut off
-   */
+  /** Lets one product's traffic through, from the request for its page on; replies are cut off at `maxBytes`. */
   open(first: FirstRequest, hooks: FetchHooks, maxBytes: number): GateReport {
-    const report = { requests: 0, receivedBytes: 0, faults: new Map<string, string>(), startError: null };
-    this.#product = { first, hooks, maxBytes, started: false, answered: false, documents: 0, exhausted: false, report };
-    return report;
+    const limits = { first, hooks, maxBytes, started: false, answered: false, documents: 0, exhausted: false };
+    this.#product = { ...limits, requests: 0, receivedBytes: 0, faults: new Map(), startError: null };
+    return this.#product;
   }
 
   /** Nothing goes through until the next `open`. */
@@ -65,7 +60,7 @@ export class ProxyGate {
 
   /** The product whose traffic is let through; null when there is none. */
   get report(): GateReport | null {
-    return this.#product?.report ?? null;
+    return this.#product;
   }
 
   /**
@@ -75,29 +70,25 @@ export class ProxyGate {
    */
   admits(authority: string, path: string | null, isDocument = false): boolean {
     const product = this.#product;
-    if (product === null || product.exhausted || product.report.startError !== null) return false;
-    if (product.started)
-      return product.report.requests < MAX_REQUESTS && (!isDocument || product.documents < MAX_DOCUMENTS);
+    if (product === null || product.exhausted || product.startError !== null) return false;
+    if (product.started) return product.requests < MAX_REQUESTS && (!isDocument || product.documents < MAX_DOCUMENTS);
     const { first } = product;
     // Chromium switches to TLS on its own once the site has sent HSTS.
     if (path === null) return hostOf(first.authority) === hostOf(authority);
     return first.authority === authority && isSamePath(first.path, path);
   }
 
-  /**
-   * Call right before the head is written. False: do not write it.
-   * @param asked the product that the request was admitted for, where that is known: it may be over by now
-   */
+  /** False: do not write the head. `asked`: the product that it was admitted for, which may be over by now. */
   start(asked: GateReport | null = this.report): boolean {
     const product = this.#product;
-    if (product === null || product.report !== asked || product.report.startError !== null) return false;
+    if (product === null || product !== asked || product.startError !== null) return false;
     if (product.started) return true;
     try {
       product.hooks.onStart();
       product.started = true;
       return true;
     } catch (thrown) {
-      product.report.startError = { thrown };
+      product.startError = { thrown };
       return false;
     }
   }
@@ -105,13 +96,13 @@ export class ProxyGate {
   /** Counts bytes of a reply. False: close the connection. `asked` as for `start`. */
   receive(bytes: number, asked: GateReport | null = this.report): boolean {
     const product = this.#product;
-    if (product === null || product.report !== asked) return false;
+    if (product === null || product !== asked) return false;
     if (product.started && !product.answered) {
       product.answered = true;
       product.hooks.onFirstByte();
     }
-    product.report.receivedBytes += bytes;
-    return !product.exhausted && product.report.receivedBytes <= product.maxBytes;
+    product.receivedBytes += bytes;
+    return !product.exhausted && product.receivedBytes <= product.maxBytes;
   }
 
   /** Nothing more goes through for this product, not even on open connections. */
@@ -121,12 +112,12 @@ export class ProxyGate {
 
   countRequest(isDocument = false): void {
     if (this.#product === null) return;
-    this.#product.report.requests++;
+    this.#product.requests++;
     if (isDocument) this.#product.documents++;
   }
 
   fault(authority: string, reason: string): void {
-    const faults = this.#product?.report.faults;
+    const faults = this.#product?.faults;
     if (faults && faults.size < MAX_FAULTS) faults.set(authority, reason);
   }
 }

@@ -5,10 +5,7 @@ import { readShape } from '../shape-reader.ts';
 
 export type Failure = Extract<PageResult, { kind: 'failed' }>;
 
-/**
- * @param response null when the browser has reported none
- * @param text the page as it was read; null when it was not
- */
+/** `response` is null when the browser has reported none, `text` when the page was not read. */
 export function replyOf(response: Response | null, url: string, text: string | null, waitMs: number): Reply {
   const { 'set-cookie': _, ...headers } = response?.headers() ?? {};
   return {

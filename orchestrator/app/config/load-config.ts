@@ -218,9 +218,9 @@ function findContradictions({ run }: ConfigValues, source: YamlSource): string[]
 }
 
 /** robots.txt, pace and bans are those of one site. */
-function findDiscoverFaults({ discover, site }: ConfigValues): SiteFault[] {
+function findDiscoverFaults({ discover, site }: ConfigValues): MappingFault[] {
   if (discover === null) return [];
-  const urls: SiteFault['path'][] = [];
+  const urls: MappingFault['path'][] = [];
   const isOther = (url: string): boolean => !sharesRobots(site.product_url.replaceAll('{id}', 'x'), url);
   discover.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));
   if (Array.isArray(discover.sitemaps))

@@ -8,6 +8,7 @@ import { listGroup } from '../../../crawl-api/fetch/browser/process-group.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import {
   chromiumPath,
+  expectNoZombies,
   neverAborted,
   NO_HOOKS,
   openStage,
@@ -43,24 +44,6 @@ function processesWith(text: string): string[] {
     .filter((pid) => {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text);
-      } catch {
-        return false;
-      }
-    });
-}
-
-/** A process that has just ended is a zombie until Node reaps it; one that is never reaped stays. */
-const expectNoZombies = (): Promise<void> =>
-  vi.waitFor(() => expect(zombieChildren()).toEqual([]), { timeout: 10_000 });
-
-function zombieChildren(): string[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((pid) => {
-      try {
-        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-        const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-        return state === 'Z' && Number(parent) === process.pid;
       } catch {
         return false;
       }

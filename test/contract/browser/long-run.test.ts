@@ -3,9 +3,8 @@
  *
  * @module-tag nightly
  */
-import { readFileSync, readdirSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expectNoZombies, neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
 
 const PAGES = 200;
 const GENERATION = 50;
@@ -41,20 +40,6 @@ it('F24: keeps its memory over 200 pages, and leaves no zombie process', { timeo
   // A browser ends with the memory the first one ended with; this process is compared once it has warmed up.
   expect(Math.max(...browserMb.slice(1))).toBeLessThan(browserMb[0]! * 1.3 + 20);
   expect(ownMb.at(-1)!).toBeLessThan(ownMb[1]! + 40);
-  await vi.waitFor(() => expect(unburiedChildren()).toEqual([]), { timeout: 15_000 });
+  await expectNoZombies();
   expect(stage.profiles().length).toBeLessThanOrEqual(1);
 });
-
-/** Children of this process that have ended and still have an entry in the process table. */
-function unburiedChildren(): string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name)) return false;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return state === 'Z' && Number(parent) === process.pid;
-    } catch {
-      return false;
-    }
-  });
-}

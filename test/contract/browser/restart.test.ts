@@ -12,6 +12,7 @@ import { itemResultSchema } from '../../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { createKeyPair, envelopeHeaders, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
 import { freePort } from '../../support/free-port.ts';
+import { oneTitle } from '../../support/one-title.ts';
 import { killLeftovers } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { ownAddress, until } from '../crawl-api/http-stub.ts';
@@ -43,7 +44,7 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
   );
   const address = ownAddress();
   const apiPort = await freePort(address);
-  const title = { name: 'title', steps: [{ type: 'css' as const, selector: 'h1' }], required: true };
+  const common = oneTitle(`${site.url}/item/{id}`);
   const settings: InstanceSettings = {
     version: 1,
     run: 'run-1',
@@ -59,20 +60,16 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
     startedAt: new Date().toISOString(),
     deadline: orders.deadline,
     powerOffAt: new Date(Date.now() + 180_000).toISOString(),
+    ...common,
     heartbeatMs: 200,
     partMs: 300,
-    mapping: { pages: [{ name: 'product', urlPatterns: [], urlParsers: [], rows: null, fields: [title] }] },
     site: {
-      productUrl: `${site.url}/item/{id}`,
+      ...common.site,
       intervalMs: orders.intervalMs,
       timeoutMs: 20_000,
-      maxPageBytes: 1_000_000,
       userAgent: USER_AGENT,
       allowPrivate: false,
       render: 'browser',
-      robots: 'ignore',
-      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 },
-      canaries: [],
     },
   };
   const warnings: string[] = [];

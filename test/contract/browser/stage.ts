@@ -1,12 +1,12 @@
 /** A site of a few scripted pages and a browser source that fetches from it, for the contract tests of the browser. */
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { chromium } from 'playwright';
-import { inject } from 'vitest';
+import { expect, inject, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Extraction, PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
@@ -143,3 +143,21 @@ export function chromiumPath(): string {
 }
 
 export const neverAborted = (): AbortSignal => new AbortController().signal;
+
+/** A process that has just ended is a zombie until Node reaps it; one that is never reaped stays. */
+export const expectNoZombies = (): Promise<void> =>
+  vi.waitFor(() => expect(zombieChildren()).toEqual([]), { timeout: 15_000 });
+
+function zombieChildren(): string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      try {
+        const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+        const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        return state === 'Z' && Number(parent) === process.pid;
+      } catch {
+        return false;
+      }
+    });
+}

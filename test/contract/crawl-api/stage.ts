@@ -9,6 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, afterEach } from 'vitest';
 import { buildProgram } from '../../../userdata/program.ts';
+import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
 import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
@@ -18,6 +19,7 @@ import { ownAddress, startStub, until } from './http-stub.ts';
 import { ARRIVED_HEADER, startArrivalRelay } from './arrival-relay.ts';
 import { startBucket, startMainServer, startMetadata, type StubBucket, type StubMainServer } from './stub-cloud.ts';
 import { freePort } from '../../support/free-port.ts';
+import { oneTitle } from '../../support/one-title.ts';
 
 export interface Visit {
   path: string;
@@ -66,6 +68,12 @@ const plainPage: PageHandler = (request, response) => {
   response.end(
     `<html><h1>Item ${decodeURIComponent(request.url!.split('/').at(-1)!)}</h1><b class="price">¥1,234</b></html>`,
   );
+};
+
+const PRICE: Field = {
+  name: 'price',
+  steps: [{ type: 'css', selector: '.price' }, { type: 'integer' }],
+  required: false,
 };
 
 let bundleFile: Promise<string> | undefined;
@@ -138,6 +146,8 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
   const deadline = changes.settings?.deadline ?? new Date(Date.now() + 60_000).toISOString();
   const main = await startMainServer(run, token, { intervalMs, deadline });
   const bucket = await startBucket();
+  const common = oneTitle(`${relay.url}/item/{id}`);
+  const [mapping] = common.mapping.pages as [PageMapping];
   const settings: InstanceSettings = {
     version: 1,
     run: 'run-1',
@@ -153,36 +163,12 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
     startedAt: new Date().toISOString(),
     deadline,
     powerOffAt: new Date(Date.now() + 120_000).toISOString(),
+    ...common,
     heartbeatMs: 200,
     partMs: 300,
-    mapping: {
-      pages: [
-        {
-          name: 'product',
-          urlPatterns: [],
-          urlParsers: [],
-          rows: null,
-          fields: [
-            { name: 'title', steps: [{ type: 'css', selector: 'h1' }, { type: 'trim' }], required: true },
-            { name: 'price', steps: [{ type: 'css', selector: '.price' }, { type: 'integer' }], required: false },
-          ],
-        },
-      ],
-    },
+    mapping: { pages: [{ ...mapping, fields: [...mapping.fields, PRICE] }] },
     ...changes.settings,
-    site: {
-      productUrl: `${relay.url}/item/{id}`,
-      intervalMs,
-      timeoutMs: 5_000,
-      maxPageBytes: 1_000_000,
-      userAgent: 'testbot/1.0',
-      allowPrivate: false,
-      render: 'http',
-      robots: 'ignore',
-      ban: { statuses: [], redirects: [], patterns: [], coolDownMs: 60_000 },
-      canaries: [],
-      ...changes.site,
-    },
+    site: { ...common.site, intervalMs, allowPrivate: false, ...changes.site },
   };
   const metadata = await startMetadata({
     instanceId: 'i-0123456789abcdef0',

@@ -1,5 +1,5 @@
 /** The crawl loop with all its parts on a virtual clock, against a site that the test simulates. */
-import type { PageShape } from '../../../crawl-api/politeness/page-shape.ts';
+import type { PageShape } from '../../../crawl-api/politeness/judgement.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import type { FetchHooks, PageAnswer, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
@@ -17,7 +17,7 @@ import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
 import type { Orders } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import { createQueue, type MemoryJournal, orders, createGranted } from './fakes.ts';
+import { createGranted, type createQueue, type MemoryJournal, orders } from './fakes.ts';
 
 export const SHOP = 'http://shop.example';
 

@@ -69,3 +69,25 @@ export async function valueBy(
 export const ALL: Processor[] = [{ type: 'trim' }, { type: 'all' }];
 export const numberStep: Processor[] = [{ type: 'number' }];
 export const integerStep: Processor[] = [{ type: 'integer' }];
+
+export const css = (selector: string, attribute?: string) => ({
+  type: 'css' as const,
+  selector,
+  ...(attribute === undefined ? {} : { attribute }),
+});
+export const xpath = (expression: string) => ({ type: 'xpath' as const, expression });
+export const jsonpath = (expression: string) => ({ type: 'jsonpath' as const, expression });
+export const regex = (pattern: string, group: number) => ({ type: 'regex' as const, pattern, group });
+export const split = (by: string) => ({ type: 'split' as const, by });
+export const join = (by: string) => ({ type: 'join' as const, by });
+/** Steps without settings. */
+export const step = {
+  all: { type: 'all' },
+  trim: { type: 'trim' },
+  first: { type: 'first' },
+  integer: { type: 'integer' },
+  number: { type: 'number' },
+  boolean: { type: 'boolean' },
+  lower: { type: 'lower' },
+  upper: { type: 'upper' },
+} as const;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readNumber } from '../../../crawl-api/extract/numbers/read-number.ts';
 import type { Processor, Scalar, Step } from '../../../shared/domain/mapping.ts';
-import { valueBy } from './extract-page.ts';
+import { join, jsonpath, regex, split, step, valueBy } from './extract-page.ts';
 
 describe('number', () => {
   it.each([
@@ -46,37 +46,37 @@ describe('number', () => {
 /** The value of a text after the steps. */
 async function process(text: string, steps: Processor[]): Promise<unknown> {
   const json = JSON.stringify({ v: text });
-  return valueBy([{ type: 'jsonpath', expression: '$.v' }, ...steps], json, { kind: 'json' });
+  return valueBy([jsonpath('$.v'), ...steps], json, { kind: 'json' });
 }
 
 /** The values of a list after the steps. */
 async function processList(list: Scalar[], steps: Step[]): Promise<unknown> {
-  return valueBy([{ type: 'jsonpath', expression: '$[*]' }, ...steps], JSON.stringify(list), { kind: 'json' });
+  return valueBy([jsonpath('$[*]'), ...steps], JSON.stringify(list), { kind: 'json' });
 }
 
 const date = (format: string | null, locale: string | null = null): Processor[] => [{ type: 'date', format, locale }];
 
 describe('a processor', () => {
   it.each<[string, Processor[], unknown]>([
-    ['  a \n\u3000 b ', [{ type: 'trim' }], 'a b'],
+    ['  a \n\u3000 b ', [step.trim], 'a b'],
     [' a ', [], ' a '],
-    ['ÀB', [{ type: 'lower' }], 'àb'],
-    ['straße', [{ type: 'upper' }], 'STRASSE'],
-    ['1,234', [{ type: 'integer' }], 1234],
-    ['12.0', [{ type: 'integer' }], 12],
-    ['12.5', [{ type: 'integer' }], null],
-    ['99999999999999999999', [{ type: 'integer' }], null],
-    ['¥1,234.5 (tax incl.)', [{ type: 'number' }], 1234.5],
+    ['ÀB', [step.lower], 'àb'],
+    ['straße', [step.upper], 'STRASSE'],
+    ['1,234', [step.integer], 1234],
+    ['12.0', [step.integer], 12],
+    ['12.5', [step.integer], null],
+    ['99999999999999999999', [step.integer], null],
+    ['¥1,234.5 (tax incl.)', [step.number], 1234.5],
     ['a.b.c', [{ type: 'replace', find: '.', with: '$&' }], 'a$&b$&c'],
     ['abc', [{ type: 'replace', find: 'b', with: '' }], 'ac'],
     ['b', [{ type: 'replace', find: 'b', with: '' }], null],
-    ['Yes', [{ type: 'boolean' }], true],
-    ['In  Stock', [{ type: 'boolean' }], true],
-    ['http://schema.org/InStock', [{ type: 'boolean' }], true],
-    ['https://schema.org/OutOfStock', [{ type: 'boolean' }], false],
-    ['https://schema.org/PreOrder', [{ type: 'boolean' }], null],
-    ['0', [{ type: 'boolean' }], false],
-    ['constructor', [{ type: 'boolean' }], null],
+    ['Yes', [step.boolean], true],
+    ['In  Stock', [step.boolean], true],
+    ['http://schema.org/InStock', [step.boolean], true],
+    ['https://schema.org/OutOfStock', [step.boolean], false],
+    ['https://schema.org/PreOrder', [step.boolean], null],
+    ['0', [step.boolean], false],
+    ['constructor', [step.boolean], null],
     ['2026-11-21', date(null), '2026-11-21'],
     ['2026-11-21T23:30:00-08:00', date(null), '2026-11-21'],
     ['20261121', date(null), '2026-11-21'],
@@ -89,27 +89,20 @@ describe('a processor', () => {
     // An hour that daylight saving time skips in some zones.
     ['2026-03-29 02:30', date('yyyy-MM-dd HH:mm'), '2026-03-29T02:30:00'],
     ['yesterday', date('yyyy-MM-dd'), null],
-    ['a|b', [{ type: 'split', by: '|' }], 'a'],
-    ['a|b||c', [{ type: 'split', by: '|' }, { type: 'all' }], ['a', 'b', 'c']],
-    [
-      'a|b',
-      [
-        { type: 'split', by: '|' },
-        { type: 'join', by: ' > ' },
-      ],
-      'a > b',
-    ],
+    ['a|b', [split('|')], 'a'],
+    ['a|b||c', [split('|'), step.all], ['a', 'b', 'c']],
+    ['a|b', [split('|'), join(' > ')], 'a > b'],
     ['', [{ type: 'default', value: 'none' }], 'none'],
     ['x', [{ type: 'default', value: 'none' }], 'x'],
-    ['sold out', [{ type: 'integer' }, { type: 'default', value: 0 }], 0],
-    ['', [{ type: 'all' }, { type: 'default', value: 'none' }], ['none']],
+    ['sold out', [step.integer, { type: 'default', value: 0 }], 0],
+    ['', [step.all, { type: 'default', value: 'none' }], ['none']],
     ['../b?c=1', [{ type: 'url' }], 'https://shop.example/b?c=1'],
     ['//cdn.example/i.png', [{ type: 'url' }], 'https://cdn.example/i.png'],
     ['javascript:alert(1)', [{ type: 'url' }], null],
     ['mailto:a@b.example', [{ type: 'url' }], null],
     ['http://', [{ type: 'url' }], null],
-    ['  ¥ 1,200 ', [{ type: 'trim' }, { type: 'integer' }], 1200],
-    ['5', [{ type: 'number' }, { type: 'upper' }], '5'],
+    ['  ¥ 1,200 ', [step.trim, step.integer], 1200],
+    ['5', [step.number, step.upper], '5'],
   ])('%j through %j gives %j', async (text, steps, expected) => {
     expect(await process(text, steps)).toEqual(expected);
   });
@@ -122,10 +115,7 @@ describe('a processor', () => {
     // Exponential in a backtracking engine.
     [`${'a'.repeat(5_000)}!`, '^(a+)+$', 0, null],
   ])('regex %#', async (text, pattern, group, expected) => {
-    const steps: Step[] = [
-      { type: 'jsonpath', expression: '$.v' },
-      { type: 'regex', pattern, group },
-    ];
+    const steps: Step[] = [jsonpath('$.v'), { type: 'regex', pattern, group }];
     expect(await valueBy(steps, JSON.stringify({ v: text }), { kind: 'json' })).toEqual(expected);
   });
 
@@ -134,29 +124,24 @@ describe('a processor', () => {
       { type: 'replace', find: 'a', with: 'b'.repeat(1_000) },
     ])) as string;
     expect(grown).toBe('b'.repeat(65_535));
-    const joined = await processList(Array(1_000).fill('x'.repeat(1_000)), [{ type: 'join', by: '' }]);
+    const joined = await processList(Array(1_000).fill('x'.repeat(1_000)), [join('')]);
     expect(joined).toBe('x'.repeat(65_535));
   });
 });
 
 describe('a list of values', () => {
   it.each<[string, Scalar[], Step[], unknown]>([
-    ['continues with the first, whatever its result', ['x', '5'], [{ type: 'number' }], null],
-    ['continues with the first even if it is empty', ['', '5'], [{ type: 'number' }], null],
-    ['continues with the remaining values with first', ['x', '5'], [{ type: 'number' }, { type: 'first' }], 5],
-    ['keeps the remaining values with all', ['x', '5', '', '6'], [{ type: 'number' }, { type: 'all' }], [5, 6]],
-    ['has no value when nothing is left', ['x'], [{ type: 'number' }, { type: 'all' }], null],
-    ['joins', ['a', 'b'], [{ type: 'join', by: '-' }], 'a-b'],
-    ['keeps the types of JSON', [1, 'a', true], [{ type: 'all' }], [1, 'a', true]],
-    ['is text in a text column', [1.5], [{ type: 'trim' }], '1.5'],
-    ['is split in all its values', ['a,b', 'c'], [{ type: 'split', by: ',' }, { type: 'all' }], ['a', 'b', 'c']],
-    ['takes the first match of the first value', ['a1b2', 'c3'], [{ type: 'regex', pattern: '[0-9]', group: 0 }], '1'],
-    [
-      'takes every match with all',
-      ['a1b2', 'c3'],
-      [{ type: 'regex', pattern: '[0-9]', group: 0 }, { type: 'all' }],
-      ['1', '2', '3'],
-    ],
+    ['continues with the first, whatever its result', ['x', '5'], [step.number], null],
+    ['continues with the first even if it is empty', ['', '5'], [step.number], null],
+    ['continues with the remaining values with first', ['x', '5'], [step.number, step.first], 5],
+    ['keeps the remaining values with all', ['x', '5', '', '6'], [step.number, step.all], [5, 6]],
+    ['has no value when nothing is left', ['x'], [step.number, step.all], null],
+    ['joins', ['a', 'b'], [join('-')], 'a-b'],
+    ['keeps the types of JSON', [1, 'a', true], [step.all], [1, 'a', true]],
+    ['is text in a text column', [1.5], [step.trim], '1.5'],
+    ['is split in all its values', ['a,b', 'c'], [split(','), step.all], ['a', 'b', 'c']],
+    ['takes the first match of the first value', ['a1b2', 'c3'], [regex('[0-9]', 0)], '1'],
+    ['takes every match with all', ['a1b2', 'c3'], [regex('[0-9]', 0), step.all], ['1', '2', '3']],
   ])('%s', async (_name, list, steps, expected) => {
     expect(await processList(list, steps)).toEqual(expected);
   });

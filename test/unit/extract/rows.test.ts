@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import type { Field, Mapping, Rows, SelectStep } from '../../../shared/domain/mapping.ts';
 import { MAX_NESTED_RECORDS, MAX_ROWS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
-import { cssField, extractBy, field, jsonField, pageMapping } from '../crawl-api/extract-page.ts';
-
-const css = (selector: string): SelectStep => ({ type: 'css', selector });
-const xpath = (expression: string): SelectStep => ({ type: 'xpath', expression });
-const jsonpath = (expression: string): SelectStep => ({ type: 'jsonpath', expression });
+import {
+  css,
+  cssField,
+  extractBy,
+  field,
+  join,
+  jsonField,
+  jsonpath,
+  pageMapping,
+  regex,
+  step,
+  xpath,
+} from '../crawl-api/extract-page.ts';
 
 const PAGE = `<body><h1>Shop</h1><ul class="reviews">
 <li class="review" data-id="7"><b class="user">Ann</b><i>5</i><ul><li>good</li></ul></li>
@@ -20,7 +28,7 @@ function byRows(fields: Field[], rows: Partial<Rows> = {}): Mapping {
 
 const id = cssField(':scope', { name: 'id', attribute: 'data-id', required: true });
 const user = cssField('.user', { name: 'user', required: true });
-const stars = cssField('i', { name: 'stars', process: [{ type: 'integer' }] });
+const stars = cssField('i', { name: 'stars', process: [step.integer] });
 
 const EXPECTED = [
   { key: '7', row: { id: '7', user: 'Ann', stars: 5 } },
@@ -35,7 +43,7 @@ describe('a page of many records', () => {
     ['by xpath', [id, user, stars], { each: xpath('//li[b]') }],
     [
       'with xpath fields',
-      [field([xpath('@data-id')], { name: 'id' }), user, field([xpath('//i'), { type: 'integer' }], { name: 'stars' })],
+      [field([xpath('@data-id')], { name: 'id' }), user, field([xpath('//i'), step.integer], { name: 'stars' })],
       {},
     ],
   ])('%s', async (_name, fields, rows) => {
@@ -55,7 +63,7 @@ describe('a page of many records', () => {
     const fields = [
       id,
       field([{ type: 'json_ld', path: 'name' }], { name: 'n' }),
-      field([{ type: 'regex', pattern: 'S(h)op', group: 1 }], { name: 'r' }),
+      field([regex('S(h)op', 1)], { name: 'r' }),
     ];
     const { rows } = await extractBy(byRows(fields), page);
     expect(rows?.map(({ row }) => [row.n, row.r])).toEqual([
@@ -96,8 +104,8 @@ describe('a page of many records', () => {
     const page = '<div class="r" data-id="1"><b>a</b><div class="r" data-id="2"><b>b</b></div></div>';
     const fields = [
       id,
-      cssField('b', { name: 'all', process: [{ type: 'all' }] }),
-      cssField(':scope > b', { name: 'own', process: [{ type: 'all' }] }),
+      cssField('b', { name: 'all', process: [step.all] }),
+      cssField(':scope > b', { name: 'own', process: [step.all] }),
     ];
     for (const options of [{}, { allByTree: true }]) {
       const { rows } = await extractBy(byRows(fields, { each: css('.r') }), page, options);
@@ -139,7 +147,7 @@ describe('a page of many records', () => {
 
   it('runs a chain that reads the page as a whole once, not for each record', async () => {
     const page = `<script>{"a":"${'x'.repeat(900_000)}","b":1}</script>${Array.from({ length: 2_000 }, (_, i) => `<p class=review data-id=${i}>`).join('')}`;
-    const ofPage = field([{ type: 'regex', pattern: '\\{.*\\}', group: 0 }, jsonpath('$.b')], { name: 'b' });
+    const ofPage = field([regex('\\{.*\\}', 0), jsonpath('$.b')], { name: 'b' });
     const { rows } = await extractBy(byRows([id, ofPage]), page);
     expect(rows?.at(-1)).toEqual({ key: '1999', row: { id: '1999', b: '1' } });
   });

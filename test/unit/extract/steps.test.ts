@@ -5,34 +5,40 @@ import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { MAX_SOURCE_CHARS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import {
+  css,
   cssField,
   extract,
   extractBy,
   field,
+  join,
   jsonField,
+  jsonpath,
   PAGE_URL,
   pageMapping,
+  regex,
+  step,
   valueBy,
   valueOf,
+  xpath,
 } from '../crawl-api/extract-page.ts';
 
-const h1: Step = { type: 'css', selector: 'h1' };
+const h1: Step = css('h1');
 
 describe('faults of chains', () => {
   it.each<[Step[], string]>([
     [[], 'no step'],
-    [[{ type: 'trim' }], 'must select'],
-    [[{ type: 'css', selector: 'p::before' }], '::before'],
-    [[{ type: 'css', selector: ':scope > b' }], ':scope is the record'],
-    [[{ type: 'xpath', expression: '//p[' }], 'XPath'],
-    [[{ type: 'jsonpath', expression: '$.a[' }], 'JSONPath'],
-    [[{ type: 'jsonpath', expression: '$[?nope(@.a)]' }], 'JSONPath'],
+    [[step.trim], 'must select'],
+    [[css('p::before')], '::before'],
+    [[css(':scope > b')], ':scope is the record'],
+    [[xpath('//p[')], 'XPath'],
+    [[jsonpath('$.a[')], 'JSONPath'],
+    [[jsonpath('$[?nope(@.a)]')], 'JSONPath'],
     [[{ type: 'json_ld', path: 'a..b' }], 'empty name'],
-    [[{ type: 'regex', pattern: '(', group: 0 }], 'RE2'],
-    [[{ type: 'regex', pattern: '(a)\\1', group: 0 }], 'RE2'],
-    [[{ type: 'regex', pattern: '(?=a)', group: 0 }], 'RE2'],
-    [[{ type: 'regex', pattern: '(a)', group: 2 }], 'only one group, but group 2'],
-    [[h1, { type: 'regex', pattern: 'a', group: 1 }], 'no groups'],
+    [[regex('(', 0)], 'RE2'],
+    [[regex('(a)\\1', 0)], 'RE2'],
+    [[regex('(?=a)', 0)], 'RE2'],
+    [[regex('(a)', 2)], 'only one group, but group 2'],
+    [[h1, regex('a', 1)], 'no groups'],
     [[h1, { type: 'date', format: 'Q', locale: null }], 'date format'],
     [[h1, { type: 'date', format: 'd MMM', locale: null }], 'no year'],
     [[h1, { type: 'date', format: 'YYYY-MM-DD', locale: null }], 'yyyy-MM-dd'],
@@ -40,8 +46,8 @@ describe('faults of chains', () => {
     [[h1, { type: 'date', format: 'yyyy yyyy', locale: null }], 'twice'],
     [[h1, { type: 'date', format: 'yyyy'.repeat(20), locale: null }], 'longer than'],
     [[h1, { type: 'date', format: 'yyyy', locale: 'no such' }], 'locale'],
-    [[h1, { type: 'integer' }, { type: 'default', value: 'none' }], 'no whole number'],
-    [[h1, { type: 'number' }, { type: 'all' }, { type: 'default', value: 'none' }], 'no number'],
+    [[h1, step.integer, { type: 'default', value: 'none' }], 'no whole number'],
+    [[h1, step.number, step.all, { type: 'default', value: 'none' }], 'no number'],
     [[h1, { type: 'date', format: null, locale: null }, { type: 'default', value: 'today' }], 'no date'],
     [[h1, { type: 'default', value: 5 }], 'in quotes'],
   ])('%j: %s', (steps, fault) => {
@@ -51,49 +57,36 @@ describe('faults of chains', () => {
 
   it.each<[Step[]]>([
     [[h1]],
-    [
-      [
-        { type: 'css', selector: 'tr:has(th)' },
-        { type: 'css', selector: 'td' },
-      ],
-    ],
+    [[css('tr:has(th)'), css('td')]],
     [[h1, { type: 'date', format: 'd. MMMM yyyy', locale: 'de' }]],
     [[h1, { type: 'date', format: "yyyy-MM-dd'T'HH:mm:ssZZ", locale: null }]],
     [[h1, { type: 'date', format: 'yy/M/d', locale: null }, { type: 'default', value: '2000-01-01' }]],
-    [[h1, { type: 'default', value: 5 }, { type: 'integer' }]],
-    [[h1, { type: 'number' }, { type: 'default', value: 0 }, { type: 'all' }]],
-    [[{ type: 'regex', pattern: '(?P<a>x)', group: 1 }]],
-    [[{ type: 'jsonpath', expression: '$..[?search(@.a, "x+")].b' }]],
+    [[h1, { type: 'default', value: 5 }, step.integer]],
+    [[h1, step.number, { type: 'default', value: 0 }, step.all]],
+    [[regex('(?P<a>x)', 1)]],
+    [[jsonpath('$..[?search(@.a, "x+")].b')]],
   ])('%j is valid', (steps) => {
     expect(findChainFault(steps)).toBeNull();
   });
 
   it('allows :scope where a field selects within a record', () => {
-    const scope: Step = { type: 'css', selector: ':scope > b' };
+    const scope: Step = css(':scope > b');
     expect(findStepFault(scope, { first: true, inRows: true })).toBeNull();
     expect(findStepFault(scope, { first: false, inRows: true })).toContain(':scope');
   });
 
   it('reports which steps need the tree', () => {
-    expect(needsDom({ type: 'xpath', expression: '//p' })).toBe('xpath');
-    expect(needsDom({ type: 'css', selector: 'p:has(b)' })).toBe(':has()');
+    expect(needsDom(xpath('//p'))).toBe('xpath');
+    expect(needsDom(css('p:has(b)'))).toBe(':has()');
     expect(needsDom(h1)).toBeNull();
-    expect(needsDom({ type: 'trim' })).toBeNull();
+    expect(needsDom(step.trim)).toBeNull();
   });
 
   it.each<[string, Partial<PageMapping>, string]>([
     ['url patterns', { urlPatterns: ['('] }, 'url_patterns: the pattern'],
     ['url parsers', { urlParsers: [{ description: 'next', steps: [] }] }, 'url_parsers "next": there is no step'],
-    [
-      'records by regex',
-      { rows: { each: { type: 'regex', pattern: 'a', group: 0 }, key: 'value', empty: null } },
-      'each must be',
-    ],
-    [
-      'attributes of records',
-      { rows: { each: { type: 'css', selector: 'li', attribute: 'id' }, key: 'value', empty: null } },
-      'no meaning',
-    ],
+    ['records by regex', { rows: { each: regex('a', 0), key: 'value', empty: null } }, 'each must be'],
+    ['attributes of records', { rows: { each: css('li', 'id'), key: 'value', empty: null } }, 'no meaning'],
     [
       'a key that is not a field',
       { rows: { each: h1 as never, key: 'no', empty: null } },
@@ -103,15 +96,11 @@ describe('faults of chains', () => {
       'JSON in element records',
       {
         rows: { each: h1 as never, key: 'value', empty: null },
-        fields: [field([{ type: 'jsonpath', expression: '$' }])],
+        fields: [field([jsonpath('$')])],
       },
       'jsonpath finds nothing',
     ],
-    [
-      'elements in JSON records',
-      { rows: { each: { type: 'jsonpath', expression: '$[*]' }, key: 'value', empty: null } },
-      'css finds nothing',
-    ],
+    ['elements in JSON records', { rows: { each: jsonpath('$[*]'), key: 'value', empty: null } }, 'css finds nothing'],
   ])('%s', async (_name, changes, fault) => {
     const mapping = { pages: [pageMapping({ fields: [cssField('p')], ...changes })] };
     expect(findMappingFaults(mapping).join('\n')).toContain(fault);
@@ -122,41 +111,18 @@ describe('faults of chains', () => {
 describe('selecting from values', () => {
   const state =
     '<script>window.__STATE__ = {"p":{"n":"N","html":"<i>a</i><i>b</i>","d":[1,2]}};</script><p title="2 of 5">x</p>';
-  const fromState: Step[] = [
-    { type: 'css', selector: 'script' },
-    { type: 'regex', pattern: '__STATE__ = (.*)', group: 1 },
-  ];
+  const fromState: Step[] = [css('script'), regex('__STATE__ = (.*)', 1)];
 
   it.each<[string, Step[], unknown]>([
-    ['jsonpath in script text', [...fromState, { type: 'jsonpath', expression: '$.p.n' }], 'N'],
-    ['an object as JSON text', [...fromState, { type: 'jsonpath', expression: '$.p.d' }], '[1,2]'],
+    ['jsonpath in script text', [...fromState, jsonpath('$.p.n')], 'N'],
+    ['an object as JSON text', [...fromState, jsonpath('$.p.d')], '[1,2]'],
     ['json_ld in a value', [...fromState, { type: 'json_ld', path: 'p.n' }], 'N'],
-    [
-      'css in a value',
-      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'css', selector: 'i' }, { type: 'all' }],
-      ['a', 'b'],
-    ],
-    [
-      'css that needs the tree in a value',
-      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'css', selector: 'i:last-child' }],
-      'b',
-    ],
-    [
-      'xpath in a value',
-      [...fromState, { type: 'jsonpath', expression: '$.p.html' }, { type: 'xpath', expression: '//i[2]' }],
-      'b',
-    ],
-    [
-      'regex in an attribute',
-      [
-        { type: 'css', selector: 'p', attribute: 'title' },
-        { type: 'regex', pattern: 'of (\\d+)', group: 1 },
-        { type: 'integer' },
-      ],
-      5,
-    ],
-    ['regex in the source', [{ type: 'regex', pattern: 'title="(\\d)', group: 1 }], '2'],
-    ['jsonpath on HTML', [{ type: 'jsonpath', expression: '$' }], null],
+    ['css in a value', [...fromState, jsonpath('$.p.html'), css('i'), step.all], ['a', 'b']],
+    ['css that needs the tree in a value', [...fromState, jsonpath('$.p.html'), css('i:last-child')], 'b'],
+    ['xpath in a value', [...fromState, jsonpath('$.p.html'), xpath('//i[2]')], 'b'],
+    ['regex in an attribute', [css('p', 'title'), regex('of (\\d+)', 1), step.integer], 5],
+    ['regex in the source', [regex('title="(\\d)', 1)], '2'],
+    ['jsonpath on HTML', [jsonpath('$')], null],
   ])('%s', async (_name, steps, expected) => {
     expect(await valueBy(steps, state)).toEqual(expected);
     expect(await valueBy(steps, state, { piece: 1 })).toEqual(expected);
@@ -165,7 +131,7 @@ describe('selecting from values', () => {
   it('matches no line end with a dot in match(), and an escaped dot or one in a class literally', async () => {
     const page = JSON.stringify({ items: ['a\rb', 'a\nb', 'a.b', 'axb'] });
     const found = (pattern: string): Promise<unknown> =>
-      valueBy([{ type: 'jsonpath', expression: `$.items[?match(@, "${pattern}")]` }, { type: 'all' }], page, {
+      valueBy([jsonpath(`$.items[?match(@, "${pattern}")]`), step.all], page, {
         kind: 'json',
       });
     expect(await found('a.b')).toEqual(['a.b', 'axb']);
@@ -174,23 +140,15 @@ describe('selecting from values', () => {
   });
 
   it.each<[string, Step[], unknown]>([
-    ['a filter', [{ type: 'jsonpath', expression: '$.items[?@.price > 5].name' }], 'b'],
-    [
-      'search() by RE2',
-      [{ type: 'jsonpath', expression: '$.items[?search(@.name, "^(b+)+$")].price' }, { type: 'integer' }],
-      9,
-    ],
-    [
-      'match() of the whole text',
-      [{ type: 'jsonpath', expression: '$.items[?match(@.name, "[ab]")].name' }, { type: 'all' }],
-      ['a', 'b'],
-    ],
-    ['everything by name', [{ type: 'jsonpath', expression: '$..price' }, { type: 'all' }], [5, 9]],
-    ['null is no value', [{ type: 'jsonpath', expression: '$.none' }], null],
-    ['inherited names', [{ type: 'jsonpath', expression: '$.constructor' }], null],
-    ['css on JSON', [{ type: 'css', selector: 'p' }], null],
-    ['xpath on JSON', [{ type: 'xpath', expression: '//p' }], null],
-    ['regex on JSON', [{ type: 'regex', pattern: '"name":"(\\w)"', group: 1 }], 'a'],
+    ['a filter', [jsonpath('$.items[?@.price > 5].name')], 'b'],
+    ['search() by RE2', [jsonpath('$.items[?search(@.name, "^(b+)+$")].price'), step.integer], 9],
+    ['match() of the whole text', [jsonpath('$.items[?match(@.name, "[ab]")].name'), step.all], ['a', 'b']],
+    ['everything by name', [jsonpath('$..price'), step.all], [5, 9]],
+    ['null is no value', [jsonpath('$.none')], null],
+    ['inherited names', [jsonpath('$.constructor')], null],
+    ['css on JSON', [css('p')], null],
+    ['xpath on JSON', [xpath('//p')], null],
+    ['regex on JSON', [regex('"name":"(\\w)"', 1)], 'a'],
   ])('on a JSON page: %s', async (_name, steps, expected) => {
     const page = '{"items":[{"name":"a","price":5},{"name":"b","price":9}],"none":null,"html":"<p>x</p>"}';
     expect(await valueBy(steps, page, { kind: 'json', piece: 7 })).toEqual(expected);
@@ -199,17 +157,17 @@ describe('selecting from values', () => {
   it('never runs a pattern of the page in a backtracking engine', async () => {
     const page = JSON.stringify({ text: `${'a'.repeat(5_000)}!`, pattern: '^(a+)+$' });
     const expression = '$[?search($.text, $.pattern)]';
-    expect(await valueBy([{ type: 'jsonpath', expression }], page, { kind: 'json' })).toBeNull();
+    expect(await valueBy([jsonpath(expression)], page, { kind: 'json' })).toBeNull();
   });
 
   it('refuses JSON that is too large or too deep', async () => {
-    const steps: Step[] = [{ type: 'jsonpath', expression: '$..x' }];
+    const steps: Step[] = [jsonpath('$..x')];
     await expect(valueBy(steps, '['.repeat(5_000) + ']'.repeat(5_000), { kind: 'json' })).rejects.toThrow(
       PageLimitError,
     );
     await expect(valueBy(steps, ' '.repeat(MAX_SOURCE_CHARS + 1), { kind: 'json' })).rejects.toThrow(PageLimitError);
     const long = JSON.stringify(Array.from({ length: 200_000 }, (_, i) => i));
-    expect(await valueBy([{ type: 'jsonpath', expression: '$[*]' }], long, { kind: 'json' })).toBe('0');
+    expect(await valueBy([jsonpath('$[*]')], long, { kind: 'json' })).toBe('0');
   });
 
   it('reads endless white space in linear time', async () => {
@@ -220,9 +178,9 @@ describe('selecting from values', () => {
 
 describe('searches for a pattern', () => {
   /** Each search but the first scans to the end for a `b` that does not exist. */
-  const searches = field([{ type: 'regex', pattern: 'a(?:.*b)?', group: 0 }, { type: 'all' }]);
+  const searches = field([regex('a(?:.*b)?', 0), step.all]);
 
-  const ofText = field([{ type: 'css', selector: 'body' }, ...searches.steps]);
+  const ofText = field([css('body'), ...searches.steps]);
   const TEXT = `<body>${'a'.repeat(2_000)}`;
   /** Each read of the CPU time advances it by this much. */
   const spend = (microseconds: number) => {
@@ -283,7 +241,7 @@ describe('mappings of several pages', () => {
 });
 
 describe('links', () => {
-  const next: Step[] = [{ type: 'css', selector: 'a', attribute: 'href' }, { type: 'all' }];
+  const next: Step[] = [css('a', 'href'), step.all];
   const mapping = {
     pages: [pageMapping({ fields: [cssField('h1')], urlParsers: [{ description: 'next', steps: next }] })],
   };
@@ -316,14 +274,14 @@ describe('links', () => {
 
 describe('trace', () => {
   it('lists the result of every step', async () => {
-    const one = cssField('b', { process: [{ type: 'trim' }, { type: 'integer' }, { type: 'all' }] });
+    const one = cssField('b', { process: [step.trim, step.integer, step.all] });
     const compiled = await compileMapping({ pages: [pageMapping({ fields: [one] })] });
     const extractor = new PageExtractor(compiled, 'html', PAGE_URL, { trace: true });
     extractor.write(`<b> 1 </b><b>x</b><b>${'y'.repeat(300)}</b>`);
     extractor.end();
     const [select, trim, integer, all] = extractor.trace().get('value')!;
     expect(select).toEqual({ step: one.steps[0], values: [' 1 ', 'x', `${'y'.repeat(200)}…`], count: 3 });
-    expect(trim).toMatchObject({ step: { type: 'trim' }, count: 3 });
+    expect(trim).toMatchObject({ step: step.trim, count: 3 });
     expect(integer).toMatchObject({ values: [1], count: 1 });
     expect(all).toMatchObject({ values: [1], count: 1 });
   });
