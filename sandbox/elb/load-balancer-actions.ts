@@ -4,7 +4,7 @@ import { newArnId } from '../ids.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import { LoadBalancer, type LoadBalancerAbout } from './load-balancer.ts';
-import { chooseNamed, elbArn, type ElbContext } from './registry.ts';
+import { chooseNamed, elbArn, type ElbContext, pageOf } from './registry.ts';
 import { renderAttributes, renderListener, renderLoadBalancer } from './render.ts';
 import { putTags, readTags } from './tag-actions.ts';
 import type { TargetGroup } from './target-group.ts';
@@ -94,7 +94,11 @@ export function describeLoadBalancers(params: Params, { registry, clock }: ElbCo
     new AwsError('LoadBalancerNotFound', `Load balancers '[${missing}]' not found`);
   const arns = params.texts('LoadBalancerArns');
   const chosen = chooseNamed(registry.loadBalancers, arns, params.texts('Names'), refuse);
-  return { LoadBalancers: { member: chosen.map((balancer) => renderLoadBalancer(balancer, clock.now())) } };
+  const page = pageOf(chosen, params, (b) => b.about.arn);
+  return {
+    LoadBalancers: { member: page.items.map((balancer) => renderLoadBalancer(balancer, clock.now())) },
+    NextMarker: page.nextMarker,
+  };
 }
 
 /** A missing load balancer counts as deleted. */
@@ -191,8 +195,10 @@ export function describeListeners(params: Params, { registry }: ElbContext): Xml
       .listeners()
       .map((listener) => listener.arn);
   const found = (balancerArn === undefined ? arns : arnsOfOne(balancerArn)).map((arn) => registry.listener(arn));
+  const page = pageOf(found, params, ({ listener }) => listener.arn);
   return {
-    Listeners: { member: found.map(({ balancer, listener }) => renderListener(listener, balancer.about.arn)) },
+    Listeners: { member: page.items.map(({ balancer, listener }) => renderListener(listener, balancer.about.arn)) },
+    NextMarker: page.nextMarker,
   };
 }
 

@@ -6,6 +6,7 @@ import type { Catalogue } from '../ec2/catalogue.ts';
 import type { FaultBook } from '../faults.ts';
 import { ACCOUNT_ID } from '../ids.ts';
 import type { AddressPool } from '../network.ts';
+import type { Params } from '../query-protocol.ts';
 import type { Probe } from './health-check.ts';
 import type { Listener, LoadBalancer } from './load-balancer.ts';
 import type { TargetGroup, TargetInstance } from './target-group.ts';
@@ -63,7 +64,7 @@ interface Named {
   about: { arn: string; name: string };
 }
 
-/** Those with one of the ARNs or names, or all, in one page, when the call names none; throws `refuse` of the first missing one. */
+/** Those with one of the ARNs or names, or all when the call names none; throws `refuse` of the first missing one. */
 export function chooseNamed<T extends Named>(
   all: ReadonlyMap<string, T>,
   arns: readonly string[],
@@ -76,4 +77,22 @@ export function chooseNamed<T extends Named>(
   if (missing !== undefined) throw refuse(missing);
   if (arns.length + names.length === 0) return items;
   return items.filter(({ about }) => arns.includes(about.arn) || names.includes(about.name));
+}
+
+const MAX_PAGE = 400;
+
+/** One page by PageSize and Marker. @param nameOf identifies the item that a marker names */
+export function pageOf<T>(
+  items: readonly T[],
+  params: Params,
+  nameOf: (item: T) => string,
+): { items: T[]; nextMarker: string | undefined } {
+  const size = params.int('PageSize') ?? MAX_PAGE;
+  if (size < 1 || size > MAX_PAGE) throw new AwsError('ValidationError', `PageSize must be between 1 and ${MAX_PAGE}`);
+  const encode = (item: T): string => Buffer.from(nameOf(item)).toString('base64url');
+  const marker = params.text('Marker');
+  const after = marker === undefined ? -1 : items.findIndex((item) => encode(item) === marker);
+  if (marker !== undefined && after < 0) throw new AwsError('ValidationError', 'Invalid Marker');
+  const rest = items.slice(after + 1);
+  return { items: rest.slice(0, size), nextMarker: rest.length > size ? encode(rest[size - 1]!) : undefined };
 }

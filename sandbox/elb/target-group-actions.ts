@@ -5,7 +5,7 @@ import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { HealthCheckSettings, Probe } from './health-check.ts';
 import { readName } from './load-balancer-actions.ts';
-import { chooseNamed, elbArn, type ElbContext } from './registry.ts';
+import { chooseNamed, elbArn, type ElbContext, pageOf } from './registry.ts';
 import { renderAttributes, renderTargetGroup, renderTargetHealth } from './render.ts';
 import { putTags, readTags } from './tag-actions.ts';
 import { TargetGroup } from './target-group.ts';
@@ -84,7 +84,8 @@ export function describeTargetGroups(params: Params, { registry }: ElbContext): 
   const chosen = chooseNamed(registry.targetGroups, arns, params.texts('Names'), refuse).filter(
     (group) => balancerArn === undefined || group.use?.loadBalancerArn === balancerArn,
   );
-  return { TargetGroups: { member: chosen.map(renderTargetGroup) } };
+  const page = pageOf(chosen, params, (group) => group.about.arn);
+  return { TargetGroups: { member: page.items.map(renderTargetGroup) }, NextMarker: page.nextMarker };
 }
 
 /** A missing group counts as deleted. */

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine.ts';
 import { closeServer, listen } from '../listening.ts';
-import { readMetadata } from './metadata.ts';
+import { MetadataTree } from './metadata.ts';
 
 /** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
 const PORT = 1338;
@@ -25,11 +25,12 @@ export interface Metadata {
 }
 
 export async function startMetadataServer(spec: MachineSpec, clock: Clock): Promise<Metadata> {
+  const tree = new MetadataTree(spec);
   const tokens = new Map<string, number>();
   const server = createServer((request, response) => {
     request.resume();
     if (isForeign(request, spec.address)) request.socket.destroy();
-    else answer(request, response, { spec, tokens, clock });
+    else answer(request, response, { tree, tokens, clock });
   });
   // Any free port when another program on this machine listens on this port at all addresses.
   await listen(server, { host: spec.address, port: PORT }).catch(() => listen(server, { host: spec.address, port: 0 }));
@@ -48,7 +49,7 @@ function isForeign(request: IncomingMessage, own: string): boolean {
 function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  { spec, tokens, clock }: { spec: MachineSpec; tokens: Map<string, number>; clock: Clock },
+  { tree, tokens, clock }: { tree: MetadataTree; tokens: Map<string, number>; clock: Clock },
 ): void {
   const path = (request.url ?? '/').split('?', 1)[0]!;
   // A forwarded request came through an open proxy on the machine: AWS refuses it too.
@@ -57,8 +58,10 @@ function answer(
   if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405);
   const token = request.headers[TOKEN_HEADER];
   if (typeof token !== 'string' || (tokens.get(token) ?? 0) <= clock.monotonic()) return end(response, 401);
-  const value = path.startsWith('/latest/') ? readMetadata(path.slice('/latest/'.length), spec, clock.now()) : null;
-  return value === null ? end(response, 404) : end(response, 200, value);
+  if (path === '/' || path === '') return end(response, 200, 'latest');
+  const found = path.startsWith('/latest') ? tree.read(path.slice('/latest/'.length), clock.now()) : null;
+  if (!found) return end(response, 404);
+  end(response, 200, found.body, found.type);
 }
 
 function giveToken(
@@ -77,11 +80,7 @@ function giveToken(
   end(response, 200, token);
 }
 
-function end(response: ServerResponse, status: number, body = ''): void {
-  response.writeHead(status, {
-    'content-type': 'text/plain',
-    'content-length': Buffer.byteLength(body),
-    server: 'EC2ws',
-  });
+function end(response: ServerResponse, status: number, body = '', type = 'text/plain'): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), server: 'EC2ws' });
   response.end(body);
 }

@@ -2,7 +2,6 @@
 import { createReadStream, closeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
-import { readBody } from '../server/http-body.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
 import { type Condition, preconditionFailed } from './bucket-store.ts';
 import type { ObjectRecord } from './object-file.ts';
@@ -164,9 +163,16 @@ export function malformedXml(): AwsError {
 
 /** A body with a command rather than data. */
 export async function readSmallBody(call: S3Call, maxBytes: number): Promise<string> {
-  const body = await readBody(call.request, maxBytes);
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of call.request as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length;
+    if (sizeBytes > maxBytes) throw new AwsError('MaxMessageLengthExceeded', 'Your request was too big.');
+    chunks.push(chunk);
+  }
+  const body = Buffer.concat(chunks);
   checkMd5(header(call, 'content-md5'), createHash('md5').update(body).digest());
-  return body;
+  return body.toString('utf8');
 }
 
 const unquote = (etag: string): string => etag.trim().replace(/^(?:W\/)?"(.*)"$/, '$1');

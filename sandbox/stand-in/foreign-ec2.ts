@@ -46,7 +46,7 @@ const MAX_PAGES = 20;
 /** Loads the SDK; makes no call yet. */
 export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace): Promise<ForeignEc2> {
   const sdk = await import('@aws-sdk/client-ec2');
-  const client = new sdk.EC2({
+  const client = new sdk.EC2Client({
     endpoint,
     region,
     credentials: CREDENTIALS,
@@ -54,7 +54,7 @@ export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace):
     requestHandler: { connectionTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, throwOnRequestTimeout: true },
   });
   const attributeOf = (id: string, Attribute: 'userData' | 'instanceInitiatedShutdownBehavior') =>
-    client.describeInstanceAttribute({ InstanceId: id, Attribute });
+    client.send(new sdk.DescribeInstanceAttributeCommand({ InstanceId: id, Attribute }));
   return {
     async list() {
       const found = new Map<string, ForeignInstance>();
@@ -77,10 +77,10 @@ export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace):
       return reply?.InstanceInitiatedShutdownBehavior?.Value === 'stop' ? 'stop' : 'terminate';
     },
     async terminate(id) {
-      await client.terminateInstances({ InstanceIds: [id] }).catch(unlessUnknown);
+      await client.send(new sdk.TerminateInstancesCommand({ InstanceIds: [id] })).catch(unlessUnknown);
     },
     async stop(id) {
-      await client.stopInstances({ InstanceIds: [id] }).catch(unlessUnknown);
+      await client.send(new sdk.StopInstancesCommand({ InstanceIds: [id] })).catch(unlessUnknown);
     },
     close: () => client.destroy(),
   };

@@ -145,8 +145,11 @@ describe('the metadata service', () => {
   it('describes the instance', async () => {
     expect(await (await read('meta-data/instance-id')).text()).toBe(id);
     expect(await (await read('meta-data/placement/region')).text()).toBe('ap-northeast-1');
+    expect((await (await read('dynamic/instance-identity/document')).json()) as object).toMatchObject({
+      instanceId: id,
+    });
     expect(await (await read('user-data')).text()).toContain('crawlfleet-settings');
-    expect(await (await read('meta-data/iam/security-credentials/')).text()).toBe('crawl-instance');
+    expect((await read('meta-data/placement/')).status).toBe(200);
     expect((await read('meta-data/spot/instance-action')).status).toBe(404);
   });
 

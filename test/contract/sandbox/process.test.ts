@@ -1,4 +1,6 @@
 /** The sandbox as a process: which clients it serves, how it ends, what outlives it, and how it is made to fail. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
@@ -6,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { runCommand } from '../../support/processes.ts';
 import { boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
 import { clientsFor, eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox, type TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
@@ -116,10 +117,20 @@ it('gives every sandbox a network of its own', async () => {
   expect(new Set(started.map(({ sandbox }) => sandbox.network)).size).toBe(3);
 });
 
-it('refuses to start with a wrong flag, and says which', async () => {
+it.each([
+  ['without a data folder', [], 2, '--data DIR is missing'],
+  ['with an invalid hash', ['--data', 'x', '--allow-bundle', 'abc'], 2, 'SHA-256'],
+  ['with an unknown flag', ['--data', 'x', '--colour'], 2, '--colour'],
+])('refuses to start %s', async (_what, args, code, message) => {
   const main = fileURLToPath(new URL('../../../sandbox/main.ts', import.meta.url));
-  const { exitCode, stderr } = await runCommand(process.execPath, [main, '--data', 'x', '--allow-bundle', 'abc']);
-  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('SHA-256')]);
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    cwd: await dataFolder(),
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const [exit] = (await once(child, 'close')) as [number];
+  expect([exit, errors.includes(message)]).toEqual([code, true]);
 });
 
 it('refuses to share a data folder with another sandbox', async () => {

@@ -6,6 +6,7 @@ import { TagStore } from '../../../sandbox/ec2/tag-store.ts';
 import { EndTimer } from '../../../sandbox/end-timer.ts';
 import { FaultBook, faultRuleSchema } from '../../../sandbox/faults.ts';
 import { readFlags } from '../../../sandbox/flags.ts';
+import { MetadataTree } from '../../../sandbox/imds/metadata.ts';
 import { AddressPool, takeNetwork } from '../../../sandbox/network.ts';
 import { Params } from '../../../sandbox/query-protocol.ts';
 import { isLoopbackHost } from '../../../sandbox/server/guard.ts';
@@ -216,4 +217,39 @@ it.each([
   expect(() => readFlags(args)).toThrow(
     expect.objectContaining({ code: 'usage', message: expect.stringContaining(named) as string }) as Error,
   );
+});
+
+describe('metadata', () => {
+  const spec = {
+    id: 'i-1',
+    address: '127.16.16.4',
+    publicAddress: null,
+    userData: '',
+    zone: 'r-1a',
+    region: 'r-1',
+    instanceType: 't3.nano',
+    imageId: 'ami-1',
+    architecture: 'x86_64',
+    role: 'crawl',
+    launchedAtMs: 0,
+  };
+  const bodyOf = (tree: MetadataTree, path: string, atMs = 0): string | null => tree.read(path, atMs)?.body ?? null;
+
+  it('has names for folders, values for leaves, and nothing for missing items', () => {
+    const tree = new MetadataTree(spec);
+    expect(bodyOf(tree, 'meta-data/placement/')).toBe('availability-zone\nregion');
+    expect(bodyOf(tree, 'meta-data/iam/security-credentials/')).toBe('crawl');
+    expect(bodyOf(tree, 'meta-data/public-ipv4')).toBeNull();
+    expect(bodyOf(tree, 'user-data')).toBeNull();
+    expect(bodyOf(new MetadataTree({ ...spec, role: null }), 'meta-data/iam/security-credentials/')).toBeNull();
+  });
+
+  it('keeps the credentials of the role and renews them before they expire', () => {
+    const tree = new MetadataTree(spec);
+    const path = 'meta-data/iam/security-credentials/crawl';
+    const first = bodyOf(tree, path);
+    expect(JSON.parse(first!)).toMatchObject({ Code: 'Success', Expiration: '1970-01-01T06:00:00Z' });
+    expect(bodyOf(tree, path, 5 * 3_600_000)).toBe(first);
+    expect(bodyOf(tree, path, 5.8 * 3_600_000)).not.toBe(first);
+  });
 });
