@@ -37,7 +37,7 @@ export function useCallbackStage(take: (stage: CallbackStage) => void) {
   return {
     ledger,
     /** The call is refused with this status, and the ledger is unchanged. */
-    async expectRefused(status: number, call: () => Promise<Answer>): Promise<void> {
+    expectRefused: async (status: number, call: () => Promise<Answer>): Promise<void> => {
       const before = await ledger();
       const answer = await call();
       expect(answer.status).toBe(status);
