@@ -45,7 +45,7 @@ export class MemoryResultStore implements ResultStore {
   parts({ slot, epoch, state }: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
     const isWanted = (part: MemoryPart): boolean =>
       (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
-    return this.#run.read<PartRecord[]>('results.parts', [], (run) =>
+    return this.#run.read('results.parts', (run) =>
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
@@ -89,7 +89,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   totals(): Promise<OutcomeCounts & { seen: number; loaded: number }> {
-    return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
+    return this.#run.read('results.totals', (run) => run.totals);
   }
 
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
@@ -108,11 +108,11 @@ export class MemoryResultStore implements ResultStore {
   }
 
   newerRuns(): Promise<string[]> {
-    return this.#run.read<string[]>('results.newerRuns', [], () => []);
+    return this.#run.read('results.newerRuns', () => []);
   }
 
   fillOfFields(): Promise<FillRates['fields']> {
-    return this.#run.read('results.fillOfFields', {}, () => ({}));
+    return this.#run.read('results.fillOfFields', () => ({}));
   }
 
   noteNumbers(): Promise<void> {
@@ -120,7 +120,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   earlierFills(): Promise<FillRates[]> {
-    return this.#run.read<FillRates[]>('results.earlierFills', [], () => []);
+    return this.#run.read('results.earlierFills', () => []);
   }
 
   setFill(): Promise<void> {
@@ -128,14 +128,13 @@ export class MemoryResultStore implements ResultStore {
   }
 
   dropStaging(): Promise<void> {
-    return this.#run.read('results.dropStaging', undefined, (run) => {
+    return this.#run.read('results.dropStaging', (run) => {
       run.staging = null;
     });
   }
 
   resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
-    const none: { rows: number; sample: Record<string, unknown>[] } = { rows: 0, sample: [] };
-    return this.#run.read('results.resultRows', none, ({ rows }) => {
+    return this.#run.read('results.resultRows', ({ rows }) => {
       const sorted = [...rows.values()].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
       return { rows: rows.size, sample: sorted.slice(0, sample).map((row) => ({ ...row })) };
     });

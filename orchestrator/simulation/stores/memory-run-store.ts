@@ -75,7 +75,7 @@ export class MemoryRunRow implements RunRow {
   }
 
   get(): Promise<RunRecord | null> {
-    return this.#run.read<RunRecord | null>('runs.get', null, (run) => run.record);
+    return this.#run.read('runs.get', (run) => run.record);
   }
 
   async move(
@@ -104,11 +104,11 @@ export class MemoryRunRow implements RunRow {
   }
 
   addEvent(event: RunEvent): Promise<void> {
-    return this.#run.read('runs.addEvent', undefined, (run) => void run.events.push(event));
+    return this.#run.read('runs.addEvent', (run) => void run.events.push(event));
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#run.read('runs.events', [], (run) => newestEvents(run, limit, kind));
+    return this.#run.read('runs.events', (run) => newestEvents(run, limit, kind));
   }
 
   #change(method: string, change: Partial<RunRecord>): Promise<void> {
