@@ -88,8 +88,6 @@ export interface MemoryRun {
   totals: OutcomeCounts & { seen: number; loaded: number };
 }
 
-export const NO_TOTALS: MemoryRun['totals'] = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
-
 export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;
 
 export class MemoryDatabase {

@@ -8,14 +8,7 @@ import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
-import {
-  type BoundMemory,
-  type MemoryItem,
-  type MemoryPart,
-  type MemoryRun,
-  NO_TOTALS,
-  partPlace,
-} from './memory-database.ts';
+import { type BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';
 

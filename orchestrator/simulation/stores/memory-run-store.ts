@@ -14,7 +14,7 @@ import type {
   RunStore,
   StopRequest,
 } from '../../control/model/stores.ts';
-import { type BoundMemory, type MemoryDatabase, type MemoryRun, NO_TOTALS } from './memory-database.ts';
+import { type BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
 
 export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'addEvent' | 'events'>;
 
@@ -204,6 +204,6 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     waiting: cutChunks(productIds.length, run.plan.chunkSize).length,
     granted: new Map(),
     counts: null,
-    totals: NO_TOTALS,
+    totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
   };
 }
