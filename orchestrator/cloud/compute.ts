@@ -28,7 +28,7 @@ export interface LaunchRequest {
  * denied       a permission is missing, or IAM does not show it yet: retry once it has been granted
  * invalid      a parameter is invalid for this pool
  */
-export const REFUSAL_CAUSES = [
+const REFUSAL_CAUSES = [
   'pool',
   'zone',
   'type',

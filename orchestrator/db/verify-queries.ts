@@ -2,7 +2,6 @@
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { VerifyFacts } from '../control/verify/verify-facts.ts';
-import type { RunRecord } from '../control/model/stores.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { readOverwriters } from './newer-runs.ts';

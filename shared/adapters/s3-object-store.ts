@@ -5,6 +5,7 @@ import {
   HeadObjectCommand,
   ListObjectsV2Command,
   PutObjectCommand,
+  type PutObjectCommandInput,
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
@@ -69,23 +70,8 @@ export class S3ObjectStore implements ObjectStore {
     });
   }
 
-  async putIfAbsent(key: string, body: Uint8Array, contentType: string): Promise<'created' | 'exists'> {
-    try {
-      await this.#client.send(
-        new PutObjectCommand({
-          Bucket: this.#bucket,
-          Key: key,
-          Body: body,
-          ContentType: contentType,
-          IfNoneMatch: '*',
-          ChecksumAlgorithm: 'CRC32',
-        }),
-      );
-      return 'created';
-    } catch (error) {
-      if (statusOf(error) === 412) return 'exists';
-      throw error;
-    }
+  putIfAbsent(key: string, body: Uint8Array, contentType: string): Promise<'created' | 'exists'> {
+    return this.#put(key, { Body: body, ContentType: contentType, ChecksumAlgorithm: 'CRC32' });
   }
 
   async putSourceIfAbsent(key: string, source: ObjectSource, contentType: string): Promise<'created' | 'exists'> {
@@ -95,24 +81,16 @@ export class S3ObjectStore implements ObjectStore {
       const body = Readable.from(source.open());
       body.on('error', (error) => unreadable.abort(error));
       try {
-        await this.#client.send(
-          new PutObjectCommand({
-            Bucket: this.#bucket,
-            Key: key,
-            Body: body,
-            ContentLength: source.sizeBytes,
-            ContentType: contentType,
-            IfNoneMatch: '*',
-            // Already known: S3 verifies it, and the SDK need not send a trailer, which not every endpoint supports.
-            ChecksumSHA256: Buffer.from(source.sha256, 'hex').toString('base64'),
-          }),
+        // Already known: S3 verifies it, and the SDK need not send a trailer, which not every endpoint supports.
+        const sha256 = Buffer.from(source.sha256, 'hex').toString('base64');
+        return await this.#put(
+          key,
+          { Body: body, ContentLength: source.sizeBytes, ContentType: contentType, ChecksumSHA256: sha256 },
           { requestTimeout: UPLOAD_TIMEOUT_MS, abortSignal: unreadable.signal },
         );
-        return 'created';
       } catch (error) {
         if (unreadable.signal.aborted) throw unreadable.signal.reason;
         const status = statusOf(error);
-        if (status === 412) return 'exists';
         const isPassing = status === undefined || status >= 500 || status === 409 || status === 429;
         const pauseMs = UPLOAD_PAUSES_MS[attempt];
         if (!isPassing || pauseMs === undefined) throw error;
@@ -120,6 +98,23 @@ export class S3ObjectStore implements ObjectStore {
       } finally {
         body.destroy();
       }
+    }
+  }
+
+  async #put(
+    key: string,
+    object: Omit<PutObjectCommandInput, 'Bucket' | 'Key'>,
+    options: { requestTimeout?: number; abortSignal?: AbortSignal } = {},
+  ): Promise<'created' | 'exists'> {
+    try {
+      await this.#client.send(
+        new PutObjectCommand({ Bucket: this.#bucket, Key: key, IfNoneMatch: '*', ...object }),
+        options,
+      );
+      return 'created';
+    } catch (error) {
+      if (statusOf(error) === 412) return 'exists';
+      throw error;
     }
   }
 

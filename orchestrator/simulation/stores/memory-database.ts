@@ -56,7 +56,7 @@ export interface MemoryIncident extends AddressIncident {
   evidence: Evidence;
 }
 
-export type MemoryRow = Record<string, unknown> & { product_id: string };
+type MemoryRow = Record<string, unknown> & { product_id: string };
 
 /** What the tables hold of one run. Records are replaced, never changed, so that they can be handed out as they are. */
 export interface MemoryRun {
@@ -88,8 +88,6 @@ export interface MemoryRun {
   /** Kept up by the store of results. */
   totals: LoadTotals;
 }
-
-export const NO_TOTALS: MemoryRun['totals'] = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 
 export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;
 
@@ -144,12 +142,8 @@ export class BoundMemory {
     return this.#binding.clock.now();
   }
 
-  /** What is found in the run, or `none` when there is no such run. */
-  read<T>(method: string, none: T, look: (run: MemoryRun) => T): Promise<T> {
-    return this.db.call(method, () => {
-      const run = this.db.runs.get(this.#binding.runId);
-      return run ? look(run) : none;
-    });
+  read<T>(method: string, look: (run: MemoryRun) => T): Promise<T> {
+    return this.db.call(method, () => look(this.db.run(this.#binding.runId)));
   }
 
   write<T>(method: string, body: (run: MemoryRun) => T): Promise<T> {

@@ -34,14 +34,14 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   instances(): Promise<InstanceRecord[]> {
-    return this.#run.read('fleet.instances', [], (run) => {
+    return this.#run.read('fleet.instances', (run) => {
       run.ordered ??= [...run.instances.values()].sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
       return [...run.ordered];
     });
   }
 
   get(at: EpochId): Promise<InstanceRecord | null> {
-    return this.#run.read<InstanceRecord | null>('fleet.get', null, (run) => recordOf(run, at) ?? null);
+    return this.#run.read('fleet.get', (run) => recordOf(run, at) ?? null);
   }
 
   patch(at: EpochId, patch: InstancePatch): Promise<void> {
@@ -132,7 +132,7 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   incidents(): Promise<IncidentRecord[]> {
-    return this.#run.read('fleet.incidents', [], (run) =>
+    return this.#run.read('fleet.incidents', (run) =>
       run.incidents
         .map((t) => ({ ...t, address: recordOf(run, t)?.address ?? null }))
         .sort((a, b) => a.atMs - b.atMs || a.slot - b.slot || a.epoch - b.epoch),

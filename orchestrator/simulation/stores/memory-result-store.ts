@@ -7,22 +7,8 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type {
-  LoadTotals,
-  PartId,
-  PartRecord,
-  PublishEnd,
-  PublishedPhase,
-  ResultStore,
-} from '../../control/model/stores.ts';
-import {
-  type BoundMemory,
-  type MemoryItem,
-  type MemoryPart,
-  type MemoryRun,
-  NO_TOTALS,
-  partPlace,
-} from './memory-database.ts';
+import type { LoadTotals, PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
+import { type BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';
 
@@ -52,7 +38,7 @@ export class MemoryResultStore implements ResultStore {
   parts({ slot, epoch, state }: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
     const isWanted = (part: MemoryPart): boolean =>
       (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
-    return this.#run.read<PartRecord[]>('results.parts', [], (run) =>
+    return this.#run.read('results.parts', (run) =>
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
@@ -96,7 +82,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   totals(): Promise<LoadTotals> {
-    return this.#run.read('results.totals', NO_TOTALS, (run) => run.totals);
+    return this.#run.read('results.totals', (run) => run.totals);
   }
 
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
@@ -115,11 +101,11 @@ export class MemoryResultStore implements ResultStore {
   }
 
   newerRuns(): Promise<string[]> {
-    return this.#run.read<string[]>('results.newerRuns', [], () => []);
+    return this.#run.read('results.newerRuns', () => []);
   }
 
   fillOfFields(): Promise<FillRates['fields']> {
-    return this.#run.read('results.fillOfFields', {}, () => ({}));
+    return this.#run.read('results.fillOfFields', () => ({}));
   }
 
   noteNumbers(): Promise<void> {
@@ -127,7 +113,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   earlierFills(): Promise<FillRates[]> {
-    return this.#run.read<FillRates[]>('results.earlierFills', [], () => []);
+    return this.#run.read('results.earlierFills', () => []);
   }
 
   setFill(): Promise<void> {
@@ -135,14 +121,13 @@ export class MemoryResultStore implements ResultStore {
   }
 
   dropStaging(): Promise<void> {
-    return this.#run.read('results.dropStaging', undefined, (run) => {
+    return this.#run.read('results.dropStaging', (run) => {
       run.staging = null;
     });
   }
 
   resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
-    const none: { rows: number; sample: Record<string, unknown>[] } = { rows: 0, sample: [] };
-    return this.#run.read('results.resultRows', none, ({ rows }) => {
+    return this.#run.read('results.resultRows', ({ rows }) => {
       const sorted = [...rows.values()].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
       return { rows: rows.size, sample: sorted.slice(0, sample).map((row) => ({ ...row })) };
     });

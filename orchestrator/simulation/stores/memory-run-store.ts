@@ -14,7 +14,7 @@ import type {
   RunStore,
   StopRequest,
 } from '../../control/model/stores.ts';
-import { type BoundMemory, type MemoryDatabase, type MemoryRun, NO_TOTALS } from './memory-database.ts';
+import { type BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
 
 export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'addEvent' | 'events'>;
 
@@ -75,7 +75,7 @@ export class MemoryRunRow implements RunRow {
   }
 
   get(): Promise<RunRecord | null> {
-    return this.#run.read<RunRecord | null>('runs.get', null, (run) => run.record);
+    return this.#run.read('runs.get', (run) => run.record);
   }
 
   async move(
@@ -104,11 +104,11 @@ export class MemoryRunRow implements RunRow {
   }
 
   addEvent(event: RunEvent): Promise<void> {
-    return this.#run.read('runs.addEvent', undefined, (run) => void run.events.push(event));
+    return this.#run.read('runs.addEvent', (run) => void run.events.push(event));
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#run.read('runs.events', [], (run) => newestEvents(run, limit, kind));
+    return this.#run.read('runs.events', (run) => newestEvents(run, limit, kind));
   }
 
   #change(method: string, change: Partial<RunRecord>): Promise<void> {
@@ -204,6 +204,6 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     waiting: cutChunks(productIds.length, run.plan.chunkSize).length,
     granted: new Map(),
     counts: null,
-    totals: NO_TOTALS,
+    totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
   };
 }

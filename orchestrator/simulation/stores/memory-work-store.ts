@@ -14,12 +14,11 @@ export class MemoryWorkStore implements WorkStore {
   }
 
   counts(): Promise<WorkCounts> {
-    const none = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-    return this.#run.read<WorkCounts>('work.counts', none, (run) => (run.counts ??= count(run)));
+    return this.#run.read('work.counts', (run) => (run.counts ??= count(run)));
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
-    return this.#run.read<OpenChunk[]>('work.waiting', [], (run) => {
+    return this.#run.read('work.waiting', (run) => {
       const found: OpenChunk[] = [];
       let seen = 0;
       for (let i = run.firstWaiting; i < run.chunks.length && seen < limit; i++) {
@@ -68,7 +67,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
-    return this.#run.read('work.chunksOf', [], (run) =>
+    return this.#run.read('work.chunksOf', (run) =>
       owned(run, at)
         .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
         .map((chunk) => ({ id: chunkId(chunk), open: openItems(run, chunk).length }))
@@ -88,11 +87,11 @@ export class MemoryWorkStore implements WorkStore {
 
   anyStored(): Promise<string | null> {
     const find = ({ items }: MemoryRun): string | null => items.find(({ outcome }) => outcome === 'stored')?.id ?? null;
-    return this.#run.read('work.anyStored', null, find);
+    return this.#run.read('work.anyStored', find);
   }
 
   failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
-    return this.#run.read<FailedProduct[]>('work.failedProducts', [], (run) =>
+    return this.#run.read('work.failedProducts', (run) =>
       run.items
         .flatMap(({ n, id, outcome, reason, detail }) =>
           outcome === 'failed' && reason !== null && n > after && (reasons?.includes(reason) ?? true)
@@ -115,7 +114,7 @@ export class MemoryWorkStore implements WorkStore {
   outcomes(): ReturnType<WorkStore['outcomes']> {
     const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
     const reasons: Partial<Record<FailureReason, number>> = {};
-    return this.#run.read('work.outcomes', { ...counts, reasons }, ({ items }) => {
+    return this.#run.read('work.outcomes', ({ items }) => {
       for (const { outcome, reason } of items) {
         counts[outcome ?? 'open']++;
         if (outcome === 'failed' && reason) reasons[reason] = (reasons[reason] ?? 0) + 1;
@@ -125,7 +124,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
-    return this.#run.read<(EpochId & OutcomeCounts)[]>('work.outcomesBySlot', [], ({ items }) => {
+    return this.#run.read('work.outcomesBySlot', ({ items }) => {
       const bySlot = new Map<string, EpochId & OutcomeCounts>();
       for (const { slot, epoch, outcome } of items) {
         if (slot === null || epoch === null || outcome === null) continue;

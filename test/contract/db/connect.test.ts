@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
+import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { isMigrated, migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
 import { administer, createTestDatabase, eachEngine, type TestDatabase } from '../../support/mariadb/database.ts';
@@ -15,6 +15,12 @@ const cleanups: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
+
+async function opened(url: string): Promise<Database> {
+  const db = await openDatabase(url);
+  cleanups.push(() => db.close());
+  return db;
+}
 
 async function schema(): Promise<TestDatabase> {
   const database = await createTestDatabase('mysql');
@@ -77,15 +83,13 @@ describe('A database that cannot be used', () => {
 
   it('is refused when the user may not create or write, with the missing GRANT', async () => {
     const database = await schema();
-    const reader = await openDatabase(await asUser(database, 'select'));
-    cleanups.push(() => reader.close());
+    const reader = await opened(await asUser(database, 'select'));
     await expect(checkRights(reader)).rejects.toMatchObject({
       code: 'database-rights',
       message: expect.stringContaining('CREATE') as string,
       hint: expect.stringMatching(/^GRANT SELECT, INSERT/) as string,
     });
-    const writer = await openDatabase(await asUser(database, 'select, insert, create, drop, alter, index, delete'));
-    cleanups.push(() => writer.close());
+    const writer = await opened(await asUser(database, 'select, insert, create, drop, alter, index, delete'));
     await expect(checkRights(writer)).rejects.toMatchObject({ message: expect.stringContaining('UPDATE') as string });
     const [tables] = (await writer.knex.raw('show tables')) as [unknown[]];
     expect(tables).toEqual([]);
@@ -94,8 +98,7 @@ describe('A database that cannot be used', () => {
 
 eachEngine('Opening a database', (database, engine) => {
   it('checks the rights of a run and leaves no trace of the check', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await checkRights(db);
     const names = engine === 'mysql' ? 'show tables' : `select name from sqlite_master where type = 'table'`;
     const rows = (await db.knex.raw(names)) as unknown[];
@@ -103,8 +106,7 @@ eachEngine('Opening a database', (database, engine) => {
   });
 
   it('sets the session so that nothing is cut, rounded or moved to another time zone', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     if (engine === 'sqlite') {
       expect(await db.knex.raw('pragma journal_mode')).toEqual([{ journal_mode: 'wal' }]);
       expect(await db.knex.raw('pragma foreign_keys')).toEqual([{ foreign_keys: 1 }]);
@@ -119,8 +121,7 @@ eachEngine('Opening a database', (database, engine) => {
 
 eachEngine('Migrating', (database) => {
   it('is safe when several processes do it at once, and changes nothing the second time', async () => {
-    const all = await Promise.all([1, 2, 3, 4].map(() => openDatabase(database().url)));
-    cleanups.push(() => Promise.all(all.map((db) => db.close())));
+    const all = await Promise.all([1, 2, 3, 4].map(() => opened(database().url)));
     expect(await isMigrated(all[0]!)).toBe(false);
     await Promise.all(all.map((db) => migrate(db)));
     await migrate(all[0]!);
@@ -130,8 +131,7 @@ eachEngine('Migrating', (database) => {
   });
 
   it('continues where a migration died half-way', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await migrate(db);
     await db.knex('crawlfleet_migrations').delete();
     await db.knex.schema.dropTable('crawlfleet_events');
@@ -140,8 +140,7 @@ eachEngine('Migrating', (database) => {
   });
 
   it('sets the row counts of parts loaded by earlier versions to their product counts', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await migrate(db);
     for (const table of ['crawlfleet_parts', 'crawlfleet_items'])
       await db.knex.schema.alterTable(table, (t) => t.dropColumn('result_rows'));
@@ -165,8 +164,7 @@ eachEngine('Migrating', (database) => {
   });
 
   it('renames tables and columns of an earlier version, and refuses to while one of its runs is active', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await migrate(db);
     await db.knex.schema.renameTable('crawlfleet_incidents', 'crawlfleet_troubles');
     await db.knex.schema.renameTable('crawlfleet_gc_marks', 'crawlfleet_sightings');
@@ -221,8 +219,7 @@ eachEngine('Migrating', (database) => {
   });
 
   it('drops the lease and the fence of schedulers, and keeps what became of each due time', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await migrate(db);
     await db.knex('crawlfleet_migrations').where('version', '>', 11).delete();
     await db.knex.schema.alterTable('crawlfleet_schedule', (t) => t.bigInteger('fence').notNullable().defaultTo(3));
@@ -237,8 +234,7 @@ eachEngine('Migrating', (database) => {
   });
 
   it('refuses tables of a newer version', async () => {
-    const db = await openDatabase(database().url);
-    cleanups.push(() => db.close());
+    const db = await opened(database().url);
     await migrate(db);
     await db.knex('crawlfleet_migrations').insert({ version: 999, name: 'future', applied_at: 0 });
     await expect(migrate(db)).rejects.toMatchObject({ code: 'database-schema' });

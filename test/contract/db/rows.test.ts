@@ -39,6 +39,18 @@ onBothEngines('A mapping with rows', (bench, engine) => {
     return { id, ...published };
   }
 
+  /** A table of the user's that refuses a row with `poison`; in staging, SQLite checks types only by NOT NULL. */
+  async function strictTable() {
+    const table = newTable();
+    const mysql = engine === 'mysql';
+    const text = mysql ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
+    const price = mysql ? 'price smallint' : 'price int not null';
+    await bench().db.knex.raw(
+      `create table ${table} (product_id ${text} not null, row_key ${text} not null, title text, ${price}, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30), primary key (product_id, row_key))`,
+    );
+    return { table, poison: { price: mysql ? 40_000 : null } };
+  }
+
   it('stores every record of a product, none for a page without any, and counts them in the ledger', async () => {
     const { id } = await createRun(bench(), 4, { settings: withRows(newTable()) });
     const results = [
@@ -74,16 +86,9 @@ onBothEngines('A mapping with rows', (bench, engine) => {
   });
 
   it('fails a product if one of its rows is refused, with none of its rows stored', async () => {
-    const table = newTable();
+    const { table, poison } = await strictTable();
     const { knex } = bench().db;
-    const text = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
-    // In staging, SQLite checks types only by NOT NULL.
-    const price = engine === 'mysql' ? 'price smallint' : 'price int not null';
-    await knex.raw(
-      `create table ${table} (product_id ${text} not null, row_key ${text} not null, title varchar(20), ${price}, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30), primary key (product_id, row_key))`,
-    );
     const run = await createRun(bench(), 300, { settings: withRows(table), chunkSize: 100 });
-    const poison = { price: engine === 'mysql' ? 40_000 : null };
     const bad = new Map([
       [7, 0],
       [8, 9],
@@ -110,15 +115,10 @@ onBothEngines('A mapping with rows', (bench, engine) => {
   });
 
   it('stores no row of a part of which every row is refused, with one delete for all of its products', async () => {
-    const table = newTable();
+    const { table, poison } = await strictTable();
     const { knex } = bench().db;
-    const text = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
-    const price = engine === 'mysql' ? 'price smallint' : 'price int not null';
-    await knex.raw(
-      `create table ${table} (product_id ${text} not null, row_key ${text} not null, title text, ${price}, weight double precision, tags text, run_id varchar(64), url text, crawled_at varchar(30), primary key (product_id, row_key))`,
-    );
     const run = await createRun(bench(), 50, { settings: withRows(table), chunkSize: 100 });
-    const rows = Array.from({ length: 100 }, (_, k) => keyed(`k${k}`, { price: engine === 'mysql' ? 40_000 : null }));
+    const rows = Array.from({ length: 100 }, (_, k) => keyed(`k${k}`, poison));
     let statements = 0;
     const count = (): void => void statements++;
     knex.on('query', count);
