@@ -6,7 +6,6 @@ import {
   cssField,
   extractBy,
   field,
-  join,
   jsonField,
   jsonpath,
   pageMapping,

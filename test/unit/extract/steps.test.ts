@@ -10,7 +10,6 @@ import {
   extract,
   extractBy,
   field,
-  join,
   jsonField,
   jsonpath,
   PAGE_URL,
