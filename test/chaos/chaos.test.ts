@@ -11,6 +11,19 @@ import { drawScenario } from './scenario.ts';
 const SHOP_SEED = 41;
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
 
+describe('chaos of a discovery', () => {
+  const ground = useGround(SHOP_SEED, 100, true);
+
+  it.each([1, 2, 3, 4, 5, 6])(
+    'F41, F46: it finds every product, and is proved, whatever happens: seed %i',
+    async (seed) => {
+      const scenario = { ...drawScenario(seed), products: 100 };
+      const { faults, story, folder } = await playRound({ ...ground, shopSeed: SHOP_SEED, discovers: true }, scenario);
+      expect(faults, `${story.join('\n')}\nlogs: ${folder}`).toEqual([]);
+    },
+  );
+});
+
 describe('chaos', () => {
   const ground = useGround(SHOP_SEED, 100);
 

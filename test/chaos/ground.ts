@@ -17,7 +17,7 @@ export interface Ground {
 }
 
 /** Starts shop and database before the tests of the surrounding block, and ends them afterwards. */
-export function useGround(seed: number, products: number): Ground {
+export function useGround(seed: number, products: number, linked = false): Ground {
   let stage: Stage | null = null;
   const ground = {
     async open(options: OwnOptions) {
@@ -27,7 +27,7 @@ export function useGround(seed: number, products: number): Ground {
     },
   } as Ground;
   beforeAll(async () => {
-    [ground.database, ground.shop] = await Promise.all([startDatabaseServer(), startShop({ seed, products })]);
+    [ground.database, ground.shop] = await Promise.all([startDatabaseServer(), startShop({ seed, products, linked })]);
   });
   afterEach(async () => {
     await stage?.close(false);

@@ -36,7 +36,7 @@ export class MainServers {
 
   constructor(stage: Stage) {
     this.#stage = stage;
-    this.#current = this.#start('run', '--dry-run', '--json');
+    this.#current = this.#start(stage.command, '--dry-run', '--json');
   }
 
   get pid(): number {

@@ -28,15 +28,16 @@ export interface Ground {
   database: DatabaseServer;
   /** Keep the logs of good rounds, too. */
   keep?: boolean;
+  discovers?: boolean;
 }
 
 /** Never throws for what a run does; everything it started has ended when it resolves. */
 export async function playRound(ground: Ground, scenario: Scenario): Promise<RoundResult> {
   const startedMs = performance.now();
-  const { shop, database } = ground;
+  const { shop, database, discovers } = ground;
   const { products, instances } = scenario;
   const name = `chaos_${scenario.seed}`.replace('-', 'm');
-  const stage = await openStage({ name, shop, database, products, instances });
+  const stage = await openStage({ name, shop, database, products, instances, discovers });
   const servers = new MainServers(stage);
   const story: string[] = [];
   let faults: string[];

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { buildBundle } from '../../userdata/bundle.ts';
 import { findLeftovers, type RunningCommand, waitFor } from '../support/processes.ts';
 import { type SandboxInstance, startSandbox, type TestSandbox } from '../support/sandbox/start-sandbox.ts';
-import { productIds } from '../support/shop/product.ts';
+import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { makeFleet } from '../system/fleet.ts';
 import { type ChaosProxy, startChaosProxy } from './chaos-proxy.ts';
@@ -23,6 +23,8 @@ export const DEADLINE_S = 90;
 const COMMAND_LIMIT_MS = 150_000;
 
 export interface Stage {
+  /** The command that starts the run. */
+  command: 'run' | 'discover';
   dir: string;
   shop: Shop;
   ids: readonly string[];
@@ -55,9 +57,23 @@ export interface StageOptions {
   instances: number;
   /** Merged over the section `run` of the configuration. */
   run?: Record<string, unknown>;
+  /** The products are found by `orchestrator discover`, on a linked shop. */
+  discovers?: boolean | undefined;
   /** Added to the environment of the main server. */
   environment?: Record<string, string>;
 }
+
+const discovery = ({ url }: Shop) => ({
+  site: {
+    mapping: {
+      mappings: [
+        { url_patterns: ['/item/'], ...SHOP_MAPPING },
+        { name: 'lists', url_patterns: ['/category/', '/search', '/$'] },
+      ],
+    },
+  },
+  discover: { seeds: [`${url}/`], depth: 4, into: { table: 'product_snapshots', id: '/item/(\\w+)' }, pages: 200 },
+});
 
 /** The shop is reset, the database empty, every link intact. */
 export async function openStage(options: StageOptions): Promise<Stage> {
@@ -77,6 +93,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     productUrl: shop.productUrl,
     ids,
     config: {
+      ...(options.discovers ? discovery(shop) : {}),
       aws: { endpoint: `http://127.0.0.1:${links.aws.port}` },
       server: { url: `http://127.0.0.1:${links.callbacks.port}` },
       run: {
@@ -118,6 +135,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   };
   void connectCallbacks();
   return {
+    command: options.discovers ? 'discover' : 'run',
     dir,
     shop,
     ids,

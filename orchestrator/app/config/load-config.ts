@@ -79,7 +79,8 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   const mapping = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
   faults.push(...findContradictions(parsed.data, source));
-  faults.push(...findDiscoverFaults(parsed.data).map((f) => `${place(f.path, source, origins)}: ${f.message}`));
+  const placed = [...findDiscoverFaults(parsed.data), ...findNameFaults(parsed.data)];
+  faults.push(...placed.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults);
@@ -228,6 +229,27 @@ function findDiscoverFaults({ discover, site }: ConfigValues): MappingFault[] {
   if (discover.search && isOther(discover.search.url.replaceAll('{term}', 'x')))
     urls.push(['discover', 'search', 'url']);
   return urls.map((path) => ({ path, message: 'must be on the host of site.product_url: its robots.txt counts' }));
+}
+
+/** Longest name of a table in MySQL. */
+const MAX_NAME_CHARS = 64;
+
+/** Beside a result table go others whose names begin with its own. */
+function findNameFaults({ results, products, site, discover }: ConfigValues): MappingFault[] {
+  const fault = (path: MappingFault['path'], table: string, beside: string): MappingFault[] =>
+    table.split('.').at(-1)!.length + beside.length > MAX_NAME_CHARS
+      ? [
+          {
+            path,
+            message: `is too long: beside it goes ${table}${beside}, and a name has at most ${MAX_NAME_CHARS} characters`,
+          },
+        ]
+      : [];
+  const beside = site.conditional ? '_validators' : results.history ? '_history' : products.recrawl ? '_crawls' : '';
+  return [
+    ...fault(['results', 'table'], results.table, beside),
+    ...(discover === null ? [] : fault(['discover', 'into', 'table'], discover.into.table, '_discovery')),
+  ];
 }
 
 /** More would scroll the first ones off the screen. */

@@ -7,7 +7,14 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
-import type { LoadTotals, PartId, PartRecord, PublishEnd, PublishedPhase, ResultStore } from '../../control/model/stores.ts';
+import type {
+  LoadTotals,
+  PartId,
+  PartRecord,
+  PublishEnd,
+  PublishedPhase,
+  ResultStore,
+} from '../../control/model/stores.ts';
 import { type BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';

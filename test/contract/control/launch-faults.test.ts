@@ -19,7 +19,6 @@ const LIMITS = limitsFor(480_000);
 let whole: WholeRun;
 
 const calls = (name: keyof Compute): number => whole.cloud.compute.calls.filter((c) => c.name === name).length;
-const NO_MACHINE = { kind: 'refused', cause: 'pool', message: 'InsufficientInstanceCapacity' } as const;
 const setQuota = (quota: number): void => {
   const { compute } = whole.cloud;
   const refusal = { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' } as const;

@@ -26,6 +26,7 @@ database: { url: "sqlite:./fleet.db" }
 run: { deadline: 45s }
 `;
 
+const withDiscover = (keys: string): string => `${GOOD}discover: { ${keys} }\n`;
 const withSite = (key: string): string => GOOD.replace('interval: 200ms', key);
 
 function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
@@ -135,6 +136,22 @@ database: { url: "postgres://x" }
     [
       'is more than run.max_instances',
       GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
+    ],
+    ['results.table: is too long', `${GOOD}results: { table: ${'t'.repeat(60)}, history: changes }\n`],
+    [
+      'discover.into.table: is too long',
+      withDiscover(`seeds: ["https://shop.example/"], into: { table: ${'t'.repeat(60)} }`),
+    ],
+    [
+      'discover.seeds.0: must be on the host',
+      withDiscover('seeds: ["https://other.example/"], into: { table: found }'),
+    ],
+    ['discover.seeds: must name a page', withDiscover('into: { table: found }')],
+    ['discover.order: needs discover.scores', withDiscover('sitemaps: auto, order: score, into: { table: found }')],
+    ['discover.into.id: the pattern', withDiscover('sitemaps: auto, into: { table: found, id: "(" }')],
+    [
+      'discover.search.url: must contain {term}',
+      withDiscover('search: { url: "https://shop.example/s", terms: t }, into: { table: t }'),
     ],
   ])('says what is wrong: %s', (expected, text) => {
     expect(faultsOf(text)).toContain(expected);
