@@ -204,7 +204,7 @@ describe('the page', () => {
     await page.close();
   });
 
-  it('goes on showing a run whose main server was killed', async () => {
+  it('goes on showing a run whose main server was killed', { tags: ['nightly'] }, async () => {
     const live = stage.fleet.start('run', '--dry-run', '--yes');
     const newest = await stage.newestRun(await stage.newestRun());
     const { page, faults } = await stage.page(`/runs/${newest}`);

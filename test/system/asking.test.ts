@@ -91,24 +91,28 @@ eachEngineByDay('a run', (engine) => {
     }
   });
 
-  it('crawls only the IDs of a file, or the first ones, without a trace in the length of the list', async () => {
-    const file = join(fleet.dir, 'ids.txt');
-    writeFileSync(file, 'P00011\r\n\nP00012\nP00011\n');
-    const chosen = await fleet.dryRun('--ids', file);
-    expect(chosen.report.products).toMatchObject({ planned: 2, duplicates: 1, stored: 2 });
-    const served = fleet.start('run', '--dry-run', '--limit', '3', '--metrics', '127.0.0.1:0', '--json');
-    const url = await waitFor(() => /metrics: (\S+)/.exec(served.stderr())?.[1], { what: 'the metrics' });
-    await waitFor(
-      async () =>
-        (await (await fetch(url)).text()).includes('crawlfleet_run_products_planned{table="product_snapshots"} 3'),
-      {
-        what: 'the run in the metrics',
-        everyMs: 200,
-      },
-    );
-    expect((JSON.parse((await served.finished).stdout) as RunReport).products.planned).toBe(3);
-    expect((await fleet.dryRun()).report.products.usual).toBe(IDS.length);
-  });
+  it(
+    'crawls only the IDs of a file, or the first ones, without a trace in the length of the list',
+    { tags: ['nightly'] },
+    async () => {
+      const file = join(fleet.dir, 'ids.txt');
+      writeFileSync(file, 'P00011\r\n\nP00012\nP00011\n');
+      const chosen = await fleet.dryRun('--ids', file);
+      expect(chosen.report.products).toMatchObject({ planned: 2, duplicates: 1, stored: 2 });
+      const served = fleet.start('run', '--dry-run', '--limit', '3', '--metrics', '127.0.0.1:0', '--json');
+      const url = await waitFor(() => /metrics: (\S+)/.exec(served.stderr())?.[1], { what: 'the metrics' });
+      await waitFor(
+        async () =>
+          (await (await fetch(url)).text()).includes('crawlfleet_run_products_planned{table="product_snapshots"} 3'),
+        {
+          what: 'the run in the metrics',
+          everyMs: 200,
+        },
+      );
+      expect((JSON.parse((await served.finished).stdout) as RunReport).products.planned).toBe(3);
+      expect((await fleet.dryRun()).report.products.usual).toBe(IDS.length);
+    },
+  );
 
   it('refuses IDs that cannot be crawled, and names their lines; nothing is launched', async () => {
     const file = join(fleet.dir, 'bad.txt');

@@ -68,7 +68,7 @@ eachEngineByDay('conditional requests', (engine) => {
     await expectSound(fleet, report, shop);
   });
 
-  it('take a shop that answers 304 to everything for none that is alive', async () => {
+  it('take a shop that answers 304 to everything for none that is alive', { tags: ['nightly'] }, async () => {
     const before = await rows();
     await shop.reset();
     await shop.setRules([{ prefix: '', do: { type: 'not-modified' } }]);

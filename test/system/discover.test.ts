@@ -64,54 +64,62 @@ eachEngineByDay('discover', (engine) => {
     expect(links).toBe(fresh + known + dropped + Object.values(denied).reduce((all, one) => all + one, 0));
   };
 
-  it('finds every product by links, asks for each page once, and goes through lists again the next night', async () => {
-    const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
-    try {
-      const first = await night();
-      expect(await found(fleet)).toEqual(CATALOGUE);
-      expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
-      expect(first.products.planned).toBe((await asked(shop)).size);
-      expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });
-      checkLinks(first);
-      expect((await fleet.run('verify')).exitCode).toBe(0);
+  it(
+    'finds every product by links, asks for each page once, and goes through lists again the next night',
+    { tags: ['nightly'] },
+    async () => {
+      const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
+      try {
+        const first = await night();
+        expect(await found(fleet)).toEqual(CATALOGUE);
+        expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+        expect(first.products.planned).toBe((await asked(shop)).size);
+        expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });
+        checkLinks(first);
+        expect((await fleet.run('verify')).exitCode).toBe(0);
 
-      await shop.reset();
-      const second = await night();
-      expect(second.products.planned).toBeGreaterThan(0);
-      expect([...(await asked(shop)).keys()].filter((path) => path.startsWith('/item/'))).toEqual([]);
-      checkLinks(second);
-      expect(await found(fleet)).toEqual(CATALOGUE);
-    } finally {
-      await end();
-    }
-  });
+        await shop.reset();
+        const second = await night();
+        expect(second.products.planned).toBeGreaterThan(0);
+        expect([...(await asked(shop)).keys()].filter((path) => path.startsWith('/item/'))).toEqual([]);
+        checkLinks(second);
+        expect(await found(fleet)).toEqual(CATALOGUE);
+      } finally {
+        await end();
+      }
+    },
+  );
 
-  it('takes what has the highest score first, of sitemaps, and leaves the rest for the next night', async () => {
-    const scores = `select id, length(id) as score from scored`;
-    const { shop, fleet, night, end } = await makeSite(
-      () => ({ sitemaps: 'auto', depth: 0, order: 'score', scores, pages: 40 }),
-      { min_instances: 1, max_instances: 1 },
-    );
-    try {
-      await fleet.query('create table scored (id varchar(200) not null)');
-      const best = CATALOGUE.slice(50, 60).map((id) => `/item/${id}`);
-      await fleet.query(`insert into scored (id) values ${best.map((path) => `('${path}')`).join(', ')}`);
-      const first = await night();
-      expect(first.products).toMatchObject({ planned: 40, stored: 40 });
-      expect(first.discovery).toMatchObject({ waiting: first.discovery!.entered - 40 });
-      expect([...(await asked(shop)).keys()].slice(0, 10).sort()).toEqual(best);
-      const [dated] = await fleet.query(
-        'select count(*) as days from found_frontier where id is not null and modified_at is not null',
+  it(
+    'takes what has the highest score first, of sitemaps, and leaves the rest for the next night',
+    { tags: ['nightly'] },
+    async () => {
+      const scores = `select id, length(id) as score from scored`;
+      const { shop, fleet, night, end } = await makeSite(
+        () => ({ sitemaps: 'auto', depth: 0, order: 'score', scores, pages: 40 }),
+        { min_instances: 1, max_instances: 1 },
       );
-      expect(Number(dated!.days)).toBe(PRODUCTS);
-      await night();
-      await night();
-      expect(await found(fleet)).toEqual(CATALOGUE);
-      expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
-    } finally {
-      await end();
-    }
-  });
+      try {
+        await fleet.query('create table scored (id varchar(200) not null)');
+        const best = CATALOGUE.slice(50, 60).map((id) => `/item/${id}`);
+        await fleet.query(`insert into scored (id) values ${best.map((path) => `('${path}')`).join(', ')}`);
+        const first = await night();
+        expect(first.products).toMatchObject({ planned: 40, stored: 40 });
+        expect(first.discovery).toMatchObject({ waiting: first.discovery!.entered - 40 });
+        expect([...(await asked(shop)).keys()].slice(0, 10).sort()).toEqual(best);
+        const [dated] = await fleet.query(
+          'select count(*) as days from found_frontier where id is not null and modified_at is not null',
+        );
+        expect(Number(dated!.days)).toBe(PRODUCTS);
+        await night();
+        await night();
+        expect(await found(fleet)).toEqual(CATALOGUE);
+        expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+      } finally {
+        await end();
+      }
+    },
+  );
 
   it('is resumed after kill -9', { tags: ['nightly'] }, async () => {
     const { shop, fleet, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));

@@ -46,7 +46,7 @@ describe('ending a run early from another terminal', () => {
     return id;
   }
 
-  it('F42 cancel takes over from a main server that is gone', async () => {
+  it('F42 cancel takes over from a main server that is gone', { tags: ['nightly'] }, async () => {
     const id = await beginAndLose();
     const { exitCode, report, stderr } = await endOf(fleet.start('cancel', id, '--yes', '--json'));
     expect(stderr).toContain('takes its place');

@@ -9,26 +9,30 @@ import { useFleet, useStage } from './stage.ts';
 eachEngineByDay('products.recrawl', (engine) => {
   const { shop, fleet, open } = useStage({ products: 20 });
 
-  it('crawls what is due, carries over what has no room, and launches nothing when nothing is due', async () => {
-    const products = {
-      query: `select id, case when id = 'P00011' then 1 else 0 end as popularity from products`,
-      recrawl: { base: '30d', score: 'popularity', capacity: 12 },
-      min_rows: 20,
-    };
-    await open(undefined, { run: { deadline: '60s' }, products }, engine);
-    const first = await fleet.dryRun();
-    expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
-    const { stdout } = await fleet.run('plan', '--dry-run');
-    expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
-    expect(stdout).toMatch(/keeping up +takes 1 products a night/);
-    expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
-    const third = await fleet.run('run', '--dry-run', '--yes');
-    expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);
-    // A product that its owner has changed since, and one whose time has come.
-    await fleet.query(`update product_snapshots_crawls set crawled_at = crawled_at - 5 * 86400000`);
-    expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 1, stored: 1 });
-    expect((await shop.log()).filter(({ path }) => path.startsWith('/item/'))).toHaveLength(21);
-  });
+  it(
+    'crawls what is due, carries over what has no room, and launches nothing when nothing is due',
+    { tags: ['nightly'] },
+    async () => {
+      const products = {
+        query: `select id, case when id = 'P00011' then 1 else 0 end as popularity from products`,
+        recrawl: { base: '30d', score: 'popularity', capacity: 12 },
+        min_rows: 20,
+      };
+      await open(undefined, { run: { deadline: '60s' }, products }, engine);
+      const first = await fleet.dryRun();
+      expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
+      const { stdout } = await fleet.run('plan', '--dry-run');
+      expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
+      expect(stdout).toMatch(/keeping up +takes 1 products a night/);
+      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
+      const third = await fleet.run('run', '--dry-run', '--yes');
+      expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);
+      // A product that its owner has changed since, and one whose time has come.
+      await fleet.query(`update product_snapshots_crawls set crawled_at = crawled_at - 5 * 86400000`);
+      expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 1, stored: 1 });
+      expect((await shop.log()).filter(({ path }) => path.startsWith('/item/'))).toHaveLength(21);
+    },
+  );
 });
 
 eachEngineByDay('nights', (engine) => {

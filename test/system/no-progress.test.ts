@@ -27,7 +27,7 @@ describe('a run without progress', () => {
     expect(await fleet.query('select count(*) as n from crawlfleet_runs')).toEqual([{ n: 0 }]);
   });
 
-  it('whose load balancer cannot be reached ends early with 4, and names its URL', async () => {
+  it('whose load balancer cannot be reached ends early with 4, and names its URL', { tags: ['nightly'] }, async () => {
     await startSandbox();
     await sandbox.control('POST', 'faults', [{ what: 'unreachable-balancer', count: 5 }]);
     await prepare();

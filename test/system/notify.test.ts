@@ -44,7 +44,7 @@ describe('notify', () => {
     expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
   });
 
-  it('tells of a run that never began: a dead site, a list that has shrunk', async () => {
+  it('tells of a run that never began: a dead site, a list that has shrunk', { tags: ['nightly'] }, async () => {
     const targets = { notify: [{ webhook: url('/all') }], ping: url('/ping') };
     await open(undefined, { ...targets, products: { min_rows: 1_000 } });
     expect((await fleet.run('run', '--dry-run')).exitCode).toBe(13);

@@ -61,7 +61,7 @@ describe('a night with fresh addresses', () => {
     expect(result.instances.replaced).toBeGreaterThanOrEqual(1);
   });
 
-  it('stays within the cap of money', async () => {
+  it('stays within the cap of money', { tags: ['nightly'] }, async () => {
     const least = plan({ ...NIGHT, maxCost: 0.01 })
       .remedies.join(' ')
       .match(/run\.max_cost: ([\d.]+)/)?.[1];
