@@ -16,6 +16,8 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 /** A product as one run knows it. */
 export interface ProductInRun {
   n: number;
+  /** In a discovery: where on the site it was found. */
+  path: string | null;
   outcome: Outcome | null;
   reason: FailureReason | null;
   detail: string | null;
@@ -50,6 +52,7 @@ export interface ProductChange {
 
 const PRODUCT = new Columns<ProductInRun>({
   n: 'number',
+  path: 'text',
   outcome: 'text',
   reason: 'text',
   detail: 'text',

@@ -191,15 +191,15 @@ export class KnexWorkStore implements WorkStore {
     return this.#run.query(async (knex) => {
       const query = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
       if (reasons) void query.whereIn('reason', [...reasons]);
-      const rows = await rowsOf<{ n: number; product_id: string; reason: FailureReason; detail: string | null }>(
+      const rows = await rowsOf<OpenItem & { reason: FailureReason; detail: string | null }>(
         query
           .orderBy('n')
           .limit(limit)
-          .select('n', 'product_id', 'reason', 'detail')
+          .select('n', 'product_id', 'path', 'reason', 'detail')
           // Only a few of a million products may have failed: finding them is one long scan.
           .options({ timeout: LONG_STATEMENT_MS }),
       );
-      return rows.map(({ n, product_id, reason, detail }) => ({ n, id: product_id, reason, detail }));
+      return rows.map((row) => ({ n: row.n, id: idOnWire(row), reason: row.reason, detail: row.detail }));
     });
   }
 

@@ -92,10 +92,16 @@ export class LinkRules {
   }
 
   #idOf(path: string): string | null {
-    if (this.#id === null) return path;
-    return this.#id.matches(path, Math.min(1, this.#id.groupCount), 1, () => undefined)[0] ?? null;
+    return this.#id === null ? path : firstGroup(this.#id, path);
   }
 }
+
+/** The ID of the product in a path of the site; null when the pattern finds none. */
+export const idIn = (path: string, pattern: string | null): string | null =>
+  pattern === null ? path : firstGroup(compilePattern(pattern), path);
+
+const firstGroup = (pattern: Pattern, path: string): string | null =>
+  pattern.matches(path, Math.min(1, pattern.groupCount), 1, () => undefined)[0] ?? null;
 
 /** Lines of a deny file: a domain, a URL or the beginning of a path. Those of other sites have nothing to deny. */
 class DenyList {

@@ -72,6 +72,9 @@ eachEngineByDay('discover', (engine) => {
       try {
         const first = await night();
         expect(await found(fleet)).toEqual(CATALOGUE);
+        const url = `${shop.url}/item/P00007?utm_source=mail`;
+        const { stdout } = await fleet.run('product', url, '--json');
+        expect(JSON.parse(stdout)).toMatchObject({ id: 'P00007', nights: [{ url: `${shop.url}/item/P00007` }] });
         expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
         expect(first.products.planned).toBe((await asked(shop)).size);
         expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });

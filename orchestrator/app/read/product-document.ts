@@ -1,4 +1,6 @@
 /** The document of `product --json`: what has become of one product, night after night. From the database only. */
+import { canonicalPath } from '../../discovery/canonical-url.ts';
+import { idIn } from '../../discovery/link-rules.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
@@ -51,6 +53,9 @@ export async function readProduct(given: string, { stores, history }: { stores: 
 /** The ID in the URL of a product page of these runs; any other text is an ID. */
 function idOf(given: string, runs: readonly RunRecord[]): string {
   for (const { settings } of runs) {
+    const path =
+      settings.discover && URL.canParse(given) ? canonicalPath(given, new URL(settings.discover.origin)) : null;
+    if (path !== null) return idIn(path, settings.discover!.id) ?? path;
     const [before = '', after = ''] = settings.site.productUrl.split('{id}');
     if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after)) {
       const part = given.slice(before.length, given.length - after.length);
@@ -73,7 +78,7 @@ async function readNight(run: RunRecord, id: string, { stores, history }: { stor
     fleet.instances(),
     fleet.incidents(),
   ]);
-  const url = productUrl(run.settings.site.productUrl, id);
+  const url = productUrl(run.settings.site.productUrl, product.path ?? id);
   const addressOf = (slot: number | null, epoch: number | null): string | null =>
     instances.find((i) => i.slot === slot && i.epoch === epoch)?.address ?? null;
   const attempts: (Omit<AttemptDocument, 'at'> & { atMs: number | null })[] = [
