@@ -42,44 +42,57 @@ function configurationPage(): string {
     '',
     'Made from `orchestrator/app/config/schema.ts` by `npm run docs`; do not edit it by hand.',
     '',
-    'One YAML file, `fleet.yaml` unless `--config` names another. A flag wins over an environment variable, a variable over',
-    'the file, the file over the default. Unknown keys and unknown `FLEET_` variables are refused; all faults are listed at',
-    'once with their lines, with exit code 4. `orchestrator init` writes a commented file to start from; an editor can check',
-    'yours against [fleet.schema.json](fleet.schema.json).',
+    'The configuration is one YAML file, `fleet.yaml` unless `--config` (or `FLEET_CONFIG`) names another. `orchestrator init` writes a',
+    'commented one to start from, and an editor can check yours against [fleet.schema.json](fleet.schema.json).',
     '',
-    'Durations are written `200ms`, `10s`, `4h`, `1h30m`; sizes `500KB`, `5MB`; rates `5/s`, `30/m`; shares `5%` or `0.05`.',
+    'A flag overrides an environment variable, a variable overrides the file, and the file overrides the default. Two flags set a key: `--deadline`',
+    '(`run.deadline`) and `--max-cost` (`run.max_cost`). Unknown keys and unknown `FLEET_` variables are refused. All faults are listed at',
+    'once, with their lines, and the command exits with 4.',
     '',
-    'Flags that set a key: `--deadline` (`run.deadline`), `--max-cost` (`run.max_cost`). `--config` can also be given as `FLEET_CONFIG`.',
+    'Write durations as `200ms`, `10s`, `4h` or `1h30m`, sizes as `500KB` or `5MB`, rates as `5/s` or `30/m`, and shares as `5%` or `0.05`.',
     '',
     '## Variables',
     '',
-    '`${NAME}` in a value stands for a variable of the environment, or of a `.env` beside the file (the environment wins), and `${file:PATH}` for the text of a file without its last line break; `$${` is `${` itself.',
-    'They are filled in after the file is parsed, so no value can change its structure, and give text: numbers are set by their `FLEET_` variable. A mapping has none. Messages quote the name, not the value.',
+    '`${NAME}` in a value is replaced by an environment variable or, if that is not set, by a variable of the `.env` file beside the configuration.',
+    '`${file:PATH}` is replaced by the text of a file, without its last line break. Write `$${` for a literal `${`. Variables are replaced after the',
+    'file is parsed, so a value cannot change its structure, and the result is always text: set a number by its `FLEET_` variable. A mapping cannot',
+    'contain variables. Messages quote the name of a variable, never its value.',
     '',
-    'A key that this version does not act on is refused when it is set to something it would ignore, or named in the plan.',
+    'A `FLEET_` variable sets one key. For a key with keys of its own its value is a YAML object: `FLEET_SITE_BAN=\'{ statuses: [403] }\'`.',
   ];
   for (const [section, described] of Object.entries(schema.properties ?? {})) {
-    // A list shows the keys of its elements, and is one variable.
-    const part = described.items ?? described;
     const variable = `FLEET_${section}`.toUpperCase();
-    const nameOf = (key: string): string => (part === described ? `${section}.${key}` : `${section}[].${key}`);
-    const variableOf = (key: string): string => (part === described ? `${variable}_${key.toUpperCase()}` : variable);
-    lines.push('', `## ${section}`, '', described.description ?? '', '', '| Key | Environment | Default | Meaning |', '|---|---|---|---|');
-    for (const [key, value] of Object.entries(part.properties ?? {})) {
-      const required = part.required?.includes(key) && value.default === undefined;
-      const fallback = required ? '**required**' : value.default === undefined || value.default === null ? '-' : code(typeof value.default === 'string' ? value.default : JSON.stringify(value.default));
-      const choices = choicesOf(value);
-      const meaning = [value.description ?? '', ...(choices.length > 0 ? [`One of ${choices.map((c) => code(String(c))).join(', ')}.`] : [])].join(' ').trim();
-      lines.push(`| \`${nameOf(key)}\` | \`${variableOf(key)}\` | ${fallback} | ${meaning} |`);
-    }
+    lines.push('', `## ${section}`, '', described.description ?? '');
+    // A list shows the keys of its elements, and is one variable.
+    const rows = described.items
+      ? keyRows(described.items, `${section}[]`, () => variable)
+      : keyRows(objectOf(described), section, (key) => `${variable}_${key.toUpperCase()}`);
+    if (rows.length > 0) lines.push('', '| Key | Environment | Default | Meaning |', '|---|---|---|---|', ...rows);
+    else lines.push('', `Environment: \`${variable}\`.`);
   }
   return `${lines.join('\n')}\n\n${MAPPING_PAGE}`;
 }
 
+/** An optional section is the union of an object and null. */
+const objectOf = (one: JsonSchema): JsonSchema => one.anyOf?.find((part) => part.properties) ?? one;
+
+/** A row for each documented key of an object, and below it those of the objects in it, which share its variable. */
+function keyRows(part: JsonSchema, prefix: string, variableOf: (key: string) => string): string[] {
+  return Object.entries(part.properties ?? {}).flatMap(([key, value]) => {
+    if (value.description === undefined) return [];
+    const name = `${prefix}.${key}`;
+    const required = part.required?.includes(key) && value.default === undefined;
+    const fallback = required ? '**required**' : value.default === undefined || value.default === null ? '-' : code(typeof value.default === 'string' ? value.default : JSON.stringify(value.default));
+    const choices = choicesOf(value);
+    const meaning = [value.description, ...(choices.length > 0 ? [`One of ${choices.map((c) => code(String(c))).join(', ')}.`] : [])].join(' ').trim();
+    return [`| \`${name}\` | \`${variableOf(key)}\` | ${fallback} | ${meaning} |`, ...keyRows(objectOf(value), name, () => variableOf(key))];
+  });
+}
+
 const MAPPING_PAGE = `## Mapping
 
-\`site.mapping\` says which values of a page become which columns of \`results.table\`: the path of a YAML or JSON file, or the
-mapping in place. [mapping.md](mapping.md) shows every option with examples; an editor can check a file of its own against
+\`site.mapping\` maps the values of a page to the columns of \`results.table\`. It is the path of a YAML or JSON file, or the
+mapping itself. [mapping.md](mapping.md) shows every option with examples. An editor can check a separate file against
 [mapping.schema.json](mapping.schema.json).
 
 \`\`\`yaml
