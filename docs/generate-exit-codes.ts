@@ -9,9 +9,9 @@ export function exitCodesPage(): string {
     '',
     'Made from `shared/domain/exit-codes.ts` by `npm run docs`; do not edit it by hand. A number never changes its meaning.',
     '',
-    'The table is in the order of precedence: where several causes apply, the first one gives the code, and the reason in the report names the',
-    'rest. Two things stand before that order: `cancel` (11) publishes nothing, so nothing is held; and 12 stands before 15 where more time would not',
-    'have helped, because the site has changed or nobody crawled anything. Suspicious rows are held whatever the code: 4, 14, 18 and 19 stay then.',
+    'The table is in order of precedence: if several causes apply, the first one determines the code, and the reason in the report names the others.',
+    'There are two exceptions. After `cancel` the code is 11, because nothing is published and so nothing is held. And 12 precedes 15 if more time would not',
+    'have helped, because the site has changed or no instance crawled anything. Suspicious rows are held whatever the code is: 4, 14, 17, 18 and 19 keep precedence over 13.',
     '',
     '| Code | When | Try again | What you do | Error codes |',
     '|---|---|---|---|---|',
@@ -19,8 +19,8 @@ export function exitCodesPage(): string {
       return `| ${EXIT[name]} | ${meaning} | ${retry} | ${todo || '-'} | ${errorsOf(EXIT[name]) || '-'} |`;
     }),
     '',
-    'A process that is killed by a signal has the code its shell gives it (137 after SIGKILL). The run is not over then:',
-    '`orchestrator resume`. Messages and what to do about each: [what-happens-when.md](what-happens-when.md), [errors.md](errors.md).',
+    'A process that was killed by a signal has the code that its shell assigns (137 after SIGKILL). Its run is not over: `orchestrator resume` continues it.',
+    'Messages and what to do about them: [what-happens-when.md](what-happens-when.md), [errors.md](errors.md).',
     '',
   ].join('\n');
 }
