@@ -8,8 +8,8 @@ import type { LaunchFailure, RefusalCause } from './compute.ts';
 
 interface KindFacts {
   app: ErrorCode;
-  /** AWS's codes for it, apart from those that a rule below covers. */
-  codes?: readonly string[];
+  /** AWS's codes for it, apart from those that a rule below covers; separated by blanks. */
+  codes?: string;
   hint?: string;
   /** What it means for a launch; none: the call may have launched something. */
   refusal?: RefusalCause;
@@ -19,53 +19,33 @@ const KINDS = {
   /** The endpoint does not implement the call: an emulator without it. */
   'capability-missing': {
     app: 'aws-capability-missing',
-    codes: ['InvalidAction', 'NotImplemented', 'UnknownOperation', 'UnsupportedAction'],
+    codes: 'InvalidAction NotImplemented UnknownOperation UnsupportedAction',
     hint: 'Use AWS, the built-in sandbox (leave aws.endpoint empty) or an emulator that knows this call.',
     refusal: 'invalid',
   },
   /** The keys have expired, are missing or are rejected. */
   credentials: {
     app: 'aws-denied',
-    codes: [
-      'AuthFailure',
-      'InvalidClientTokenId',
-      'InvalidAccessKeyId',
-      'SignatureDoesNotMatch',
-      'UnrecognizedClient',
-      'ExpiredToken',
-      'InvalidToken',
-      'RequestExpired',
-      'RequestTimeTooSkewed',
-      'MissingAuthenticationToken',
-      'IncompleteSignature',
-      'CredentialsProviderError',
-      'TokenProviderError',
-    ],
+    codes: `
+      AuthFailure InvalidClientTokenId InvalidAccessKeyId SignatureDoesNotMatch UnrecognizedClient ExpiredToken
+      InvalidToken RequestExpired RequestTimeTooSkewed MissingAuthenticationToken IncompleteSignature
+      CredentialsProviderError TokenProviderError`,
     hint: 'Check the credentials that the AWS SDK finds here: aws sts get-caller-identity',
     refusal: 'credentials',
   },
   /** A policy does not allow it, or the policy has not taken effect yet. */
   denied: {
     app: 'aws-denied',
-    codes: ['UnauthorizedOperation', 'AccessDenied', 'AllAccessDisabled', 'OptInRequired', 'Blocked'],
+    codes: 'UnauthorizedOperation AccessDenied AllAccessDisabled OptInRequired Blocked',
     hint: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
     refusal: 'denied',
   },
   throttled: {
     app: 'aws-throttled',
-    codes: [
-      'RequestLimitExceeded',
-      'Throttling',
-      'Throttled',
-      'RequestThrottled',
-      'EC2Throttled',
-      'TooManyRequests',
-      'BandwidthLimitExceeded',
-      'PriorRequestNotComplete',
-      'SlowDown',
-      // A new account is still being verified, which takes minutes to hours according to EC2.
-      'PendingVerification',
-    ],
+    // The last: a new account is still being verified, which takes minutes to hours according to EC2.
+    codes: `
+      RequestLimitExceeded Throttling Throttled RequestThrottled EC2Throttled TooManyRequests BandwidthLimitExceeded
+      PriorRequestNotComplete SlowDown PendingVerification`,
     hint: 'The call was repeated with pauses; wait some minutes before the next attempt.',
     refusal: 'throttled',
   },
@@ -73,69 +53,52 @@ const KINDS = {
   'not-found': {
     app: 'aws-not-found',
     // The second is a deregistered image.
-    codes: ['ServerSideEncryptionConfigurationNotFoundError', 'InvalidAMIID.Unavailable'],
+    codes: 'ServerSideEncryptionConfigurationNotFoundError InvalidAMIID.Unavailable',
     refusal: 'invalid',
   },
   /** The target is not running yet. */
-  'invalid-target': { app: 'aws-invalid', codes: ['InvalidTarget'], refusal: 'invalid' },
+  'invalid-target': { app: 'aws-invalid', codes: 'InvalidTarget', refusal: 'invalid' },
   /** Still in use by a resource that is being deleted. */
-  'in-use': { app: 'aws-failed', codes: ['ResourceInUse', 'OperationAborted'], refusal: 'invalid' },
+  'in-use': { app: 'aws-failed', codes: 'ResourceInUse OperationAborted', refusal: 'invalid' },
   /** It exists already: another process created it first. */
   exists: {
     app: 'aws-invalid',
-    codes: [
-      'DuplicateLoadBalancerName',
-      'DuplicateTargetGroupName',
-      'DuplicateListener',
-      'BucketAlreadyExists',
-      'BucketAlreadyOwnedByYou',
-    ],
+    codes: `
+      DuplicateLoadBalancerName DuplicateTargetGroupName DuplicateListener BucketAlreadyExists
+      BucketAlreadyOwnedByYou`,
     refusal: 'invalid',
   },
   /** No capacity for this type in this zone. */
   pool: {
     app: 'capacity',
-    codes: [
-      'InsufficientInstanceCapacity',
-      'InsufficientHostCapacity',
-      'InsufficientCapacity',
-      'InsufficientFreeAddressesInSubnet',
-      'InsufficientAddressCapacity',
-      'InsufficientVolumeCapacity',
-    ],
+    codes: `
+      InsufficientInstanceCapacity InsufficientHostCapacity InsufficientCapacity InsufficientFreeAddressesInSubnet
+      InsufficientAddressCapacity InsufficientVolumeCapacity`,
     refusal: 'pool',
   },
   /** "Your requested instance type is not supported in your requested Availability Zone." */
-  zone: { app: 'capacity', codes: ['Unsupported'], refusal: 'zone' },
+  zone: { app: 'capacity', codes: 'Unsupported', refusal: 'zone' },
   /** The account may not launch this type. */
-  type: { app: 'capacity', codes: ['InstanceTypeNotSupported', 'UnsupportedInstanceType'], refusal: 'type' },
+  type: { app: 'capacity', codes: 'InstanceTypeNotSupported UnsupportedInstanceType', refusal: 'type' },
   quota: {
     app: 'capacity',
-    codes: [
-      'VcpuLimitExceeded',
-      'InstanceLimitExceeded',
-      'VolumeLimitExceeded',
-      'NetworkInterfaceLimitExceeded',
-      'TooManyLoadBalancers',
-      'TooManyTargetGroups',
-      'TooManyListeners',
-      'TooManyTargets',
-      'TooManyBuckets',
-    ],
+    codes: `
+      VcpuLimitExceeded InstanceLimitExceeded VolumeLimitExceeded NetworkInterfaceLimitExceeded TooManyLoadBalancers
+      TooManyTargetGroups TooManyListeners TooManyTargets TooManyBuckets`,
     refusal: 'quota',
   },
   /**
    * The client token was used before with other parameters, so it has launched an instance. Find it by its tags before
    * launching under another token.
    */
-  'token-mismatch': { app: 'aws-invalid', codes: ['IdempotentParameterMismatch'] },
+  'token-mismatch': { app: 'aws-invalid', codes: 'IdempotentParameterMismatch' },
   /** The client token belongs to a terminated instance, and no other was launched. The next epoch has another token. */
-  'token-spent': { app: 'aws-invalid', codes: ['IdempotentInstanceTerminated'], refusal: 'spent' },
+  'token-spent': { app: 'aws-invalid', codes: 'IdempotentInstanceTerminated', refusal: 'spent' },
   invalid: { app: 'aws-invalid', refusal: 'invalid' },
   /** No reply, an unreadable reply, or a fault of AWS: the call may or may not have taken effect. */
   failed: {
     app: 'aws-failed',
-    codes: ['InternalError', 'InternalFailure', 'ServiceUnavailable', 'Unavailable', 'RequestTimeout'],
+    codes: 'InternalError InternalFailure ServiceUnavailable Unavailable RequestTimeout',
     hint: 'Check that the endpoint can be reached from here; the call may be repeated.',
   },
 } as const satisfies Record<string, KindFacts>;
@@ -145,7 +108,9 @@ export type AwsFailureKind = keyof typeof KINDS;
 const factsOf = (kind: AwsFailureKind): KindFacts => KINDS[kind];
 
 const KIND_OF_CODE = new Map(
-  (Object.keys(KINDS) as AwsFailureKind[]).flatMap((kind) => (factsOf(kind).codes ?? []).map((code) => [code, kind])),
+  (Object.keys(KINDS) as AwsFailureKind[]).flatMap((kind) =>
+    (factsOf(kind).codes?.match(/\S+/g) ?? []).map((code) => [code, kind]),
+  ),
 );
 
 export interface AwsFailure {

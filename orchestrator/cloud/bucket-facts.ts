@@ -1,6 +1,6 @@
 /** What S3 reports about a run's bucket. Each query may be refused, or not be implemented by the endpoint. */
 import type { S3, LifecycleRule } from '@aws-sdk/client-s3';
-import type { AppError } from '../../shared/domain/errors.ts';
+import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import { type AwsOptions, lazyS3, withClient } from './sdk-clients.ts';
 
@@ -28,16 +28,16 @@ export async function findBucketOwner(place: BucketLocation, account: string | n
 const OWNER_BY_STATUS: Record<number, BucketOwner> = { 200: 'ours', 403: 'refused', 404: 'missing' };
 
 /** The status of HeadBucket, whose replies have no code: 200, 403, 404, and 301 or 400 for another region. */
-async function headBucket(s3: S3, place: BucketLocation, account: string | null): Promise<number> {
+export async function headBucket(s3: S3, place: BucketLocation, account: string | null): Promise<number> {
   try {
-    await s3.headBucket({
-      Bucket: place.bucket,
-      ...(account === null ? {} : { ExpectedBucketOwner: account }),
-    });
+    await s3.headBucket({ Bucket: place.bucket, ...(account === null ? {} : { ExpectedBucketOwner: account }) });
     return 200;
   } catch (error) {
-    const { status } = classifyAwsError(error);
-    if (status !== undefined && [301, 307, 400, 403, 404].includes(status)) return status;
+    const { code, status = 0, message } = classifyAwsError(error);
+    if ([301, 307, 400, 403, 404].includes(status)) return status;
+    // A HEAD reply has no body and so no code: a 500 here does not mean that the endpoint lacks the call.
+    if (code === '' && status >= 500)
+      throw new AppError('aws-failed', `HeadBucket ${place.bucket} failed: ${message}`, { cause: error });
     throw toAppError(error, `HeadBucket ${place.bucket}`, place.endpoint);
   }
 }

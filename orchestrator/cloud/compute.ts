@@ -28,18 +28,8 @@ export interface LaunchRequest {
  * denied       a permission is missing, or IAM does not show it yet: retry once it has been granted
  * invalid      a parameter is invalid for this pool
  */
-const REFUSAL_CAUSES = [
-  'pool',
-  'zone',
-  'type',
-  'quota',
-  'throttled',
-  'spent',
-  'credentials',
-  'denied',
-  'invalid',
-] as const;
-export type RefusalCause = (typeof REFUSAL_CAUSES)[number];
+export type RefusalCause =
+  'pool' | 'zone' | 'type' | 'quota' | 'throttled' | 'spent' | 'credentials' | 'denied' | 'invalid';
 
 /** EC2's answer to a launch that, as far as we know, did not happen. Stored with the claim. */
 export type LaunchFailure =

@@ -1,7 +1,7 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
 import type { EC2, Instance, RunInstancesCommandInput, Image, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { allOf, allPages, type AwsOptions, type LazyClient, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
+import { allOf, allPages, type AwsOptions, AwsService, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
 import {
   CLOUD_STATES,
@@ -20,13 +20,11 @@ import { findBrowserImage, compare, newestFirst } from './image-lookup.ts';
 const TERMINATE_BATCH = 100;
 
 export class Ec2Compute implements Compute {
-  readonly #ec2: LazyClient<EC2>;
-  readonly #endpoint: string | null;
+  readonly #ec2: AwsService<EC2>;
 
   /** Makes no call and loads no SDK yet. */
   constructor(options: AwsOptions) {
-    this.#ec2 = lazyEc2(options);
-    this.#endpoint = options.endpoint;
+    this.#ec2 = new AwsService(lazyEc2, options);
   }
 
   /** Closes the kept-alive connections. */
@@ -35,7 +33,7 @@ export class Ec2Compute implements Compute {
   }
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {
-    const ec2 = await this.#ec2.get();
+    const ec2 = await this.#ec2.client();
     let instances: Instance[] | undefined;
     try {
       instances = (await ec2.runInstances(runInstancesInput(request))).Instances;
@@ -49,8 +47,8 @@ export class Ec2Compute implements Compute {
   }
 
   list(tag: { key: string; value: string }): Promise<CloudInstance[]> {
-    return this.#call('DescribeInstances', async (ec2) => {
-      const where = `DescribeInstances at ${this.#endpoint ?? 'AWS'}`;
+    return this.#ec2.call('DescribeInstances', async (ec2) => {
+      const where = `DescribeInstances at ${this.#ec2.endpoint ?? 'AWS'}`;
       const Filters = [{ Name: `tag:${tag.key}`, Values: [tag.value] }];
       const pages = ec2.paginateDescribeInstances({ Filters, MaxResults: 1_000 });
       const found = new Map<string, CloudInstance>();
@@ -76,19 +74,17 @@ export class Ec2Compute implements Compute {
     for (let at = 0; at < instanceIds.length; at += TERMINATE_BATCH) {
       const batch = instanceIds.slice(at, at + TERMINATE_BATCH);
       await this.#terminateBatch(batch).catch(async (error: unknown) => {
-        if (batch.length === 1 || !namesOneInstance(error)) {
-          failures.push(error);
-          return;
-        }
+        const { kind } = classifyAwsError(error);
+        if (batch.length === 1 || (kind !== 'not-found' && kind !== 'invalid')) return void failures.push(error);
         // One bad id fails the list: the other instances must not wait for it.
         for (const id of batch) await this.#terminateBatch([id]).catch((reason: unknown) => failures.push(reason));
       });
     }
-    if (failures.length > 0) throw toAppError(failures[0], 'TerminateInstances', this.#endpoint);
+    if (failures.length > 0) throw toAppError(failures[0], 'TerminateInstances', this.#ec2.endpoint);
   }
 
   async #terminateBatch(ids: readonly string[]): Promise<void> {
-    const ec2 = await this.#ec2.get();
+    const ec2 = await this.#ec2.client();
     try {
       await ec2.terminateInstances({ InstanceIds: [...ids] });
     } catch (error) {
@@ -97,51 +93,30 @@ export class Ec2Compute implements Compute {
   }
 
   async consoleOutput(instanceId: string): Promise<string | null> {
-    const ec2 = await this.#ec2.get();
-    const ask = (latest: boolean) =>
-      ec2.getConsoleOutput({ InstanceId: instanceId, ...(latest ? { Latest: true } : {}) });
-    try {
+    const reply = await this.#ec2.unless('not-found', `GetConsoleOutput ${instanceId}`, (ec2) =>
       // Without Latest a new instance shows nothing for minutes; pre-Nitro types refuse it.
-      const reply = await ask(true).catch((error: unknown) => {
-        if (classifyAwsError(error).kind === 'invalid') return ask(false);
+      ec2.getConsoleOutput({ InstanceId: instanceId, Latest: true }).catch((error: unknown) => {
+        if (classifyAwsError(error).kind === 'invalid') return ec2.getConsoleOutput({ InstanceId: instanceId });
         throw error;
-      });
-      return reply.Output ? Buffer.from(reply.Output, 'base64').toString('utf8') : null;
-    } catch (error) {
-      if (classifyAwsError(error).kind === 'not-found') return null;
-      throw toAppError(error, `GetConsoleOutput ${instanceId}`, this.#endpoint);
-    }
+      }),
+    );
+    return reply?.Output ? Buffer.from(reply.Output, 'base64').toString('utf8') : null;
   }
 
   subnets(ids: readonly string[]): Promise<SubnetInfo[]> {
-    return this.#call('DescribeSubnets', (ec2) => findSubnets(ec2, ids));
+    return this.#ec2.call('DescribeSubnets', (ec2) => findSubnets(ec2, ids));
   }
 
   securityGroups(ids: readonly string[], vpcId: string): Promise<string[]> {
-    return this.#call('DescribeSecurityGroups', (ec2) => findSecurityGroups(ec2, ids, vpcId));
+    return this.#ec2.call('DescribeSecurityGroups', (ec2) => findSecurityGroups(ec2, ids, vpcId));
   }
 
   image(id: string | null, architecture: 'x86_64' | 'arm64', purpose: ImagePurpose = 'http'): Promise<string> {
-    return this.#call('DescribeImages', async (ec2) => {
+    return this.#ec2.call('DescribeImages', async (ec2) => {
       const forBrowser = id === null && purpose === 'browser' ? await findBrowserImage(ec2, architecture) : null;
       return forBrowser ?? findImage(ec2, id, architecture);
     });
   }
-
-  async #call<T>(name: string, call: (ec2: EC2) => Promise<T>): Promise<T> {
-    const ec2 = await this.#ec2.get();
-    try {
-      return await call(ec2);
-    } catch (error) {
-      throw toAppError(error, name, this.#endpoint);
-    }
-  }
-}
-
-/** True when the list failed because of one of its ids, so that the others may succeed one by one. */
-function namesOneInstance(error: unknown): boolean {
-  const { kind } = classifyAwsError(error);
-  return kind === 'not-found' || kind === 'invalid';
 }
 
 /** RunInstances for one slot; this one call carries everything the instance needs. */

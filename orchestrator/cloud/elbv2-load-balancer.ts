@@ -9,8 +9,8 @@ import type {
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { type AwsOptions, type LazyClient, lazyElbv2, tagList } from './sdk-clients.ts';
-import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
+import { type AwsOptions, AwsService, lazyElbv2, tagList } from './sdk-clients.ts';
+import { classifyAwsError, toAppError } from './aws-errors.ts';
 import { freePort } from './listener-ports.ts';
 import { listOwned } from './elbv2-owned.ts';
 import {
@@ -35,14 +35,12 @@ export interface Elbv2Options extends AwsOptions {
 }
 
 export class Elbv2LoadBalancer implements LoadBalancer {
-  readonly #elb: LazyClient<ElasticLoadBalancingV2>;
-  readonly #endpoint: string | null;
+  readonly #elb: AwsService<ElasticLoadBalancingV2>;
   readonly #clock: Clock;
 
   /** Makes no call and loads no SDK yet. */
   constructor(options: Elbv2Options) {
-    this.#elb = lazyElbv2(options);
-    this.#endpoint = options.endpoint;
+    this.#elb = new AwsService(lazyElbv2, options);
     this.#clock = options.clock ?? systemClock;
   }
 
@@ -95,7 +93,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async isActive(balancer: Balancer): Promise<boolean> {
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', (elb) =>
+    const reply = await this.#elb.unless('not-found', 'DescribeLoadBalancers', (elb) =>
       elb.describeLoadBalancers({ LoadBalancerArns: [balancer.loadBalancerArn] }),
     );
     const state = reply?.LoadBalancers?.[0]?.State;
@@ -112,14 +110,14 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async register(balancer: Balancer, instanceId: string): Promise<'registered' | 'not-running'> {
-    const reply = await this.#unless('invalid-target', `RegisterTargets ${instanceId}`, (elb) =>
+    const reply = await this.#elb.unless('invalid-target', `RegisterTargets ${instanceId}`, (elb) =>
       elb.registerTargets({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
     return reply ? 'registered' : 'not-running';
   }
 
   async health(balancer: Balancer): Promise<Map<string, TargetHealth>> {
-    const reply = await this.#call('DescribeTargetHealth', (elb) =>
+    const reply = await this.#elb.call('DescribeTargetHealth', (elb) =>
       elb.describeTargetHealth({ TargetGroupArn: balancer.targetGroupArn }),
     );
     // No set at all is a gateway's empty 200 and does not mean "no targets".
@@ -132,7 +130,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null> {
-    const reply = await this.#call(`DescribeTargetHealth ${instanceId}`, (elb) =>
+    const reply = await this.#elb.call(`DescribeTargetHealth ${instanceId}`, (elb) =>
       elb.describeTargetHealth({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
     const found = reply.TargetHealthDescriptions?.find((d) => d.Target?.Id === instanceId)?.TargetHealth;
@@ -141,7 +139,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async deregister(balancer: Balancer, instanceId: string): Promise<void> {
-    await this.#unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, (elb) =>
+    await this.#elb.unless(['invalid-target', 'not-found'], `DeregisterTargets ${instanceId}`, (elb) =>
       elb.deregisterTargets({ TargetGroupArn: balancer.targetGroupArn, Targets: [{ Id: instanceId }] }),
     );
   }
@@ -162,9 +160,11 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async list(owner: string): Promise<OwnedBalancer[]> {
-    if (this.#endpoint === null) return this.#call('DescribeLoadBalancers', (elb) => listOwned(elb, owner));
+    if (this.#elb.endpoint === null) return this.#elb.call('DescribeLoadBalancers', (elb) => listOwned(elb, owner));
     // An endpoint without ELBv2 has nothing to list; AWS always has ELBv2, whatever a proxy in front of it answers.
-    return (await this.#unless('capability-missing', 'DescribeLoadBalancers', (elb) => listOwned(elb, owner))) ?? [];
+    return (
+      (await this.#elb.unless('capability-missing', 'DescribeLoadBalancers', (elb) => listOwned(elb, owner))) ?? []
+    );
   }
 
   async removeOwned({ loadBalancerArn, targetGroupArn }: OwnedBalancer): Promise<void> {
@@ -189,7 +189,9 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   /** By its ARN, or by its name. */
   async #findBalancer(nameOrArn: string): Promise<Elb | null> {
     const which = nameOrArn.startsWith('arn:') ? { LoadBalancerArns: [nameOrArn] } : { Names: [nameOrArn] };
-    const reply = await this.#unless('not-found', 'DescribeLoadBalancers', (elb) => elb.describeLoadBalancers(which));
+    const reply = await this.#elb.unless('not-found', 'DescribeLoadBalancers', (elb) =>
+      elb.describeLoadBalancers(which),
+    );
     const isIt = (b: Elb): boolean => b.LoadBalancerArn === nameOrArn || b.LoadBalancerName === nameOrArn;
     return reply?.LoadBalancers?.find((b) => b.LoadBalancerArn && isIt(b)) ?? null;
   }
@@ -200,19 +202,19 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #describeGroup(which: { Names: string[] } | { TargetGroupArns: string[] }): Promise<TargetGroup | null> {
-    const reply = await this.#unless('not-found', 'DescribeTargetGroups', (elb) => elb.describeTargetGroups(which));
+    const reply = await this.#elb.unless('not-found', 'DescribeTargetGroups', (elb) => elb.describeTargetGroups(which));
     return reply?.TargetGroups?.find((g) => g.TargetGroupArn) ?? null;
   }
 
   async #listeners(loadBalancerArn: string): Promise<Listener[]> {
-    const reply = await this.#unless('not-found', 'DescribeListeners', (elb) =>
+    const reply = await this.#elb.unless('not-found', 'DescribeListeners', (elb) =>
       elb.describeListeners({ LoadBalancerArn: loadBalancerArn }),
     );
     return (reply?.Listeners ?? []).filter((l) => l.ListenerArn);
   }
 
   async #createBalancer(request: BalancerRequest): Promise<Elb> {
-    const reply = await this.#unless('exists', 'CreateLoadBalancer', (elb) =>
+    const reply = await this.#elb.unless('exists', 'CreateLoadBalancer', (elb) =>
       elb.createLoadBalancer({
         Name: request.name,
         Type: 'application',
@@ -230,7 +232,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #createGroup(request: BalancerRequest): Promise<TargetGroup> {
-    const reply = await this.#unless('exists', 'CreateTargetGroup', (elb) =>
+    const reply = await this.#elb.unless('exists', 'CreateTargetGroup', (elb) =>
       elb.createTargetGroup({
         Name: request.name,
         Protocol: 'HTTP',
@@ -255,7 +257,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
 
   /** The default is 300 s. This only saves time, so an endpoint without the call is no reason to stop. */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
-    await this.#unless('capability-missing', 'ModifyTargetGroupAttributes', (elb) =>
+    await this.#elb.unless('capability-missing', 'ModifyTargetGroupAttributes', (elb) =>
       elb.modifyTargetGroupAttributes({
         TargetGroupArn: targetGroupArn,
         Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '0' }],
@@ -282,7 +284,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     port: number,
     tags: Record<string, string>,
   ): Promise<Listener | null> {
-    const reply = await this.#unless('exists', 'CreateListener', (elb) =>
+    const reply = await this.#elb.unless('exists', 'CreateListener', (elb) =>
       elb.createListener({
         LoadBalancerArn: loadBalancerArn,
         Protocol: 'HTTP',
@@ -295,7 +297,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #removeListener(arn: string): Promise<void> {
-    await this.#unless('not-found', 'DeleteListener', (elb) => elb.deleteListener({ ListenerArn: arn }));
+    await this.#elb.unless('not-found', 'DeleteListener', (elb) => elb.deleteListener({ ListenerArn: arn }));
   }
 
   /** With its listeners. */
@@ -305,11 +307,13 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async #deleteBalancer(arn: string): Promise<void> {
-    await this.#unless('not-found', 'DeleteLoadBalancer', (elb) => elb.deleteLoadBalancer({ LoadBalancerArn: arn }));
+    await this.#elb.unless('not-found', 'DeleteLoadBalancer', (elb) =>
+      elb.deleteLoadBalancer({ LoadBalancerArn: arn }),
+    );
   }
 
   async #removeGroup(arn: string): Promise<void> {
-    const elb = await this.#elb.get();
+    const elb = await this.#elb.client();
     for (const pauseMs of [...RELEASE_PAUSES_MS, null]) {
       try {
         await elb.deleteTargetGroup({ TargetGroupArn: arn });
@@ -317,33 +321,14 @@ export class Elbv2LoadBalancer implements LoadBalancer {
       } catch (error) {
         const { kind } = classifyAwsError(error);
         if (kind === 'not-found') return;
-        if (kind !== 'in-use' || pauseMs === null) throw toAppError(error, 'DeleteTargetGroup', this.#endpoint);
+        if (kind !== 'in-use' || pauseMs === null) throw toAppError(error, 'DeleteTargetGroup', this.#elb.endpoint);
         await this.#clock.sleep(pauseMs);
       }
     }
   }
 
-  /** The reply, or null when the call fails with one of the expected kinds. */
-  async #unless<T>(
-    kinds: AwsFailureKind | readonly AwsFailureKind[],
-    name: string,
-    call: (elb: ElasticLoadBalancingV2) => Promise<T>,
-  ): Promise<T | null> {
-    const elb = await this.#elb.get();
-    try {
-      return await call(elb);
-    } catch (error) {
-      if ([kinds].flat().includes(classifyAwsError(error).kind)) return null;
-      throw toAppError(error, name, this.#endpoint);
-    }
-  }
-
-  async #call<T>(name: string, call: (elb: ElasticLoadBalancingV2) => Promise<T>): Promise<T> {
-    return (await this.#unless([], name, call))!;
-  }
-
   #incomplete(call: string, field: string): AppError {
-    return new AppError('aws-failed', `${call} at ${this.#endpoint ?? 'AWS'} answered without ${field}`, {
+    return new AppError('aws-failed', `${call} at ${this.#elb.endpoint ?? 'AWS'} answered without ${field}`, {
       hint: 'Check that aws.endpoint is an AWS endpoint with ELBv2.',
     });
   }

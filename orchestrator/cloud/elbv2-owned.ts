@@ -15,61 +15,47 @@ type Tags = Record<string, string>;
 export async function listOwned(elb: ElasticLoadBalancingV2, owner: string): Promise<OwnedBalancer[]> {
   const balancerPages = elb.paginateDescribeLoadBalancers({ PageSize: PAGE_SIZE });
   const groupPages = elb.paginateDescribeTargetGroups({ PageSize: PAGE_SIZE });
-  const allBalancers = await allOf(balancerPages, 'DescribeLoadBalancers', (page) => page.LoadBalancers);
-  const allGroups = await allOf(groupPages, 'DescribeTargetGroups', (page) => page.TargetGroups);
-  const balancers = allBalancers.filter((b) => b.LoadBalancerArn);
-  const groups = allGroups.filter((g) => g.TargetGroupArn);
-  const arns = [...balancers.map((b) => b.LoadBalancerArn!), ...groups.map((g) => g.TargetGroupArn!)];
-  const tags = await readTags(elb, arns);
-  const found = new Map<string, OwnedBalancer>();
-  const entryOf = (name: string, own: Tags): OwnedBalancer => {
-    const entry = found.get(name) ?? {
+  const balancers = await allOf(balancerPages, 'DescribeLoadBalancers', (page) => page.LoadBalancers);
+  const groups = await allOf(groupPages, 'DescribeTargetGroups', (page) => page.TargetGroups);
+  const all = [
+    ...balancers.map(({ LoadBalancerArn: arn, LoadBalancerName: name, CreatedTime }) => ({
+      arn,
       name,
-      loadBalancerArn: null,
-      targetGroupArn: null,
-      createdAtMs: null,
-      tags: own,
-    };
-    found.set(name, entry);
-    return entry;
-  };
-  for (const balancer of balancers) {
-    const own = tags.get(balancer.LoadBalancerArn!);
-    if (own?.[TAG.owner] !== owner) continue;
-    const entry = entryOf(balancer.LoadBalancerName ?? '', own);
-    entry.loadBalancerArn = balancer.LoadBalancerArn!;
-    entry.createdAtMs = balancer.CreatedTime?.getTime() ?? null;
-  }
-  for (const group of groups) {
-    const own = tags.get(group.TargetGroupArn!);
-    if (own?.[TAG.owner] !== owner) continue;
-    entryOf(group.TargetGroupName ?? '', own).targetGroupArn = group.TargetGroupArn!;
+      own: { loadBalancerArn: arn!, createdAtMs: CreatedTime?.getTime() ?? null },
+    })),
+    ...groups.map(({ TargetGroupArn: arn, TargetGroupName: name }) => ({ arn, name, own: { targetGroupArn: arn! } })),
+  ];
+  const tagsOf = await readTags(
+    elb,
+    all.flatMap(({ arn }) => arn ?? []),
+  );
+  const found = new Map<string, OwnedBalancer>();
+  for (const { arn, name = '', own } of all) {
+    const tags = tagsOf.get(arn ?? '');
+    if (tags?.[TAG.owner] !== owner) continue;
+    const nothing = { name, loadBalancerArn: null, targetGroupArn: null, createdAtMs: null, tags };
+    found.set(name, { ...(found.get(name) ?? nothing), ...own });
   }
   return [...found.values()];
 }
 
 async function readTags(elb: ElasticLoadBalancingV2, arns: readonly string[]): Promise<Map<string, Tags>> {
   const tags = new Map<string, Tags>();
+  const read = async (ResourceArns: string[]): Promise<void> => {
+    const reply = await elb.describeTags({ ResourceArns });
+    for (const { ResourceArn, Tags } of reply.TagDescriptions ?? [])
+      if (ResourceArn) tags.set(ResourceArn, tagRecord(Tags));
+  };
+  const unlessGone = (error: unknown): void => {
+    if (classifyAwsError(error).kind !== 'not-found') throw error;
+  };
   for (let at = 0; at < arns.length; at += TAGS_BATCH) {
     const batch = arns.slice(at, at + TAGS_BATCH);
-    try {
-      await readBatch(elb, batch, tags);
-    } catch (error) {
-      if (classifyAwsError(error).kind !== 'not-found') throw error;
+    await read(batch).catch(async (error: unknown) => {
+      unlessGone(error);
       // One of them has been removed since the listing; the others still have to be read.
-      for (const arn of batch) await readBatch(elb, [arn], tags).catch(ignoreNotFound);
-    }
+      for (const arn of batch) await read([arn]).catch(unlessGone);
+    });
   }
   return tags;
-}
-
-async function readBatch(elb: ElasticLoadBalancingV2, arns: readonly string[], into: Map<string, Tags>): Promise<void> {
-  const reply = await elb.describeTags({ ResourceArns: [...arns] });
-  for (const { ResourceArn, Tags } of reply.TagDescriptions ?? []) {
-    if (ResourceArn) into.set(ResourceArn, tagRecord(Tags));
-  }
-}
-
-function ignoreNotFound(error: unknown): void {
-  if (classifyAwsError(error).kind !== 'not-found') throw error;
 }

@@ -1,11 +1,11 @@
 /** Making images on EC2 through the SDK. */
 import type { EC2, CreateImageCommandOutput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { classifyAwsError, toAppError } from './aws-errors.ts';
+import { classifyAwsError } from './aws-errors.ts';
 import type { CloudState } from './compute.ts';
 import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
 import { findDebianImage, type ImageArchitecture, listOwnImages, type OwnImage } from './image-lookup.ts';
-import { type AwsOptions, type LazyClient, lazyEc2, tagList } from './sdk-clients.ts';
+import { type AwsOptions, AwsService, lazyEc2, tagList } from './sdk-clients.ts';
 
 export interface BuilderRequest {
   clientToken: string;
@@ -22,15 +22,13 @@ export interface BuilderRequest {
 export type ImageCloud = Omit<Ec2Images, 'close'>;
 
 export class Ec2Images {
-  readonly #ec2: LazyClient<EC2>;
+  readonly #ec2: AwsService<EC2>;
   readonly #compute: Ec2Compute;
-  readonly #endpoint: string | null;
 
   /** Makes no call and loads no SDK yet. */
   constructor(options: AwsOptions) {
-    this.#ec2 = lazyEc2(options);
+    this.#ec2 = new AwsService(lazyEc2, options);
     this.#compute = new Ec2Compute(options);
-    this.#endpoint = options.endpoint;
   }
 
   close(): void {
@@ -41,7 +39,7 @@ export class Ec2Images {
   /** The image to build on: the given one, or the newest Debian 13. Throws an AppError when there is none. */
   async baseImage(id: string | null, architecture: ImageArchitecture): Promise<string> {
     if (id !== null) return this.#compute.image(id, architecture);
-    const found = await this.#call('DescribeImages', (ec2) => findDebianImage(ec2, architecture));
+    const found = await this.#ec2.call('DescribeImages', (ec2) => findDebianImage(ec2, architecture));
     if (found !== null) return found;
     throw new AppError('aws-invalid', `EC2 shows no Debian 13 image for ${architecture} in this region`, {
       hint: 'Name one with --base: any image of Debian 13 with cloud-init.',
@@ -50,7 +48,7 @@ export class Ec2Images {
 
   /** Starts a machine that stops, rather than terminates, when it powers itself off. Returns its id. */
   async launchBuilder(request: BuilderRequest): Promise<string> {
-    const reply = await this.#call('RunInstances', (ec2) =>
+    const reply = await this.#ec2.call('RunInstances', (ec2) =>
       ec2.runInstances({
         ...runInstancesInput({ ...request, instanceProfile: null }),
         // Its disk is what the image is made of.
@@ -64,11 +62,10 @@ export class Ec2Images {
 
   /** Null when EC2 does not show it (yet). */
   async builderState(instanceId: string): Promise<CloudState | null> {
-    const reply = await this.#call('DescribeInstances', (ec2) =>
-      ec2.describeInstances({ InstanceIds: [instanceId] }).catch(nothingWhenNotFound),
+    const reply = await this.#ec2.unless('not-found', 'DescribeInstances', (ec2) =>
+      ec2.describeInstances({ InstanceIds: [instanceId] }),
     );
-    const name = reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name;
-    return name ?? null;
+    return reply?.Reservations?.flatMap((r) => r.Instances ?? [])[0]?.State?.Name ?? null;
   }
 
   /** Null when there is none yet. */
@@ -93,12 +90,12 @@ export class Ec2Images {
         NoReboot: true,
         TagSpecifications: tagged.map((ResourceType) => ({ ResourceType, Tags })),
       });
-    const reply = await this.#call('CreateImage', async (ec2) => {
+    const reply = await this.#ec2.call('CreateImage', async (ec2) => {
       try {
         return await ask(ec2, ['image', 'snapshot']);
       } catch (error) {
         // moto cannot tag the snapshot; without a tag it is only harder to find.
-        if (this.#endpoint === null || classifyAwsError(error).kind !== 'capability-missing') throw error;
+        if (this.#ec2.endpoint === null || classifyAwsError(error).kind !== 'capability-missing') throw error;
         return ask(ec2, ['image']);
       }
     });
@@ -108,8 +105,8 @@ export class Ec2Images {
 
   /** `pending`, `available`, `failed` …; null when EC2 does not show it (yet). */
   async imageState(imageId: string): Promise<string | null> {
-    const reply = await this.#call('DescribeImages', (ec2) =>
-      ec2.describeImages({ ImageIds: [imageId] }).catch(nothingWhenNotFound),
+    const reply = await this.#ec2.unless('not-found', 'DescribeImages', (ec2) =>
+      ec2.describeImages({ ImageIds: [imageId] }),
     );
     const image = reply?.Images?.find((i) => i.ImageId === imageId);
     return image === undefined ? null : (image.State ?? 'available');
@@ -122,31 +119,14 @@ export class Ec2Images {
 
   /** The account's images that this command has made, newest first. */
   ownImages(): Promise<OwnImage[]> {
-    return this.#call('DescribeImages', listOwnImages);
+    return this.#ec2.call('DescribeImages', listOwnImages);
   }
 
   /** Removes an image and its snapshots. */
   async removeImage({ id, snapshots }: Pick<OwnImage, 'id' | 'snapshots'>): Promise<void> {
-    await this.#call(`DeregisterImage ${id}`, (ec2) => ec2.deregisterImage({ ImageId: id }).catch(nothingWhenNotFound));
+    await this.#ec2.unless('not-found', `DeregisterImage ${id}`, (ec2) => ec2.deregisterImage({ ImageId: id }));
     // Only now: a snapshot cannot be deleted while an image uses it.
-    for (const SnapshotId of snapshots) {
-      await this.#call(`DeleteSnapshot ${SnapshotId}`, (ec2) =>
-        ec2.deleteSnapshot({ SnapshotId }).catch(nothingWhenNotFound),
-      );
-    }
+    for (const SnapshotId of snapshots)
+      await this.#ec2.unless('not-found', `DeleteSnapshot ${SnapshotId}`, (ec2) => ec2.deleteSnapshot({ SnapshotId }));
   }
-
-  async #call<T>(name: string, call: (ec2: EC2) => Promise<T>): Promise<T> {
-    try {
-      return await call(await this.#ec2.get());
-    } catch (error) {
-      throw toAppError(error, name, this.#endpoint);
-    }
-  }
-}
-
-/** EC2 may not show a new resource at once, and forgets deleted ones. */
-function nothingWhenNotFound(error: unknown): null {
-  if (classifyAwsError(error).kind === 'not-found') return null;
-  throw error;
 }

@@ -91,23 +91,10 @@ type Proves = 'all' | 'denial' | 'nothing';
 
 function verdictOf(error: unknown, proves: Proves): RightVerdict {
   const { kind } = classifyAwsError(error);
-  switch (kind) {
-    case 'credentials':
-    case 'denied':
-      return proves === 'nothing' ? 'unproved' : 'denied';
-    case 'not-found':
-    case 'invalid':
-      return proves === 'all' ? 'wrong' : 'unproved';
-    case 'capability-missing':
-      return 'missing';
-    case 'pool':
-    case 'zone':
-    case 'type':
-    case 'quota':
-      return 'pool';
-    default:
-      return 'failed';
-  }
+  if (kind === 'credentials' || kind === 'denied') return proves === 'nothing' ? 'unproved' : 'denied';
+  if (kind === 'not-found' || kind === 'invalid') return proves === 'all' ? 'wrong' : 'unproved';
+  if (kind === 'capability-missing') return 'missing';
+  return kind === 'pool' || kind === 'zone' || kind === 'type' || kind === 'quota' ? 'pool' : 'failed';
 }
 
 /** ELBv2's read-only calls; it has no dry run for the others. */

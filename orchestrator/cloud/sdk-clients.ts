@@ -9,7 +9,7 @@ import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import type { STS } from '@aws-sdk/client-sts';
 import { AppError } from '../../shared/domain/errors.ts';
-import { toAppError } from './aws-errors.ts';
+import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
 
 export interface AwsOptions {
   region: string;
@@ -129,6 +129,52 @@ function lazy<T extends { destroy(): void }>(make: () => Promise<T>): LazyClient
       made = null;
     },
   };
+}
+
+/** A service at one endpoint, as an adapter uses it. */
+export class AwsService<T> {
+  /** Null for AWS itself. */
+  readonly endpoint: string | null;
+  readonly #client: LazyClient<T>;
+
+  /** Makes no call and loads no SDK yet. */
+  constructor(open: (options: AwsOptions) => LazyClient<T>, options: AwsOptions) {
+    this.#client = open(options);
+    this.endpoint = options.endpoint;
+  }
+
+  /** Closes the kept-alive connections. */
+  close(): void {
+    this.#client.close();
+  }
+
+  /** For a caller that reads the SDK's errors itself. */
+  client(): Promise<T> {
+    return this.#client.get();
+  }
+
+  /** Throws the AppError of a refused call, which names the call. */
+  async call<R>(name: string, work: (client: T) => Promise<R>): Promise<R> {
+    try {
+      return await work(await this.#client.get());
+    } catch (error) {
+      throw toAppError(error, name, this.endpoint);
+    }
+  }
+
+  /** The same; null when the call fails with one of the expected kinds. */
+  unless<R>(
+    kinds: AwsFailureKind | readonly AwsFailureKind[],
+    name: string,
+    work: (client: T) => Promise<R>,
+  ): Promise<R | null> {
+    return this.call(name, (client) =>
+      work(client).catch((error: unknown) => {
+        if ([kinds].flat().includes(classifyAwsError(error).kind)) return null;
+        throw error;
+      }),
+    );
+  }
 }
 
 /** Uses a client of its own, which is closed after the work. */
