@@ -5,6 +5,7 @@ import type { RunBinding } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { assertFence, throwIfFenced, underFence } from './locks.ts';
 import { type Attempt, inQuery, inTransaction } from './retry.ts';
+import { rowsOf } from './rows.ts';
 
 export class BoundRun {
   readonly db: Database;
@@ -28,6 +29,11 @@ export class BoundRun {
 
   query<T>(work: (knex: Knex) => Promise<T>): Promise<T> {
     return inQuery(this.db, work);
+  }
+
+  /** The rows of one query in the shape of its columns. */
+  rows<T>(select: (knex: Knex) => PromiseLike<unknown>): Promise<T[]> {
+    return this.query((knex) => rowsOf<T>(select(knex)));
   }
 
   /** A transaction under the fence, which cannot change until the commit. */

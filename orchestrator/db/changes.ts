@@ -21,23 +21,19 @@ export const historyTable = (resultTable: string): string => `${resultTable}_his
 
 /** Creates the table unless it exists; the result table must. */
 export async function createHistoryTable(db: Database, resultTable: string, mapping: Mapping): Promise<void> {
-  const mysql = db.engine === 'mysql';
   const table = historyTable(resultTable);
+  const id = db.engine === 'mysql' ? 'bigint not null auto_increment' : 'integer';
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
     const crawledAt = findColumn((await readTable(knex, db, resultTable))!, 'crawled_at')!;
-    const text = mysql ? 'longtext null' : 'TEXT';
     const lines = [
-      mysql ? 'id bigint not null auto_increment primary key' : 'id INTEGER primary key',
+      `id ${id} primary key`,
       `product_id ${productIdType(db, mapping)} not null`,
       ...(hasRows(mapping) ? [`row_key ${rowKeyType(db)}`] : []),
-      `field ${mysql ? 'varchar(64) null' : 'TEXT'}`,
-      `old_value ${text}`,
-      `new_value ${text}`,
-      `changed_at ${typeOf(crawledAt)} not null`,
-      `run_id ${mysql ? 'varchar(64)' : 'TEXT'} not null`,
+      'field varchar(64), old_value longtext, new_value longtext',
+      `changed_at ${typeOf(crawledAt)} not null, run_id varchar(64) not null`,
     ];
-    await createTable(knex, db, { table, lines, indexes: ['product_id', 'run_id'] });
+    await createTable(knex, db, { table, lines, indexes: { product_id: 'product_id', run_id: 'run_id' } });
   });
 }
 
@@ -123,16 +119,13 @@ async function noteVanished(trx: Knex.Transaction, { runId, shape, exceptSettled
     ['gone', 'stored'],
     ['stored', 'gone'],
   ] as const) {
+    const columns = ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'];
     const products = trx(`${ITEMS} as i`)
       .where({ run_id: runId, outcome })
       .modify(exceptSettled)
       .modify((query) => void (outcome === 'gone' ? query.whereNotExists(isGone) : query.whereExists(isGone)))
       .select('product_id', ...[before, outcome, at, runId].map((value) => trx.raw('?', [value])));
-    await insertSelect(
-      trx,
-      { table, columns: ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'] },
-      products,
-    );
+    await insertSelect(trx, { table, columns }, products);
   }
 }
 

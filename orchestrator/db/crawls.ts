@@ -8,10 +8,10 @@ import { byteText } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { notCancelled, PUBLISHED } from './newer-runs.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import { rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { Columns, rowsOf } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';
-import { createTable, insertSelect } from './table-statements.ts';
+import { conflictClause, createTable, insertSelect } from './table-statements.ts';
 
 const PAGE = 20_000;
 
@@ -23,7 +23,6 @@ const crawlsTable = (resultTable: string): string => `${resultTable}_crawls`;
  */
 export async function noteCrawls(db: Database, resultTable: string, nowMs: number): Promise<void> {
   const table = crawlsTable(resultTable);
-  const mysql = db.engine === 'mysql';
   const lines = [
     `product_id ${byteText(db, MAX_ID_CHARS)} not null primary key`,
     'crawled_at bigint not null',
@@ -32,42 +31,37 @@ export async function noteCrawls(db: Database, resultTable: string, nowMs: numbe
   ];
   await inQuery(db, (knex) => createTable(knex, db, { table, lines }));
   const runs = await inQuery(db, (knex) =>
-    rowsOf<{ id: string }>(
-      knex('crawlfleet_runs')
-        .where({ results_table: resultTable, noted_at: null, pruned_at: null })
-        .whereIn('phase', PUBLISHED)
-        .where(notCancelled)
-        .orderBy(['started_at', 'id'])
-        .select('id'),
-    ),
+    knex('crawlfleet_runs')
+      .where({ results_table: resultTable, noted_at: null, pruned_at: null })
+      .whereIn('phase', PUBLISHED)
+      .where(notCancelled)
+      .orderBy(['started_at', 'id'])
+      .pluck<string[]>('id'),
   );
   const hasHistory = await inQuery(db, async (knex) => (await readTable(knex, db, historyTable(resultTable))) !== null);
-  for (const { id } of runs)
+  for (const id of runs)
     await inTransaction(db, async (trx) => {
       // First, so that a repeat after a lost commit finds it done.
       if ((await trx('crawlfleet_runs').where({ id, noted_at: null }).update({ noted_at: nowMs })) === 0) return;
       const found = trx(`${ITEMS} as i`)
         .join('crawlfleet_runs as r', 'r.id', 'i.run_id')
         .where('i.run_id', id)
-        .where((any) => {
-          void any
-            .whereIn('i.outcome', ['stored', 'gone'])
-            .orWhere((failed) => void failed.where('i.outcome', 'failed').whereNotIn('i.reason', [...NOT_CRAWLED]));
-        })
+        .whereNotNull('i.outcome')
+        .whereNot((failed) => void failed.where('i.outcome', 'failed').whereIn('i.reason', [...NOT_CRAWLED]))
         .select('i.product_id', trx.raw('coalesce(i.settled_at, r.started_at)'), 'i.outcome', trx.raw('1, 0, 0'));
       // Each assignment reads what stood there before: MySQL carries them out from left to right.
       const own = (column: string): string => trx.ref(`${table}.${column}`).toQuery();
-      const fresh = (column: string): string => (mysql ? `values(${column})` : `excluded.${column}`);
-      const isOlder = `${fresh('crawled_at')} < ${own('crawled_at')}`;
-      const update = [
-        `watched = ${own('watched')} + case when ${isOlder} or ${own('outcome')} <> 'stored' or ${fresh('outcome')} <> 'stored' then 0 else ${fresh('crawled_at')} - ${own('crawled_at')} end`,
-        `in_a_row = case when ${isOlder} then ${own('in_a_row')} when ${own('outcome')} = ${fresh('outcome')} then ${own('in_a_row')} + 1 else 1 end`,
-        `outcome = case when ${isOlder} then ${own('outcome')} else ${fresh('outcome')} end`,
-        `crawled_at = case when ${isOlder} then ${own('crawled_at')} else ${fresh('crawled_at')} end`,
-      ].join(', ');
-      const conflict = mysql ? 'on duplicate key update' : 'on conflict(product_id) do update set';
+      const conflict = conflictClause(db, ['product_id'], (fresh) => {
+        const isOlder = `${fresh('crawled_at')} < ${own('crawled_at')}`;
+        return [
+          `watched = ${own('watched')} + case when ${isOlder} or ${own('outcome')} <> 'stored' or ${fresh('outcome')} <> 'stored' then 0 else ${fresh('crawled_at')} - ${own('crawled_at')} end`,
+          `in_a_row = case when ${isOlder} then ${own('in_a_row')} when ${own('outcome')} = ${fresh('outcome')} then ${own('in_a_row')} + 1 else 1 end`,
+          `outcome = case when ${isOlder} then ${own('outcome')} else ${fresh('outcome')} end`,
+          `crawled_at = case when ${isOlder} then ${own('crawled_at')} else ${fresh('crawled_at')} end`,
+        ];
+      });
       const columns = ['product_id', 'crawled_at', 'outcome', 'in_a_row', 'watched', 'changes'];
-      await insertSelect(trx, { table, columns, conflict: `${conflict} ${update}` }, found);
+      await insertSelect(trx, { table, columns, conflict }, found);
       if (hasHistory) {
         const changed = trx(historyTable(resultTable)).where({ run_id: id }).whereNotNull('field').select('product_id');
         await trx(table).whereIn('product_id', changed).increment('changes', 1).options({ timeout: LONG_STATEMENT_MS });
@@ -86,24 +80,15 @@ export async function readCrawls(db: Database, resultTable: string): Promise<Map
       if (after !== null) void page.where('product_id', '>', after);
       return rowsOf<CrawlRow>(page.options({ timeout: LONG_STATEMENT_MS }));
     });
-    for (const { product_id, crawled_at, outcome, in_a_row, watched, changes } of rows)
-      crawls.set(product_id, {
-        atMs: toNumber(crawled_at),
-        outcome,
-        inARow: in_a_row,
-        watchedMs: toNumber(watched),
-        changes,
-      });
+    for (const row of rows) crawls.set(row.product_id, CRAWL.read(row));
     if (rows.length < PAGE) return crawls;
     after = rows.at(-1)!.product_id;
   }
 }
 
-interface CrawlRow {
-  product_id: string;
-  crawled_at: SqlNumber;
-  outcome: CrawledProduct['outcome'];
-  in_a_row: number;
-  watched: SqlNumber;
-  changes: number;
-}
+type CrawlRow = Record<string, unknown> & { product_id: string };
+
+const CRAWL = new Columns<CrawledProduct>(
+  { atMs: 'number', outcome: 'text', inARow: 'number', watchedMs: 'number', changes: 'number' },
+  { atMs: 'crawled_at' },
+);

@@ -71,7 +71,8 @@ const INCIDENT = new Columns<AddressIncident>({
 /** Without the evidence, which may be long. */
 const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'returned_at', 'over_at'] as const;
 
-type IncidentRow = Record<string, unknown> & EpochId & { seq: number; over_at: SqlNumber | null; evidence: string };
+type IncidentRow = Record<string, unknown> & EpochId & { evidence: string };
+type LastIncident = { seq: number; over_at: SqlNumber | null };
 
 export class KnexFleetStore implements FleetStore {
   readonly #run: BoundRun;
@@ -96,15 +97,8 @@ export class KnexFleetStore implements FleetStore {
         .merge(['run_id']);
       const winner = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).first('token'));
       if (winner?.token !== claim.token) return false;
-      await trx(INSTANCES).insert({
-        ...key,
-        phase: 'claimed',
-        phase_at: nowMs,
-        attempts: 0,
-        registered: 0,
-        counter: 0,
-        sealed: 0,
-      });
+      const none = { attempts: 0, registered: 0, counter: 0, sealed: 0 };
+      await trx(INSTANCES).insert({ ...key, phase: 'claimed', phase_at: nowMs, ...none });
       await insertEvent(trx, key.run_id, moveEvent(nowMs, claim, { from: null, to: 'claimed', detail: null }));
       return true;
     });
@@ -201,35 +195,61 @@ export class KnexFleetStore implements FleetStore {
 
   recordIncident(at: EpochId, incident: IncidentReport | null): Promise<void> {
     const nowMs = this.#run.now();
-    return this.#underRow(at, (trx, key) => writeIncident(trx, key, incident, nowMs));
+    return this.#onLastIncident(at, async (trx, last, key) => {
+      const open = last !== null && last.over_at === null ? { ...key, seq: last.seq } : null;
+      if (incident === null) {
+        if (open) await trx(INCIDENTS).where(open).update({ over_at: nowMs });
+        return;
+      }
+      const { verdict, untilMs: until, evidence } = incident;
+      const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
+      if (open) await trx(INCIDENTS).where(open).update(values);
+      else await trx(INCIDENTS).insert({ ...key, ...values, seq: (last?.seq ?? 0) + 1, at: incident.atMs });
+    });
   }
 
   recordReturned(at: EpochId): Promise<void> {
     const nowMs = this.#run.now();
-    return this.#underRow(at, (trx, key) => writeReleased(trx, key, nowMs));
+    return this.#onLastIncident(at, async (trx, last, key) => {
+      if (last === null) return;
+      const unmarked = trx(INCIDENTS)
+        .where({ ...key, seq: last.seq })
+        .whereNull('returned_at');
+      await unmarked.update({ returned_at: nowMs });
+    });
   }
 
-  incidents(): Promise<IncidentRecord[]> {
-    return this.#run.query(async (knex) => {
-      const rows = await rowsOf<IncidentRow & { address: string | null }>(
-        knex(`${INCIDENTS} as t`)
-          .leftJoin(`${INSTANCES} as i`, (join) =>
-            join.on('i.run_id', 't.run_id').andOn('i.slot', 't.slot').andOn('i.epoch', 't.epoch'),
-          )
-          .where('t.run_id', this.#run.id)
-          .orderBy(['t.at', 't.slot', 't.epoch', 't.seq'])
-          .select('t.*', 'i.address'),
-      );
-      return rows.map((row) => {
-        const { slot, epoch, address } = row;
-        return { ...INCIDENT.read(row), slot, epoch, address, evidence: JSON.parse(row.evidence) as Evidence };
-      });
+  async incidents(): Promise<IncidentRecord[]> {
+    const rows = await this.#run.rows<IncidentRow & { address: string | null }>((knex) =>
+      knex(`${INCIDENTS} as t`)
+        .leftJoin(`${INSTANCES} as i`, sameEpoch('i', 't'))
+        .where('t.run_id', this.#run.id)
+        .orderBy(['t.at', 't.slot', 't.epoch', 't.seq'])
+        .select('t.*', 'i.address'),
+    );
+    return rows.map((row) => {
+      const { slot, epoch, address } = row;
+      return { ...INCIDENT.read(row), slot, epoch, address, evidence: JSON.parse(row.evidence) as Evidence };
     });
   }
 
   async #records(knex: Knex, where: { run_id: string; slot?: number; epoch?: number }): Promise<InstanceRecord[]> {
-    const rows = await selectInstances(knex, where);
-    const incidents = await lastIncidents(knex, where);
+    const of = Object.fromEntries(Object.entries(where).map(([column, value]) => [`i.${column}`, value]));
+    const rows = await rowsOf<Record<string, unknown>>(
+      knex(`${INSTANCES} as i`)
+        .join(`${LAUNCHES} as l`, sameEpoch('l', 'i'))
+        .where(of)
+        .orderBy(['i.slot', 'i.epoch'])
+        .select('i.*', 'l.token', 'l.claimed_at'),
+    );
+    const last = await rowsOf<IncidentRow>(
+      knex(INCIDENTS)
+        .where(where)
+        .orderBy('seq')
+        .select(...STATE),
+    );
+    // Of several the last stays.
+    const incidents = new Map(last.map((row) => [epochKey(row), INCIDENT.read(row)]));
     const records = rows.map((row) => INSTANCE.read(row));
     await this.#readRequests(knex, records);
     return records.flatMap((record) => {
@@ -256,31 +276,25 @@ export class KnexFleetStore implements FleetStore {
     }
   }
 
-  /** Writes while the instance's row is locked. */
-  #underRow(
+  /** Writes while the instance's row is locked: there is no other writer of its incidents. */
+  #onLastIncident(
     at: EpochId,
-    write: (trx: Knex.Transaction, key: ReturnType<BoundRun['key']>) => Promise<void>,
+    write: (trx: Knex.Transaction, last: LastIncident | null, key: ReturnType<BoundRun['key']>) => Promise<void>,
   ): Promise<void> {
     const key = this.#run.key(at);
     return this.#run.write(async (trx) => {
       await trx(INSTANCES).where(key).forUpdate().first('slot');
-      await write(trx, key);
+      const last = trx(INCIDENTS).where(key).orderBy('seq', 'desc').first('seq', 'over_at');
+      await write(trx, (await rowOf<LastIncident>(last)) ?? null, key);
     });
   }
 }
 
-function selectInstances(knex: Knex, where: Record<string, string | number>): Promise<Record<string, unknown>[]> {
-  const prefixed = Object.fromEntries(Object.entries(where).map(([k, v]) => [`i.${k}`, v]));
-  return rowsOf(
-    knex(`${INSTANCES} as i`)
-      .join(`${LAUNCHES} as l`, (join) =>
-        join.on('l.run_id', 'i.run_id').andOn('l.slot', 'i.slot').andOn('l.epoch', 'i.epoch'),
-      )
-      .where(prefixed)
-      .orderBy(['i.slot', 'i.epoch'])
-      .select('i.*', 'l.token', 'l.claimed_at'),
-  );
-}
+const sameEpoch =
+  (a: string, b: string) =>
+  (join: Knex.JoinClause): void => {
+    for (const column of ['run_id', 'slot', 'epoch']) join.on(`${a}.${column}`, `${b}.${column}`);
+  };
 
 function moveEvent(
   atMs: number,
@@ -288,52 +302,4 @@ function moveEvent(
   move: { from: InstancePhase | null; to: InstancePhase; detail: string | null },
 ): RunEvent {
   return { atMs, kind: 'instance', slot, epoch, ...move };
-}
-
-/** The last incident of each (slot, epoch), under `<slot>.<epoch>`. */
-async function lastIncidents(
-  knex: Knex,
-  where: { run_id: string; slot?: number; epoch?: number },
-): Promise<Map<string, AddressIncident>> {
-  const rows = await rowsOf<IncidentRow>(
-    knex(INCIDENTS)
-      .where(where)
-      .orderBy('seq')
-      .select(...STATE),
-  );
-  return new Map(rows.map((row) => [epochKey(row), INCIDENT.read(row)]));
-}
-
-/** Inserts, updates or (with null) ends the open incident. The instance's row is locked: there is no other writer. */
-async function writeIncident(
-  trx: Knex.Transaction,
-  key: ReturnType<BoundRun['key']>,
-  incident: IncidentReport | null,
-  nowMs: number,
-): Promise<void> {
-  const last = await rowOf<IncidentRow>(
-    trx(INCIDENTS)
-      .where(key)
-      .orderBy('seq', 'desc')
-      .first(...STATE),
-  );
-  const open = last !== undefined && last.over_at === null ? { ...key, seq: last.seq } : null;
-  if (incident === null) {
-    if (open) await trx(INCIDENTS).where(open).update({ over_at: nowMs });
-    return;
-  }
-  const { verdict, untilMs: until, evidence } = incident;
-  const values = { verdict, until, rule: evidence.rule, evidence: JSON.stringify(evidence) };
-  if (open) await trx(INCIDENTS).where(open).update(values);
-  else await trx(INCIDENTS).insert({ ...key, ...values, seq: (last?.seq ?? 0) + 1, at: incident.atMs });
-}
-
-/** Records on the last incident that its products were reassigned; the first time is kept. */
-async function writeReleased(trx: Knex.Transaction, key: ReturnType<BoundRun['key']>, nowMs: number): Promise<void> {
-  const last = await rowOf<IncidentRow>(trx(INCIDENTS).where(key).orderBy('seq', 'desc').first('seq'));
-  if (last === undefined) return;
-  await trx(INCIDENTS)
-    .where({ ...key, seq: last.seq })
-    .whereNull('returned_at')
-    .update({ returned_at: nowMs });
 }

@@ -17,9 +17,10 @@ import { CHUNKS, insertChunks, ITEMS } from './chunk-rows.ts';
 import { byteText } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
-import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { createTable } from './table-statements.ts';
 
 const HASH_CHARS = 22;
 /** Rows in one statement. */
@@ -34,32 +35,18 @@ export const scoresTable = (resultTable: string): string => `${resultTable}_scor
 
 /** Creates the tables unless they exist. */
 export async function createFrontier(db: Database, resultTable: string): Promise<void> {
-  const mysql = db.engine === 'mysql';
-  const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
-  const table = frontierTable(resultTable);
   const hash = byteText(db, HASH_CHARS);
   const long = byteText(db, MAX_ID_CHARS);
-  const keys = { place: 'state, place, found_at', taken: 'run_id, n', id: 'id' };
-  const inline = Object.values(keys).map((columns) => `key (${columns})`);
+  const urls = `hash ${hash} not null primary key, path ${long} not null, id ${long}, depth integer not null,
+    place double not null, state varchar(8) not null, tries integer not null, parent ${hash}, found_at bigint not null,
+    found_run varchar(64), run_id varchar(64), n integer, modified_at bigint`;
+  const indexes = { place: 'state, place, found_at', taken: 'run_id, n', id: 'id' };
+  const notes = [`name ${byteText(db, 700)} not null primary key`, 'value longtext not null'];
+  const scores = [`hash ${hash} not null primary key`, 'score double not null'];
   await inQuery(db, async (knex) => {
-    await knex.raw(
-      `create table if not exists ?? (hash ${hash} not null primary key, path ${long} not null, id ${long}, depth integer not null,
-      place double not null, state varchar(8) not null, tries integer not null, parent ${hash}, found_at bigint not null,
-      found_run varchar(64), run_id varchar(64), n integer, modified_at bigint${mysql ? `, ${inline.join(', ')}` : ''})${suffix}`,
-      [table],
-    );
-    if (!mysql)
-      for (const [name, columns] of Object.entries(keys))
-        await knex.raw(`create index if not exists ?? on ?? (${columns})`, [`${table}_${name}`, table]);
-    const text = mysql ? 'longtext' : 'TEXT';
-    await knex.raw(
-      `create table if not exists ?? (name ${byteText(db, 700)} not null primary key, value ${text} not null)${suffix}`,
-      [notesTable(resultTable)],
-    );
-    await knex.raw(
-      `create table if not exists ?? (hash ${hash} not null primary key, score double not null)${suffix}`,
-      [scoresTable(resultTable)],
-    );
+    await createTable(knex, db, { table: frontierTable(resultTable), lines: [urls], indexes });
+    await createTable(knex, db, { table: notesTable(resultTable), lines: notes });
+    await createTable(knex, db, { table: scoresTable(resultTable), lines: scores });
   });
 }
 
@@ -81,21 +68,7 @@ export interface FrontierRow {
   modified_at: SqlNumber | null;
 }
 
-const COLUMNS = [
-  'hash',
-  'path',
-  'id',
-  'depth',
-  'place',
-  'state',
-  'tries',
-  'parent',
-  'found_at',
-  'found_run',
-  'run_id',
-  'n',
-  'modified_at',
-] as const;
+const COLUMNS = 'hash path id depth place state tries parent found_at found_run run_id n modified_at'.split(' ');
 
 /** A candidate and where it was found. */
 export interface Found extends Candidate {
@@ -176,11 +149,8 @@ export class Frontier {
     const waiting = await rowsOf<FrontierRow>(
       trx(frontierTable(this.#table)).where({ state: 'waiting', id: null }).select('hash', 'path', 'found_run'),
     );
-    return this.#remove(
-      trx,
-      waiting.filter(({ path }) => isCut(path)),
-      runId,
-    );
+    const trapped = waiting.filter(({ path }) => isCut(path));
+    return this.#remove(trx, trapped, runId);
   }
 
   async #removeKnown(trx: Knex.Transaction, fresh: Map<string, Found>): Promise<void> {
@@ -218,17 +188,12 @@ export class Frontier {
 
   /** The worst beyond `keep`: they are unseen, so a better score may bring them back. */
   async #evict(trx: Knex.Transaction, runId: string | null): Promise<Pick<Entered, 'dropped' | 'fell'>> {
-    const waiting = await countWaiting(trx, this.#table);
-    const excess = waiting - this.#settings.keep;
+    const excess = (await countWaiting(trx, this.#table)) - this.#settings.keep;
     if (excess <= 0) return { dropped: 0, fell: 0 };
     const worst = await rowsOf<FrontierRow>(
       trx(frontierTable(this.#table))
         .where({ state: 'waiting' })
-        .orderBy([
-          { column: 'place', order: 'desc' },
-          { column: 'found_at', order: 'desc' },
-          { column: 'hash', order: 'desc' },
-        ])
+        .orderBy(['place', 'found_at', 'hash'].map((column) => ({ column, order: 'desc' })))
         .limit(excess)
         .select('hash', 'found_run'),
     );
@@ -251,12 +216,8 @@ export class Frontier {
 
 const hashText = (key: string): string => hashOf(key).toString('base64url');
 
-export async function countWaiting(knex: Knex, resultTable: string): Promise<number> {
-  const row = await rowOf<{ waiting: SqlNumber }>(
-    knex(frontierTable(resultTable)).where({ state: 'waiting' }).count({ waiting: '*' }).first(),
-  );
-  return toNumber(row?.waiting);
-}
+export const countWaiting = (knex: Knex, resultTable: string): Promise<number> =>
+  countOf(knex(frontierTable(resultTable)).where({ state: 'waiting' }));
 
 /** The rows of the notes table whose names begin with this word, without it. */
 export async function readNotes(knex: Knex, resultTable: string, word: string): Promise<Map<string, string>> {
@@ -335,16 +296,10 @@ export class KnexFrontier implements FrontierStore {
       for (const piece of inPieces(taken, LIST))
         await trx(frontierTable(table)).insert(piece).onConflict('hash').merge(['state', 'run_id', 'n']);
       const target = { table: ITEMS, columns: ['run_id', 'n', 'product_id', 'path'], existing: 'error' } as const;
-      await bulkInsert(
-        trx,
-        db,
-        target,
-        taken.map(({ n, id: product, path }) => [id, n, product ?? path, path]),
-      );
+      const items = taken.map(({ n, id: product, path }) => [id, n, product ?? path, path]);
+      await bulkInsert(trx, db, target, items);
       await this.#addChunks(trx, planned, taken.length, JSON.parse(run!.plan) as Plan);
-      await trx('crawlfleet_runs')
-        .where({ id })
-        .update({ planned: planned + taken.length });
+      await trx('crawlfleet_runs').where({ id }).increment('planned', taken.length);
       return taken.length;
     });
   }

@@ -1,17 +1,20 @@
 /** Products in the ledger and the result tables, for people to look at: nothing is decided by it. */
+import type { Knex } from 'knex';
 import type { FailureReason, Outcome } from '../../shared/domain/outcome.ts';
+import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { RunRecord } from '../control/model/stores.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
-import { columnsOf, type Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns } from './column-types.ts';
 import { historyTable } from './changes.ts';
 import { readTable } from './table-info.ts';
-import { readable } from './result-store.ts';
+import { fieldTypes, readable } from './result-store.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { Columns, rowOf, rowsOf } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+
+type Row = Record<string, unknown>;
 
 /** A product as one run knows it. */
 export interface ProductInRun {
@@ -70,8 +73,6 @@ const ATTEMPT = new Columns<FailedAttempt>({
   evidence: 'json',
 });
 
-const typesOf = (mapping: Mapping) => new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
-
 /** Rows read at a time. */
 const PAGE = 5_000;
 
@@ -85,7 +86,7 @@ export class History {
   /** The product in this run; null when the run does not have it. Compares every product of the run. */
   product(runId: string, productId: string): Promise<ProductInRun | null> {
     return inQuery(this.#db, async (knex) => {
-      const row = await rowOf<Record<string, unknown>>(
+      const row = await rowOf<Row>(
         knex('crawlfleet_items')
           .where({ run_id: runId, product_id: productId })
           .first()
@@ -99,39 +100,31 @@ export class History {
   attempts(runId: string, n: number): Promise<FailedAttempt[]> {
     return inQuery(this.#db, async (knex) => {
       const rows = knex('crawlfleet_attempts').where({ run_id: runId, n }).orderBy(['at', 'slot', 'epoch']);
-      return (await rowsOf<Record<string, unknown>>(rows)).map((row) => ATTEMPT.read(row));
+      return (await rowsOf<Row>(rows)).map((row) => ATTEMPT.read(row));
     });
   }
 
   /** The product's rows in the result table of a run; none when the table is missing. */
-  resultRows({ mapping, results }: RunSettings, productId: string, limit: number): Promise<Record<string, unknown>[]> {
-    const { table } = results;
-    return inQuery(this.#db, async (knex) => {
-      if (!(await readTable(knex, this.#db, table))) return [];
-      const rows = await rowsOf<Record<string, unknown>>(knex(table).where({ product_id: productId }).limit(limit));
-      return rows.map((row) => readable(row, typesOf(mapping)));
-    });
+  resultRows({ mapping, results }: RunSettings, productId: string, limit: number): Promise<Row[]> {
+    return this.#rowsOf(results.table, mapping, (rows) => rows.where({ product_id: productId }).limit(limit));
   }
 
   /** What publications have changed of the product, newest first; none when no history is kept. */
-  changes({ mapping, results }: RunSettings, productId: string, limit: number): Promise<ProductChange[]> {
-    const table = historyTable(results.table);
+  async changes({ mapping, results }: RunSettings, productId: string, limit: number): Promise<ProductChange[]> {
+    const rows = await this.#rowsOf(historyTable(results.table), mapping, (changes) =>
+      changes.where({ product_id: productId }).orderBy('id', 'desc').limit(limit),
+    );
+    return rows.map(({ changed_at: at, run_id: run, row_key: row = null, field, old_value: from, new_value: to }) => {
+      return { at, run, row, field, from, to } as ProductChange;
+    });
+  }
+
+  /** Rows of a table as people read them; none when the table is missing. */
+  #rowsOf(table: string, mapping: Mapping, narrow: (rows: Knex.QueryBuilder) => Knex.QueryBuilder): Promise<Row[]> {
     return inQuery(this.#db, async (knex) => {
       if (!(await readTable(knex, this.#db, table))) return [];
-      const rows = await rowsOf<Record<string, unknown>>(
-        knex(table).where({ product_id: productId }).orderBy('id', 'desc').limit(limit),
-      );
-      return rows.map((row) => {
-        const { changed_at, run_id, row_key, field, old_value, new_value } = readable(row, typesOf(mapping));
-        return {
-          at: changed_at,
-          run: run_id,
-          row: row_key ?? null,
-          field,
-          from: old_value,
-          to: new_value,
-        } as ProductChange;
-      });
+      const rows = await rowsOf<Row>(narrow(knex(table)));
+      return rows.map((row) => readable(row, fieldTypes(mapping)));
     });
   }
 
@@ -139,19 +132,19 @@ export class History {
    * The rows of this run in its result table, in order of their key; those that a later run has replaced are not there
    * any more.
    */
-  async *rowsOfRun({ id, settings }: Pick<RunRecord, 'id' | 'settings'>): AsyncGenerator<Record<string, unknown>> {
+  async *rowsOfRun({ id, settings }: Pick<RunRecord, 'id' | 'settings'>): AsyncGenerator<Row> {
     const { mapping, results } = settings;
     const keys = keyColumns(mapping);
-    const types = typesOf(mapping);
-    for (let after: Record<string, unknown> | null = null; ;) {
-      const page: Record<string, unknown>[] = await inQuery(this.#db, (knex) => {
+    const types = fieldTypes(mapping);
+    for (let after: Row | null = null; ;) {
+      const page: Row[] = await inQuery(this.#db, (knex) => {
         const rows = knex(results.table).where({ run_id: id }).orderBy(keys).limit(PAGE);
         if (after !== null)
           void rows.whereRaw(
             `(${keys.join(', ')}) > (${keys.map(() => '?').join(', ')})`,
             keys.map((k) => after![k] as string),
           );
-        return rowsOf<Record<string, unknown>>(rows.options({ timeout: LONG_STATEMENT_MS }));
+        return rowsOf<Row>(rows.options({ timeout: LONG_STATEMENT_MS }));
       });
       for (const row of page) yield readable(row, types);
       if (page.length < PAGE) return;

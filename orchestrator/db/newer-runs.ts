@@ -29,27 +29,14 @@ export async function newerRuns(knex: Knex, runId: string): Promise<string[]> {
     knex(RUNS).where({ id: runId }).first('results_table', 'started_at'),
   );
   if (!own) return [];
-  const rows = await rowsOf<{ id: string }>(
-    knex(`${RUNS} as r`)
-      .where({ results_table: own.results_table })
-      .whereIn('phase', PUBLISHED)
-      .where(notCancelled)
-      .where((any) => {
-        void any
-          .where('started_at', '>', own.started_at)
-          .orWhere((same) => void same.where({ started_at: own.started_at }).where('id', '>', runId));
-      })
-      .whereExists((settled) => {
-        void settled
-          .select(knex.raw('1'))
-          .from('crawlfleet_parts as p')
-          .whereRaw('p.run_id = r.id')
-          .where((any) => void any.where('p.stored', '>', 0).orWhere('p.gone', '>', 0));
-      })
-      .orderBy(NEWEST_FIRST)
-      .select('r.id'),
-  );
-  return rows.map((row) => row.id);
+  return knex(`${RUNS} as r`)
+    .where({ results_table: own.results_table })
+    .whereIn('phase', PUBLISHED)
+    .where(notCancelled)
+    .whereRaw('(started_at > ? or (started_at = ? and id > ?))', [own.started_at, own.started_at, runId])
+    .whereExists(knex('crawlfleet_parts as p').whereRaw('p.run_id = r.id and (p.stored > 0 or p.gone > 0)'))
+    .orderBy(NEWEST_FIRST)
+    .pluck<string[]>('r.id');
 }
 
 /** The runs of the database, and those that legitimately replaced rows of this run. */

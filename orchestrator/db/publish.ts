@@ -15,7 +15,7 @@ import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
 import { type ExceptSettled, newerRuns, withoutSettled } from './newer-runs.ts';
-import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { type Decisions, fieldValues, noteNumbers, readDecisions } from './number-columns.ts';
 import { moveEvent } from './run-store.ts';
@@ -23,7 +23,7 @@ import { stagingColumns } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
 import { noteValidators } from './validators.ts';
-import { insertSelect } from './table-statements.ts';
+import { insertSelect, overwriting } from './table-statements.ts';
 
 const RUNS = 'crawlfleet_runs';
 /** Product IDs per DELETE. */
@@ -83,12 +83,7 @@ export function publishRun(bound: BoundRun, published: PublishedPhase, end: Publ
 export async function countRows(knex: Knex, db: Database, runId: string): Promise<number> {
   const { results } = await readSettings(knex, runId);
   if (!(await readTable(knex, db, results.table))) return 0;
-  const row = (await knex(results.table)
-    .where({ run_id: runId })
-    .count({ found: '*' })
-    .first()
-    .options({ timeout: LONG_STATEMENT_MS })) as unknown as { found: SqlNumber };
-  return toNumber(row.found);
+  return countOf(knex(results.table).where({ run_id: runId }).options({ timeout: LONG_STATEMENT_MS }));
 }
 
 /** What a run publishes: its products that no newer run has settled. */
@@ -111,11 +106,6 @@ async function upsert(
   const id = info && findColumn(info, 'product_id');
   // A key that treats "a" and "A" as equal would keep the other run's spelling, and `verify` compares bytes.
   if (id && id.collation !== null && id.collation !== (db.byteCollation ?? 'BINARY')) update.push('product_id');
-  const [start, fresh] =
-    db.engine === 'mysql'
-      ? ['on duplicate key update', 'values(??)']
-      : [`on conflict(${key.join(', ')}) do update set`, 'excluded.??'];
-  const assignments = update.map((column) => trx.raw(`?? = ${fresh}`, [column, column]).toQuery());
   const rows = trx(shape.staging)
     .select(
       ...key,
@@ -126,8 +116,8 @@ async function upsert(
     // Tells SQLite's parser that ON CONFLICT does not belong to the SELECT.
     .whereRaw('true')
     .modify(exceptSettled);
-  const into = { table: shape.results.table, columns: [...columns, 'run_id'] };
-  await insertSelect(trx, { ...into, conflict: `${start} ${assignments.join(', ')}` }, rows);
+  const conflict = overwriting(db, key, update);
+  await insertSelect(trx, { table: shape.results.table, columns: [...columns, 'run_id'], conflict }, rows);
 }
 
 /**

@@ -1,5 +1,5 @@
 /** ResultStore on knex: the ledger of parts, loading, publishing. */
-import { columnsOf, type FieldType } from '../../shared/domain/mapping.ts';
+import { columnsOf, type FieldType, type Mapping } from '../../shared/domain/mapping.ts';
 import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
@@ -46,6 +46,7 @@ const PART = new Columns<PartRecord>(
   { key: 'object_key' },
 );
 
+type Row = Record<string, unknown>;
 type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'>;
 
 export class KnexResultStore implements ResultStore {
@@ -69,15 +70,10 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  parts(only: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
-    return this.#run.query(async (knex) => {
-      const rows = await rowsOf<Record<string, unknown>>(
-        knex(PARTS)
-          .where({ run_id: this.#run.id, ...only })
-          .orderBy(['slot', 'epoch', 'seq']),
-      );
-      return rows.map((row) => PART.read(row));
-    });
+  async parts(only: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
+    const where = { run_id: this.#run.id, ...only };
+    const rows = await this.#run.rows<Row>((knex) => knex(PARTS).where(where).orderBy(['slot', 'epoch', 'seq']));
+    return rows.map((row) => PART.read(row));
   }
 
   async load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
@@ -90,11 +86,8 @@ export class KnexResultStore implements ResultStore {
     const counts = await this.#run.write(async (trx) => {
       const known = trx(PARTS).where({ run_id: id, ...place });
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
-      if (!row)
-        throw new AppError(
-          'internal',
-          `part ${part.seq} of slot ${part.slot} epoch ${part.epoch} is not in the ledger`,
-        );
+      const { slot, epoch, seq } = place;
+      if (!row) throw new AppError('internal', `part ${seq} of slot ${slot} epoch ${epoch} is not in the ledger`);
       if (row.state === 'loaded') return countsOf(row);
       const load = { runId: id, shape, place, results, nowMs, links };
       const { rows, marks, unchanged, savedBytes, ...counts } = await loadResults(trx, db, load);
@@ -119,33 +112,28 @@ export class KnexResultStore implements ResultStore {
     await this.#run.write((trx) => trx(PARTS).where(seen).update({ state: 'failed', detail }));
   }
 
-  totals(): Promise<LoadTotals> {
-    return this.#run.query(async (knex) => {
-      type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | keyof OutcomeCounts, SqlNumber>;
-      const rows = await rowsOf<Sums & { state: PartRecord['state'] }>(
-        knex(PARTS).where({ run_id: this.#run.id }).groupBy('state').select('state').count({ parts: '*' }).sum({
-          stored: 'stored',
-          gone: 'gone',
-          failed: 'failed',
-          unchanged: 'unchanged',
-          saved_bytes: 'saved_bytes',
-        }),
-      );
-      const totals: LoadTotals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
-      for (const row of rows) {
-        // An unreadable part is settled: the run does not wait for it.
-        if (row.state !== 'failed') totals.seen += toNumber(row.parts);
-        if (row.state !== 'loaded') continue;
-        totals.loaded += toNumber(row.parts);
-        const counts = countsOf(row);
-        totals.stored += counts.stored;
-        totals.gone += counts.gone;
-        totals.failed += counts.failed;
-        const products = toNumber(row.unchanged);
-        if (products > 0) totals.unchanged = { products, savedBytes: toNumber(row.saved_bytes) };
-      }
-      return totals;
-    });
+  async totals(): Promise<LoadTotals> {
+    type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | keyof OutcomeCounts, SqlNumber>;
+    const summed = ['stored', 'gone', 'failed', 'unchanged', 'saved_bytes'];
+    const rows = await this.#run.rows<Sums & { state: PartRecord['state'] }>((knex) =>
+      knex(PARTS)
+        .where({ run_id: this.#run.id })
+        .groupBy('state')
+        .select('state')
+        .count({ parts: '*' })
+        .sum(Object.fromEntries(summed.map((column) => [column, column]))),
+    );
+    let totals: LoadTotals = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
+    for (const row of rows) {
+      const parts = toNumber(row.parts);
+      // An unreadable part is settled: the run does not wait for it.
+      if (row.state !== 'failed') totals.seen += parts;
+      if (row.state !== 'loaded') continue;
+      totals = { ...totals, ...countsOf(row), loaded: parts };
+      const products = toNumber(row.unchanged);
+      if (products > 0) totals.unchanged = { products, savedBytes: toNumber(row.saved_bytes) };
+    }
+    return totals;
   }
 
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
@@ -191,30 +179,24 @@ export class KnexResultStore implements ResultStore {
     });
   }
 
-  earlierFills(limit: number): Promise<FillRates[]> {
-    const { id } = this.#run;
-    return this.#run.query(async (knex) => {
-      const own = await rowOf<{ results_table: string; started_at: SqlNumber }>(
-        knex(RUNS).where({ id }).first('results_table', 'started_at'),
-      );
-      if (!own) return [];
-      const rows = await rowsOf<{ fill: string | null; report: string | null }>(
-        knex(RUNS)
-          .where({ results_table: own.results_table, phase: 'completed' })
-          .where('started_at', '<', own.started_at)
-          .where('planned', '>', 0)
-          // A retry crawls the difficult products, so it is no reference for a full run.
-          .whereNull('parent_id')
-          .orderBy('started_at', 'desc')
-          .limit(limit)
-          .select('fill', 'report'),
-      );
-      return rows.flatMap(({ fill, report }) => {
-        if (fill !== null) return [JSON.parse(fill) as FillRates];
-        // From before runs were measured: its report at least has the number of stored products.
-        const products = report === null ? null : (JSON.parse(report) as RunReport).products;
-        return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
-      });
+  async earlierFills(limit: number): Promise<FillRates[]> {
+    const rows = await this.#run.rows<{ fill: string | null; report: string | null }>((knex) =>
+      knex(`${RUNS} as r`)
+        .join(`${RUNS} as own`, 'own.results_table', 'r.results_table')
+        .where({ 'own.id': this.#run.id, 'r.phase': 'completed' })
+        .whereRaw('r.started_at < own.started_at')
+        .where('r.planned', '>', 0)
+        // A retry crawls the difficult products, so it is no reference for a full run.
+        .whereNull('r.parent_id')
+        .orderBy('r.started_at', 'desc')
+        .limit(limit)
+        .select('r.fill', 'r.report'),
+    );
+    return rows.flatMap(({ fill, report }) => {
+      if (fill !== null) return [JSON.parse(fill) as FillRates];
+      // From before runs were measured: its report at least has the number of stored products.
+      const products = report === null ? null : (JSON.parse(report) as RunReport).products;
+      return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
     });
   }
 
@@ -229,21 +211,16 @@ export class KnexResultStore implements ResultStore {
     await dropStaging(this.#run.db, this.#run.id);
   }
 
-  resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
+  resultRows(sample: number): Promise<{ rows: number; sample: Row[] }> {
     const { db, id } = this.#run;
     return this.#run.query(async (knex) => {
       const rows = await countRows(knex, db, id);
       if (rows === 0) return { rows, sample: [] };
       const { results, mapping } = await readSettings(knex, id);
-      const first = await rowsOf<Record<string, unknown>>(
-        knex(results.table)
-          .where({ run_id: id })
-          .orderBy(keyColumns(mapping))
-          .limit(sample)
-          .options({ timeout: LONG_STATEMENT_MS }),
-      );
-      const types = new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
-      return { rows, sample: first.map((row) => readable(row, types)) };
+      const first = knex(results.table).where({ run_id: id }).orderBy(keyColumns(mapping)).limit(sample);
+      const found = await rowsOf<Row>(first.options({ timeout: LONG_STATEMENT_MS }));
+      const types = fieldTypes(mapping);
+      return { rows, sample: found.map((row) => readable(row, types)) };
     });
   }
 }
@@ -254,11 +231,15 @@ function countsOf(row: Record<keyof OutcomeCounts, SqlNumber>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };
 }
 
+/** By lower-case name. */
+export const fieldTypes = (mapping: Mapping): Map<string, FieldType> =>
+  new Map(columnsOf(mapping).map((c) => [c.name.toLowerCase(), c.type]));
+
 /**
  * The same document on both engines: times as ISO text, dates and times of fields as on the page. Drivers return
  * decimals, lists and every BIGINT of MySQL as text; what a number cannot hold stays text.
  */
-export function readable(row: Record<string, unknown>, types: ReadonlyMap<string, FieldType>): Record<string, unknown> {
+export function readable(row: Row, types: ReadonlyMap<string, FieldType>): Row {
   const entries = Object.entries(row).map(([name, value]): [string, unknown] => {
     const type = types.get(name.toLowerCase());
     if (value === null) return [name, null];

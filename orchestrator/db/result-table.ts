@@ -76,7 +76,7 @@ export async function createResultTable(
   ];
   await inQuery(db, async (knex) => {
     if (await readTable(knex, db, table)) return;
-    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: ['run_id'] });
+    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: { run_id: 'run_id' } });
   });
   if (history === 'changes') await createHistoryTable(db, table, mapping);
   if (conditional !== undefined) await createValidatorsTable(db, table);

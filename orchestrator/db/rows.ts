@@ -1,5 +1,5 @@
 /** Small helpers for reading rows, so that both engines return the same values. */
-
+import type { Knex } from 'knex';
 import type { SqlValue } from './bulk-insert.ts';
 
 /** BIGINT and sums: MySQL returns text, so that nothing is rounded; SQLite returns a number. */
@@ -66,4 +66,10 @@ export async function rowsOf<T>(query: PromiseLike<unknown>): Promise<T[]> {
 /** The row of a `first()` query. */
 export async function rowOf<T>(query: PromiseLike<unknown>): Promise<T | undefined> {
   return (await query) as T | undefined;
+}
+
+/** How many rows the query finds. */
+export async function countOf(rows: Knex.QueryBuilder): Promise<number> {
+  const row = await rowOf<{ found: SqlNumber }>(rows.count({ found: '*' }).first());
+  return toNumber(row?.found);
 }

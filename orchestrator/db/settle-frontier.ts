@@ -9,7 +9,7 @@ import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { countWaiting, type FrontierRow, frontierTable, notesTable, readSeen, scoresTable } from './frontier.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 const PAGE = 5_000;
@@ -53,12 +53,10 @@ async function settlePage(db: Database, resultTable: string): Promise<boolean> {
     );
     for (const [next, rows] of Map.groupBy(taken, nextState)) {
       const [state, tries] = next.split(' ');
-      for (const piece of inPieces(rows, LIST))
+      const hashes = rows.map(({ hash }) => hash);
+      for (const piece of inPieces(hashes, LIST))
         await trx(table)
-          .whereIn(
-            'hash',
-            piece.map(({ hash }) => hash),
-          )
+          .whereIn('hash', piece)
           .update({ state, tries: Number(tries) });
     }
     return taken.length === PAGE;
@@ -117,16 +115,13 @@ export async function storeScores(
 
 /** The best of what waits. */
 export function bestWaiting(db: Database, resultTable: string, limit: number): Promise<string[]> {
-  return inQuery(db, async (knex) => {
-    const rows = await rowsOf<{ path: string }>(
-      knex(frontierTable(resultTable))
-        .where({ state: 'waiting' })
-        .orderBy(['place', 'found_at', 'hash'])
-        .limit(limit)
-        .select('path'),
-    );
-    return rows.map(({ path }) => path);
-  });
+  return inQuery(db, (knex) =>
+    knex(frontierTable(resultTable))
+      .where({ state: 'waiting' })
+      .orderBy(['place', 'found_at', 'hash'])
+      .limit(limit)
+      .pluck<string[]>('path'),
+  );
 }
 
 /** How many URLs the last discovery into this table took; null before the first. */
@@ -150,7 +145,7 @@ async function foldSeen(db: Database, resultTable: string, seen: DiscoverSetting
   const done = (knex: Knex): Knex.QueryBuilder => knex(table).where({ state: 'done' }).whereNotNull('id');
   await inTransaction(db, async (trx) => {
     const earlier = await readSeen(trx, resultTable);
-    const count = toNumber((await rowOf<{ rows: SqlNumber }>(done(trx).count({ rows: '*' }).first()))?.rows);
+    const count = await countOf(done(trx));
     if (count === 0 || (seen === 'auto' && earlier === null && count < EXACT)) return;
     const bloom = earlier ?? new BloomSeen(Math.max(EXACT, count));
     for (let after = ''; ;) {

@@ -11,19 +11,35 @@ export interface NewTable {
   lines: readonly string[];
   /** The names for `??`, in order. */
   names?: readonly string[];
-  /** Columns with an index of their own. */
-  indexes?: readonly string[];
+  /** The columns of each index, by its name. */
+  indexes?: Readonly<Record<string, string>>;
 }
 
 /** Creates the table unless it exists. */
-export async function createTable(knex: Knex, db: Engine, { table, lines, names = [], indexes = [] }: NewTable) {
+export async function createTable(knex: Knex, db: Engine, { table, lines, names = [], indexes = {} }: NewTable) {
   const mysql = db.engine === 'mysql';
-  const all = mysql ? [...lines, ...indexes.map((column) => `key (${column})`)] : lines;
+  const all = mysql ? [...lines, ...Object.values(indexes).map((columns) => `key (${columns})`)] : lines;
   const suffix = mysql ? ' engine=InnoDB default character set utf8mb4' : '';
   await knex.raw(`create table if not exists ?? (${all.join(', ')})${suffix}`, [table, ...names]);
   if (mysql) return;
-  for (const column of indexes)
-    await knex.raw('create index if not exists ?? on ?? (??)', [`${table}_${column}`, table, column]);
+  for (const [name, columns] of Object.entries(indexes))
+    await knex.raw(`create index if not exists ?? on ?? (${columns})`, [`${table}_${name}`, table]);
+}
+
+/** What becomes of a row whose key is there already: these columns take the value of the new row. */
+export function overwriting(db: Engine, key: readonly string[], columns: readonly string[]): string {
+  return conflictClause(db, key, (fresh) => columns.map((column) => `\`${column}\` = ${fresh(column)}`));
+}
+
+/** The same with assignments of its own. @param assignmentsOf takes what names a column of the new row */
+export function conflictClause(
+  db: Engine,
+  key: readonly string[],
+  assignmentsOf: (fresh: (column: string) => string) => string[],
+): string {
+  return db.engine === 'mysql'
+    ? `on duplicate key update ${assignmentsOf((column) => `values(\`${column}\`)`).join(', ')}`
+    : `on conflict(${key.join(', ')}) do update set ${assignmentsOf((column) => `excluded.\`${column}\``).join(', ')}`;
 }
 
 /** Runs `work` while this connection has a temporary table, which is always dropped afterwards. */

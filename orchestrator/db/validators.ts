@@ -17,21 +17,18 @@ import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import type { StoredResult } from './stage-rows.ts';
 import { STAMP_COLUMN, stagingColumns } from './staging.ts';
-import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
+import { createTable, insertSelect, overwriting } from './table-statements.ts';
 
 const validatorsTable = (resultTable: string): string => `${resultTable}_validators`;
 
 /** Creates the table unless it exists. */
 export async function createValidatorsTable(db: Database, resultTable: string): Promise<void> {
-  const suffix = db.engine === 'mysql' ? ' engine=InnoDB default character set utf8mb4' : '';
-  await inQuery(db, (knex) =>
-    knex.raw(
-      `create table if not exists ?? (product_id ${byteText(db, MAX_ID_CHARS)} not null primary key, run_id varchar(64) not null,
-      fingerprint char(64) not null, records integer not null, page text not null)${suffix}`,
-      [validatorsTable(resultTable)],
-    ),
-  );
+  const lines = [
+    `product_id ${byteText(db, MAX_ID_CHARS)} not null primary key`,
+    'run_id varchar(64) not null, fingerprint char(64) not null, records integer not null, page text not null',
+  ];
+  await inQuery(db, (knex) => createTable(knex, db, { table: validatorsTable(resultTable), lines }));
 }
 
 /** A page whose rows stand. */
@@ -110,39 +107,26 @@ export async function stageKept(
   const columns = [...stagingColumns(shape.mapping), STAMP_COLUMN];
   const copied = ['row_key', ...shape.columns.map(({ name }) => name)].slice(keys.length === 1 ? 1 : 0);
   // As for all staged rows: the first one wins.
-  const keepExisting =
+  const conflict =
     db.engine === 'mysql' ? 'on duplicate key update product_id = values(product_id)' : 'on conflict do nothing';
   for (const piece of inPieces(results, PIECE)) {
-    const found = await readKept(
-      trx,
-      pages,
-      piece.map(({ id }) => id),
-    );
+    const ids = piece.map(({ id }) => id);
+    const found = await readKept(trx, pages, ids);
     const same = piece.filter(({ id, unchanged = {} }) => {
       const { etag, modified } = found.get(id) ?? {};
       return found.has(id) && etag === unchanged.etag && modified === unchanged.modified;
     });
     if (same.length === 0) continue;
     const times = same.flatMap(({ id, at }) => [id, toCrawledAt(at, shape.crawledAt)]);
-    const { sql, bindings } = standing(
-      trx,
-      pages,
-      same.map(({ id }) => id),
-    )
-      .select(
-        's.product_id',
-        ...copied.map((name) => `r.${name}`),
-        'r.url',
-        trx.raw(`case s.product_id ${'when ? then ? '.repeat(same.length)}end`, times),
-        's.page',
-      )
-      .toSQL();
-    const holes = columns.map(() => '??').join(', ');
-    await trx.raw(`insert into ?? (${holes}) ${sql} ${keepExisting}`, [
-      shape.staging,
-      ...columns,
-      ...(bindings as string[]),
-    ]);
+    const sameIds = same.map(({ id }) => id);
+    const rows = standing(trx, pages, sameIds).select(
+      's.product_id',
+      ...copied.map((name) => `r.${name}`),
+      'r.url',
+      trx.raw(`case s.product_id ${'when ? then ? '.repeat(same.length)}end`, times),
+      's.page',
+    );
+    await insertSelect(trx, { table: shape.staging, columns, conflict }, rows);
     for (const { id } of same) kept.set(id, found.get(id)!);
   }
   return kept;
@@ -167,15 +151,7 @@ export async function noteValidators(
     .modify(exceptSettled);
   if (many) void pages.groupBy('product_id').havingRaw('max(??) is not null', [STAMP_COLUMN]);
   else void pages.whereNotNull(STAMP_COLUMN);
-  const { sql, bindings } = pages.toSQL();
-  const update =
-    db.engine === 'mysql'
-      ? `on duplicate key update ${columns.map((name) => `${name} = values(${name})`).join(', ')}`
-      : `on conflict(product_id) do update set ${columns.map((name) => `${name} = excluded.${name}`).join(', ')}`;
-  await trx
-    .raw(`insert into ?? (product_id, ${columns.join(', ')}) ${sql} ${update}`, [
-      validatorsTable(shape.results.table),
-      ...(bindings as string[]),
-    ])
-    .options({ timeout: LONG_STATEMENT_MS });
+  const conflict = overwriting(db, ['product_id'], columns);
+  const into = { table: validatorsTable(shape.results.table), columns: ['product_id', ...columns], conflict };
+  await insertSelect(trx, into, pages);
 }

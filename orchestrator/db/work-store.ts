@@ -17,7 +17,7 @@ import {
   type OpenItem,
   parseChunkId,
 } from './chunk-rows.ts';
-import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findKeptPages, type KeptPages, readKept, validatorsOf } from './validators.ts';
@@ -34,30 +34,26 @@ export class KnexWorkStore implements WorkStore {
     this.#run = run;
   }
 
-  counts(): Promise<WorkCounts> {
-    return this.#run.query(async (knex) => {
-      const rows = await rowsOf<
-        Pick<ChunkRow, 'state' | 'slot' | 'epoch'> & { chunks: SqlNumber; products: SqlNumber }
-      >(
-        knex(CHUNKS)
-          .where({ run_id: this.#run.id })
-          .groupBy('state', 'slot', 'epoch')
-          .orderBy(['slot', 'epoch'])
-          .select('state', 'slot', 'epoch')
-          .count({ chunks: '*' })
-          .sum({ products: 'products' }),
-      );
-      const counts: WorkCounts = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
-      for (const row of rows) {
-        const chunks = toNumber(row.chunks);
-        counts.chunks += chunks;
-        if (row.state === 'waiting') counts.waiting += chunks;
-        if (row.state !== 'granted') continue;
-        counts.granted += chunks;
-        counts.bySlot.push({ slot: row.slot!, epoch: row.epoch!, chunks, products: toNumber(row.products) });
-      }
-      return counts;
-    });
+  async counts(): Promise<WorkCounts> {
+    const rows = await this.#run.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
+      knex(CHUNKS)
+        .where({ run_id: this.#run.id })
+        .groupBy('state', 'slot', 'epoch')
+        .orderBy(['slot', 'epoch'])
+        .select('state', 'slot', 'epoch')
+        .count({ chunks: '*' })
+        .sum({ products: 'products' }),
+    );
+    const counts: WorkCounts = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+    for (const row of rows) {
+      const chunks = toNumber(row.chunks);
+      counts.chunks += chunks;
+      if (row.state === 'waiting') counts.waiting += chunks;
+      if (row.state !== 'granted') continue;
+      counts.granted += chunks;
+      counts.bySlot.push({ slot: row.slot!, epoch: row.epoch!, chunks, products: toNumber(row.products) });
+    }
+    return counts;
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
@@ -104,16 +100,10 @@ export class KnexWorkStore implements WorkStore {
     const { run_id, slot, epoch } = key;
     const nowMs = this.#run.now();
     return this.#run.write(async (trx) => {
-      // Locked until the commit: a release for the same instance happens entirely before or entirely after.
-      const holder = await rowOf<{ phase: InstancePhase }>(
-        trx('crawlfleet_instances').where(key).forUpdate().first('phase'),
-      );
-      const mayTake = holder !== undefined && isServing(holder.phase);
-      const count = (await trx(CHUNKS)
-        .where({ ...key, state: 'granted' })
-        .count({ chunks: '*' })
-        .first()) as { chunks: SqlNumber } | undefined;
-      let room = mayTake ? limitChunks - toNumber(count?.chunks) : 0;
+      // Chunks of one instance are returned entirely before or entirely after.
+      const phase = await lockInstance(trx, key);
+      const owned = await countOf(trx(CHUNKS).where({ ...key, state: 'granted' }));
+      let room = phase !== null && isServing(phase) ? limitChunks - owned : 0;
       const indexes = asked.map((c) => c.index);
       const rows = await lockChunks(trx, run_id, indexes);
       const granted: string[] = [];
@@ -127,12 +117,9 @@ export class KnexWorkStore implements WorkStore {
         taken.push(index);
         granted.push(chunkId(row));
       }
-      for (const piece of inPieces(taken, LIST)) {
-        await trx(CHUNKS)
-          .where({ run_id, state: 'waiting' })
-          .whereIn('idx', piece)
-          .update({ state: 'granted', slot, epoch, granted_at: nowMs });
-      }
+      const values = { state: 'granted', slot, epoch, granted_at: nowMs };
+      for (const piece of inPieces(taken, LIST))
+        await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
       return granted;
     });
   }
@@ -140,7 +127,7 @@ export class KnexWorkStore implements WorkStore {
   returnChunks(at: EpochId): Promise<number> {
     const key = this.#run.key(at);
     return this.#run.write(async (trx) => {
-      await trx('crawlfleet_instances').where(key).forUpdate().first('phase');
+      await lockInstance(trx, key);
       const owned = { ...key, state: 'granted' };
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
       return nextGeneration(trx, key.run_id, rows);
@@ -171,36 +158,29 @@ export class KnexWorkStore implements WorkStore {
     if (indexes.length === 0) return Promise.resolve(0);
     const key = this.#run.key(at);
     return this.#run.write(async (trx) => {
-      await trx('crawlfleet_instances').where(key).forUpdate().first('phase');
+      await lockInstance(trx, key);
       const rows = await lockChunks(trx, key.run_id, indexes);
       const owned = [...rows.values()].filter((row) => asked.has(chunkId(row)) && isOwn(row, key));
       return nextGeneration(trx, key.run_id, owned);
     });
   }
 
-  anyStored(): Promise<string | null> {
-    return this.#run.query(async (knex) => {
-      const row = await rowOf<OpenItem>(
-        knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id', 'path').first(),
-      );
-      return row === undefined ? null : idOnWire(row);
-    });
+  async anyStored(): Promise<string | null> {
+    const [row] = await this.#run.rows<OpenItem>((knex) =>
+      knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id', 'path').limit(1),
+    );
+    return row === undefined ? null : idOnWire(row);
   }
 
-  failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
-    return this.#run.query(async (knex) => {
-      const query = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
-      if (reasons) void query.whereIn('reason', [...reasons]);
-      const rows = await rowsOf<OpenItem & { reason: FailureReason; detail: string | null }>(
-        query
-          .orderBy('n')
-          .limit(limit)
-          .select('n', 'product_id', 'path', 'reason', 'detail')
-          // Only a few of a million products may have failed: finding them is one long scan.
-          .options({ timeout: LONG_STATEMENT_MS }),
-      );
-      return rows.map((row) => ({ n: row.n, id: idOnWire(row), reason: row.reason, detail: row.detail }));
+  async failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
+    const rows = await this.#run.rows<OpenItem & Pick<FailedProduct, 'reason' | 'detail'>>((knex) => {
+      const failed = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
+      if (reasons) void failed.whereIn('reason', [...reasons]);
+      const some = failed.orderBy('n').limit(limit).select('n', 'product_id', 'path', 'reason', 'detail');
+      // Only a few of a million products may have failed: finding them is one long scan.
+      return some.options({ timeout: LONG_STATEMENT_MS });
     });
+    return rows.map((row) => ({ n: row.n, id: idOnWire(row), reason: row.reason, detail: row.detail }));
   }
 
   failRest(reason: FailureReason): Promise<number> {
@@ -217,50 +197,57 @@ export class KnexWorkStore implements WorkStore {
     });
   }
 
-  outcomes(): ReturnType<WorkStore['outcomes']> {
-    return this.#run.query(async (knex) => {
-      const rows = await rowsOf<{ outcome: Outcome | null; reason: FailureReason | null; items: SqlNumber }>(
-        knex(ITEMS)
-          .where({ run_id: this.#run.id })
-          .groupBy('outcome', 'reason')
-          .select('outcome', 'reason')
-          .count({ items: '*' })
-          .options({ timeout: LONG_STATEMENT_MS }),
-      );
-      const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
-      const reasons: Partial<Record<FailureReason, number>> = {};
-      for (const row of rows) {
-        const items = toNumber(row.items);
-        counts.planned += items;
-        counts[row.outcome ?? 'open'] += items;
-        if (row.outcome === 'failed' && row.reason) reasons[row.reason] = (reasons[row.reason] ?? 0) + items;
-      }
-      return { ...counts, reasons };
-    });
+  async outcomes(): ReturnType<WorkStore['outcomes']> {
+    const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
+    const reasons: Partial<Record<FailureReason, number>> = {};
+    for (const row of await this.#countItems(['outcome', 'reason'])) {
+      const items = toNumber(row.items);
+      counts.planned += items;
+      counts[row.outcome ?? 'open'] += items;
+      if (row.outcome === 'failed' && row.reason) reasons[row.reason] = (reasons[row.reason] ?? 0) + items;
+    }
+    return { ...counts, reasons };
   }
 
-  outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
-    return this.#run.query(async (knex) => {
-      const rows = await rowsOf<EpochId & { outcome: Outcome; items: SqlNumber }>(
-        knex(ITEMS)
-          .where({ run_id: this.#run.id })
-          .whereNotNull('slot')
-          .groupBy('slot', 'epoch', 'outcome')
-          .orderBy(['slot', 'epoch'])
-          .select('slot', 'epoch', 'outcome')
-          .count({ items: '*' })
-          .options({ timeout: LONG_STATEMENT_MS }),
-      );
-      const bySlot = new Map<string, EpochId & OutcomeCounts>();
-      for (const { slot, epoch, outcome, items } of rows) {
-        const key = epochKey({ slot, epoch });
-        const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
-        counts[outcome] += toNumber(items);
-        bySlot.set(key, counts);
-      }
-      return [...bySlot.values()];
-    });
+  async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
+    const bySlot = new Map<string, EpochId & OutcomeCounts>();
+    for (const { slot, epoch, outcome, items } of await this.#countItems(['slot', 'epoch', 'outcome'])) {
+      // The main server settled them, or nothing has.
+      if (slot === null || epoch === null || outcome === null) continue;
+      const key = epochKey({ slot, epoch });
+      const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
+      counts[outcome] += toNumber(items);
+      bySlot.set(key, counts);
+    }
+    return [...bySlot.values()];
   }
+
+  /** Products by the values of these columns, in their order. */
+  #countItems(columns: readonly (keyof ItemGroup)[]): Promise<ItemGroup[]> {
+    return this.#run.rows((knex) =>
+      knex(ITEMS)
+        .where({ run_id: this.#run.id })
+        .groupBy(columns)
+        .orderBy([...columns])
+        .select(columns)
+        .count({ items: '*' })
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+  }
+}
+
+interface ItemGroup {
+  slot: number | null;
+  epoch: number | null;
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  items: SqlNumber;
+}
+
+/** Locks the instance's row until the commit; null when there is none. */
+async function lockInstance(trx: Knex.Transaction, key: ReturnType<BoundRun['key']>): Promise<InstancePhase | null> {
+  const rows = trx('crawlfleet_instances').where(key).forUpdate();
+  return (await rowOf<{ phase: InstancePhase }>(rows.first('phase')))?.phase ?? null;
 }
 
 const isOwn = (row: ChunkRow, { slot, epoch }: EpochId): boolean =>
