@@ -30,9 +30,8 @@ import type { StandInPlace } from './flags.ts';
 import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 import { ACCOUNT_ID } from './ids.ts';
-import { openBootedIds } from './stand-in/booted-ids.ts';
 import { openForeignEc2 } from './stand-in/foreign-ec2.ts';
-import { StandIn } from './stand-in/stand-in.ts';
+import { openBootedIds, StandIn } from './stand-in/stand-in.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };

@@ -26,11 +26,10 @@ export interface Network {
  * Throws AppError `platform` where 127.x addresses are not available.
  */
 export async function takeNetwork(start: number, platform: NodeJS.Platform = process.platform): Promise<Network> {
-  if (platform !== 'linux') {
+  if (platform !== 'linux')
     throw new AppError('platform', `The sandbox gives each instance an address in 127.x.y.z, which ${platform} lacks`, {
       hint: 'Run it on Linux (a container or a virtual machine will do), or set aws.endpoint to another AWS endpoint.',
     });
-  }
   const count = LAST_NETWORK - FIRST_NETWORK + 1;
   for (let i = 0; i < count; i++) {
     const a = FIRST_NETWORK + ((start + i) % count);

@@ -55,9 +55,7 @@ const VPC_ATTRIBUTES: Record<string, boolean> = {
 
 export function describeVpcAttribute(params: Params, { catalogue }: Ec2Context): XmlNode {
   const vpcId = params.need('VpcId');
-  if (vpcId !== catalogue.vpcId) {
-    throw new AwsError('InvalidVpcID.NotFound', `The vpc ID '${vpcId}' does not exist`);
-  }
+  if (vpcId !== catalogue.vpcId) throw new AwsError('InvalidVpcID.NotFound', `The vpc ID '${vpcId}' does not exist`);
   const attribute = params.need('Attribute');
   const value = VPC_ATTRIBUTES[attribute];
   if (value === undefined) throw unknownAttribute(attribute);
@@ -174,12 +172,11 @@ export function describeImages(params: Params, { catalogue, tags, clock }: Ec2Co
 export function describeInstanceTypes(params: Params, { catalogue }: Ec2Context): XmlNode {
   const wanted = params.texts('InstanceType');
   const unknown = wanted.filter((name) => !catalogue.instanceTypes.some((type) => type.name === name));
-  if (unknown.length > 0) {
+  if (unknown.length > 0)
     throw new AwsError(
       'InvalidInstanceType',
       `The following supplied instance types do not exist: [${unknown.join(', ')}]`,
     );
-  }
   const chosen = catalogue.instanceTypes.filter((type) => wanted.length === 0 || wanted.includes(type.name));
   const matching = applyFilters(chosen, params, {
     'instance-type': (t) => t.name,

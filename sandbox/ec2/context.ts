@@ -67,7 +67,6 @@ export function seenTags({ fleet, tags, conditions, clock }: Ec2Context): Pick<T
 
 /** Every mutating EC2 call stops here for a dry run. */
 export function refuseDryRun(params: Params): void {
-  if (params.flag('DryRun')) {
+  if (params.flag('DryRun'))
     throw new AwsError('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
-  }
 }

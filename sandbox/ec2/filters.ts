@@ -79,12 +79,11 @@ export function paginate<T>(
   limits: { min: number; max: number },
 ): { items: T[]; nextToken: string | undefined } {
   const maxResults = params.int('MaxResults');
-  if (maxResults !== undefined && (maxResults < limits.min || maxResults > limits.max)) {
+  if (maxResults !== undefined && (maxResults < limits.min || maxResults > limits.max))
     throw new AwsError(
       'InvalidParameterValue',
       `Value ( ${maxResults} ) for parameter maxResults is invalid. Expecting a value between ${limits.min} and ${limits.max}.`,
     );
-  }
   const after = readToken(params.text('NextToken'));
   const rest = items.filter((item) => orderOf(item) > after);
   const shown = rest.slice(0, maxResults ?? limits.max);

@@ -59,12 +59,11 @@ export class Fleet {
     tagsByType: ReadonlyMap<string, ReadonlyMap<string, string>>,
   ): Instance[] {
     const free = this.#options.addresses.get(spec.subnetId)?.free ?? 0;
-    if (free < count.min) {
+    if (free < count.min)
       throw new AwsError(
         'InsufficientFreeAddressesInSubnet',
         `There are not enough free addresses in subnet '${spec.subnetId}' to satisfy the requested number of instances.`,
       );
-    }
     const reservationId = newResourceId('r');
     const launchedAtMs = this.#options.clock.now();
     return Array.from({ length: Math.min(count.max, free) }, () =>
@@ -213,9 +212,8 @@ export class Fleet {
   }
 
   #outsideAddress(own: string): string {
-    if (!this.#shared || this.#shared.left === 0) {
+    if (!this.#shared || this.#shared.left === 0)
       this.#shared = { address: own, left: this.#conditions.now.instancesPerAddress };
-    }
     this.#shared.left -= 1;
     return this.#shared.address;
   }

@@ -13,15 +13,12 @@ export function createImage(params: Params, context: Ec2Context): XmlNode {
   const { catalogue, clock, conditions, tags } = context;
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
   const name = params.need('Name');
-  if (!NAME.test(name)) {
+  if (!NAME.test(name))
     throw new AwsError('InvalidAMIName.Malformed', `AMI names must be between 3 and 128 characters long: '${name}'`);
-  }
-  if (catalogue.images.some((image) => image.ownerId === ACCOUNT_ID && image.name === name)) {
+  if (catalogue.images.some((image) => image.ownerId === ACCOUNT_ID && image.name === name))
     throw new AwsError('InvalidAMIName.Duplicate', `AMI name ${name} is already in use by this account`);
-  }
-  if (instance.state !== 'running' && instance.state !== 'stopped') {
+  if (instance.state !== 'running' && instance.state !== 'stopped')
     throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
-  }
   const tagsByType = readTagSpecifications(params, ['image', 'snapshot']);
   refuseDryRun(params);
   const image: Image = {

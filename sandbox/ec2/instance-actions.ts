@@ -42,12 +42,11 @@ const FILTERS: FilterTable<Instance> = {
 
 export function describeInstances(params: Params, context: Ec2Context): XmlNode {
   const ids = params.texts('InstanceId');
-  if (ids.length > 0 && params.text('MaxResults') !== undefined) {
+  if (ids.length > 0 && params.text('MaxResults') !== undefined)
     throw new AwsError(
       'InvalidParameterCombination',
       'The parameter instancesSet cannot be used with the parameter maxResults',
     );
-  }
   const tags = seenTags(context);
   const matching = applyFilters(chooseInstances(ids, context), params, FILTERS, (i) => tags.of(i.id));
   matching.sort((a, b) => a.sequence - b.sequence);
@@ -98,9 +97,7 @@ export function describeVolumes(params: Params, context: Ec2Context): XmlNode {
   const attached = chooseInstances([], context).filter((instance) => instance.state !== 'terminated');
   const ids = params.texts('VolumeId');
   const unknown = ids.find((id) => !attached.some((instance) => instance.volumeId === id));
-  if (unknown !== undefined) {
-    throw new AwsError('InvalidVolume.NotFound', `The volume '${unknown}' does not exist.`);
-  }
+  if (unknown !== undefined) throw new AwsError('InvalidVolume.NotFound', `The volume '${unknown}' does not exist.`);
   const chosen = attached.filter((instance) => ids.length === 0 || ids.includes(instance.volumeId));
   const matching = applyFilters(chosen, params, VOLUME_FILTERS, (i) => tags.of(i.volumeId));
   const page = paginate(matching, params, (i) => i.sequence, PAGE);
@@ -164,9 +161,8 @@ export function describeInstanceAttribute(params: Params, context: Ec2Context): 
 export function modifyInstanceAttribute(params: Params, context: Ec2Context): XmlNode {
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
   const value = params.group('DisableApiTermination').flag('Value') ?? params.flag('Value');
-  if (value === undefined) {
+  if (value === undefined)
     throw new AwsError('InvalidParameterCombination', 'The sandbox modifies disableApiTermination only');
-  }
   refuseDryRun(params);
   instance.isProtected = value;
   return { return: true };

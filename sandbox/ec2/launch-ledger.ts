@@ -21,18 +21,16 @@ export class LaunchLedger {
   find(token: string, scope: string, fingerprint: string): readonly Instance[] | null {
     const launch = this.#launches.get(`${scope}/${token}`);
     if (!launch) return null;
-    if (launch.fingerprint !== fingerprint) {
+    if (launch.fingerprint !== fingerprint)
       throw new AwsError(
         'IdempotentParameterMismatch',
         'Arguments on this idempotent request are inconsistent with arguments used in previous request(s).',
       );
-    }
-    if (launch.instances.some(({ state }) => state === 'terminated' || state === 'shutting-down')) {
+    if (launch.instances.some(({ state }) => state === 'terminated' || state === 'shutting-down'))
       throw new AwsError(
         'IdempotentInstanceTerminated',
         'The instance launched by an earlier request with this client token has been terminated.',
       );
-    }
     return launch.instances;
   }
 

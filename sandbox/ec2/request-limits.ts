@@ -45,9 +45,8 @@ export class RequestLimits {
     const instanceRate = INSTANCES[action];
     const instances = instanceRate ? this.#bucket(`${action} instances`, instanceRate, scale) : null;
     const wanted = action === 'RunInstances' ? (params.int('MinCount') ?? 1) : params.texts('InstanceId').length;
-    if (calls.tokens < 1 || (instances && instances.tokens < wanted)) {
+    if (calls.tokens < 1 || (instances && instances.tokens < wanted))
       throw new AwsError('RequestLimitExceeded', 'Request limit exceeded.', 503);
-    }
     calls.tokens -= 1;
     if (instances) instances.tokens -= wanted;
   }

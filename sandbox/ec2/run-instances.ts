@@ -64,16 +64,14 @@ function readSpec(params: Params, context: Ec2Context): LaunchSpec {
   const typeName = params.text('InstanceType') ?? 't3.micro';
   const type = catalogue.instanceTypes.find(({ name }) => name === typeName);
   if (!type) invalid(`Invalid value '${typeName}' for InstanceType.`);
-  if (type.architecture !== image.architecture) {
+  if (type.architecture !== image.architecture)
     invalid(
       `The architecture '${type.architecture}' of the specified instance type does not match the architecture '${image.architecture}' of the specified AMI.`,
     );
-  }
   const network = readNetwork(params, context);
   const clientToken = params.text('ClientToken') ?? '';
-  if (clientToken.length > MAX_TOKEN_CHARS) {
+  if (clientToken.length > MAX_TOKEN_CHARS)
     invalid(`Invalid value for ClientToken: at most ${MAX_TOKEN_CHARS} ASCII characters.`);
-  }
   const shutdownBehavior = params.text('InstanceInitiatedShutdownBehavior') ?? 'stop';
   if (shutdownBehavior !== 'stop' && shutdownBehavior !== 'terminate')
     invalid(`Invalid value '${shutdownBehavior}' for InstanceInitiatedShutdownBehavior.`);
@@ -98,9 +96,8 @@ function readSpec(params: Params, context: Ec2Context): LaunchSpec {
 }
 
 function findImage(id: string, { catalogue, clock }: Ec2Context): Image {
-  if (!/^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
+  if (!/^ami-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id))
     throw new AwsError('InvalidAMIID.Malformed', `Invalid id: "${id}" (expecting "ami-...")`);
-  }
   const image = catalogue.images.find((candidate) => candidate.id === id);
   if (!image) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
   if (imageState(image, clock.now()) !== 'available')
@@ -114,23 +111,20 @@ function readNetwork(
   { catalogue }: Ec2Context,
 ): Pick<LaunchSpec, 'subnetId' | 'zone' | 'securityGroupIds' | 'publicAddress'> {
   const card = params.groups('NetworkInterface')[0];
-  if (card && (params.text('SubnetId') !== undefined || params.texts('SecurityGroupId').length > 0)) {
+  if (card && (params.text('SubnetId') !== undefined || params.texts('SecurityGroupId').length > 0))
     throw new AwsError(
       'InvalidParameterCombination',
       'Network interfaces and an instance-level subnet ID or security groups may not be specified on the same request',
     );
-  }
   // Some clients send unset values as an empty text.
   const zone = params.group('Placement').text('AvailabilityZone') || undefined;
   const subnet = findSubnet((card ?? params).text('SubnetId'), zone, catalogue.subnets);
   const groupIds = (card ?? params).texts('SecurityGroupId');
   for (const id of groupIds) {
-    if (!/^sg-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id)) {
+    if (!/^sg-([0-9a-f]{8}|[0-9a-f]{17})$/.test(id))
       throw new AwsError('InvalidGroupId.Malformed', `Invalid id: "${id}" (expecting "sg-...")`);
-    }
-    if (id !== catalogue.securityGroupId) {
+    if (id !== catalogue.securityGroupId)
       throw new AwsError('InvalidGroup.NotFound', `The security group '${id}' does not exist`);
-    }
   }
   return {
     subnetId: subnet.id,
@@ -148,29 +142,25 @@ function findSubnet(id: string | undefined, zone: string | undefined, subnets: r
   }
   const subnet = subnets.find((candidate) => candidate.id === id);
   if (!subnet) throw new AwsError('InvalidSubnetID.NotFound', `The subnet ID '${id}' does not exist`);
-  if (zone !== undefined && subnet.zone !== zone) {
+  if (zone !== undefined && subnet.zone !== zone)
     invalid(`The availability zone '${zone}' does not match the zone '${subnet.zone}' of subnet '${id}'`);
-  }
   return subnet;
 }
 
 function readProfile(profile: Params): string | null {
   const name = profile.text('Name');
   const arn = profile.text('Arn');
-  if (name !== undefined && arn !== undefined) {
+  if (name !== undefined && arn !== undefined)
     throw new AwsError('InvalidParameterCombination', 'The parameter name may not be used in combination with arn');
-  }
   return name ?? arn?.split('/').at(-1) ?? null;
 }
 
 function readUserData(userData = ''): string {
-  if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(userData)) {
+  if (!/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(userData))
     throw new AwsError('InvalidUserData.Malformed', 'Invalid BASE64 encoding of user data.');
-  }
   const sizeBytes = Buffer.from(userData, 'base64').length;
-  if (sizeBytes > MAX_USER_DATA_BYTES) {
+  if (sizeBytes > MAX_USER_DATA_BYTES)
     invalid(`User data is limited to ${MAX_USER_DATA_BYTES} bytes; this is ${sizeBytes}.`);
-  }
   return userData;
 }
 
@@ -187,13 +177,12 @@ function takeCapacity(spec: LaunchSpec, { min, max }: { min: number; max: number
   const entry = pools.find((p) => fits(p.type, spec.instanceType) && fits(p.zone, spec.zone));
   const pool = context.clock.now() < (entry?.recoversAtMs ?? Infinity) ? entry : undefined;
   const inPool = Math.min(max, pool?.left ?? Infinity);
-  if (inPool < min) {
+  if (inPool < min)
     throw new AwsError(
       'InsufficientInstanceCapacity',
       `We currently do not have sufficient ${spec.instanceType} capacity in the Availability Zone you requested (${spec.zone}). Our system will be working on provisioning additional capacity.`,
       500,
     );
-  }
   const allowed = vcpuQuota === null ? inPool : Math.min(inPool, withinQuota(spec, vcpuQuota, context));
   if (allowed < min) {
     throw new AwsError(

@@ -11,12 +11,11 @@ export function readTagSpecifications(params: Params, taggable: readonly string[
   const byType = new Map<string, Map<string, string>>();
   for (const specification of params.groups('TagSpecification')) {
     const type = specification.need('ResourceType');
-    if (!taggable.includes(type)) {
+    if (!taggable.includes(type))
       throw new AwsError(
         'InvalidParameterValue',
         `'${type}' is not a valid taggable resource type for this operation.`,
       );
-    }
     const tags = byType.get(type) ?? new Map<string, string>();
     for (const tag of specification.groups('Tag')) {
       const key = tag.text('Key') ?? '';

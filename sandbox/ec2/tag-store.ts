@@ -38,9 +38,8 @@ export class TagStore {
   put(id: string, tags: ReadonlyMap<string, string>): void {
     checkTags(tags);
     const merged = new Map([...this.of(id), ...tags]);
-    if (merged.size > MAX_TAGS) {
+    if (merged.size > MAX_TAGS)
       throw new AwsError('TagLimitExceeded', `The maximum number of tags on '${id}' is ${MAX_TAGS}`);
-    }
     this.#tags.set(id, merged);
   }
 

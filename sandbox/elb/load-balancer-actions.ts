@@ -12,12 +12,11 @@ import type { TargetGroup } from './target-group.ts';
 /** The name of a load balancer or target group. */
 export function readName(params: Params): string {
   const name = params.need('Name');
-  if (!/^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$/.test(name)) {
+  if (!/^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$/.test(name))
     throw new AwsError(
       'ValidationError',
       `The name '${name}' must be 1 to 32 letters, digits and hyphens, with no hyphen at its ends`,
     );
-  }
   return name;
 }
 
@@ -29,12 +28,11 @@ export function createLoadBalancer(params: Params, context: ElbContext): XmlNode
   const existing = [...registry.loadBalancers.values()].find((balancer) => balancer.about.name === name);
   if (existing) {
     // Repeating the same request is fine; a different request under the same name is not.
-    if (!sameSettings(existing.about, wanted)) {
+    if (!sameSettings(existing.about, wanted))
       throw new AwsError(
         'DuplicateLoadBalancerName',
         `A load balancer with the same name '${name}' exists, but with different settings`,
       );
-    }
     return { LoadBalancers: { member: renderLoadBalancer(existing, clock.now()) } };
   }
   const address = addresses.take();
@@ -52,9 +50,8 @@ type Wanted = Pick<LoadBalancerAbout, 'scheme' | 'vpcId' | 'subnets' | 'security
 
 function readWanted(params: Params, { catalogue }: ElbContext): Wanted {
   const type = params.text('Type') ?? 'application';
-  if (type !== 'application') {
+  if (type !== 'application')
     throw new AwsError('InvalidConfigurationRequest', `The sandbox has application load balancers only, not '${type}'`);
-  }
   const ids = [
     ...params.texts('Subnets'),
     ...params.groups('SubnetMappings').map((mapping) => mapping.need('SubnetId')),
@@ -64,17 +61,15 @@ function readWanted(params: Params, { catalogue }: ElbContext): Wanted {
     if (!subnet) throw new AwsError('SubnetNotFound', `The subnet ID '${id}' does not exist`);
     return { id, zone: subnet.zone };
   });
-  if (new Set(subnets.map(({ zone }) => zone)).size < 2) {
+  if (new Set(subnets.map(({ zone }) => zone)).size < 2)
     throw new AwsError('ValidationError', 'At least two subnets in two different Availability Zones must be specified');
-  }
   const groups = params.texts('SecurityGroups');
   const unknown = groups.find((id) => id !== catalogue.securityGroupId);
   if (unknown !== undefined)
     throw new AwsError('InvalidSecurityGroup', `The security group '${unknown}' does not exist`);
   const scheme = params.text('Scheme') ?? 'internet-facing';
-  if (scheme !== 'internet-facing' && scheme !== 'internal') {
+  if (scheme !== 'internet-facing' && scheme !== 'internal')
     throw new AwsError('InvalidScheme', `'${scheme}' is not a scheme`);
-  }
   return {
     scheme,
     vpcId: catalogue.vpcId,
@@ -106,12 +101,11 @@ export async function deleteLoadBalancer(params: Params, { registry, addresses }
   const arn = params.need('LoadBalancerArn');
   const balancer = registry.loadBalancers.get(arn);
   if (!balancer) return {};
-  if (balancer.attributes.get('deletion_protection.enabled') === 'true') {
+  if (balancer.attributes.get('deletion_protection.enabled') === 'true')
     throw new AwsError(
       'OperationNotPermitted',
       `Load balancer '${arn}' cannot be deleted because deletion protection is enabled`,
     );
-  }
   registry.loadBalancers.delete(arn);
   for (const listener of balancer.listeners()) registry.tags.delete(listener.arn);
   registry.tags.delete(arn);
@@ -144,20 +138,18 @@ export async function createListener(params: Params, context: ElbContext): Promi
   const tags = readTags(params);
   const present = balancer.listenerAt(port);
   if (present) {
-    if (present.targetGroup !== group) {
+    if (present.targetGroup !== group)
       throw new AwsError(
         'DuplicateListener',
         `A listener already exists on port ${port} for this load balancer '${balancer.about.arn}'`,
       );
-    }
     return { Listeners: { member: renderListener(present, balancer.about.arn) } };
   }
-  if (group.use && group.use.loadBalancerArn !== balancer.about.arn) {
+  if (group.use && group.use.loadBalancerArn !== balancer.about.arn)
     throw new AwsError(
       'TargetGroupAssociationLimit',
       `The target group '${group.about.arn}' is in use by another load balancer`,
     );
-  }
   const id = balancer.about.arn.split(':loadbalancer/')[1]!;
   const arn = elbArn(catalogue.region, `listener/${id}/${newArnId()}`);
   const listener = await balancer.listen(arn, port, group).catch((error: NodeJS.ErrnoException) => {
@@ -174,9 +166,8 @@ function readForwardAction(params: Params, { registry }: ElbContext): TargetGrou
   const actions = params.groups('DefaultActions');
   const [action] = actions;
   if (!action) throw new AwsError('ValidationError', "'DefaultActions' must be specified");
-  if (actions.length > 1 || action.need('Type') !== 'forward') {
+  if (actions.length > 1 || action.need('Type') !== 'forward')
     throw new AwsError('InvalidLoadBalancerAction', 'The sandbox has one forward action per listener');
-  }
   const arn =
     action.text('TargetGroupArn') ?? action.group('ForwardConfig').groups('TargetGroups')[0]?.text('TargetGroupArn');
   if (arn === undefined) throw new AwsError('InvalidLoadBalancerAction', 'A forward action needs a target group');
@@ -186,9 +177,8 @@ function readForwardAction(params: Params, { registry }: ElbContext): TargetGrou
 export function describeListeners(params: Params, { registry }: ElbContext): XmlNode {
   const arns = params.texts('ListenerArns');
   const balancerArn = params.text('LoadBalancerArn');
-  if (arns.length === 0 && balancerArn === undefined) {
+  if (arns.length === 0 && balancerArn === undefined)
     throw new AwsError('ValidationError', "Either 'LoadBalancerArn' or 'ListenerArns' must be specified");
-  }
   const arnsOfOne = (arn: string): string[] =>
     registry
       .loadBalancer(arn)

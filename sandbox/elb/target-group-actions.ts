@@ -20,12 +20,11 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
   const existing = [...registry.targetGroups.values()].find((group) => group.about.name === name);
   if (existing) {
     const { port, vpcId, healthCheck } = existing.about;
-    if (JSON.stringify({ port, vpcId, healthCheck }) !== JSON.stringify(wanted)) {
+    if (JSON.stringify({ port, vpcId, healthCheck }) !== JSON.stringify(wanted))
       throw new AwsError(
         'DuplicateTargetGroupName',
         `A target group with the same name '${name}' exists, but with different settings`,
       );
-    }
     return { TargetGroups: { member: renderTargetGroup(existing) } };
   }
   const arn = elbArn(catalogue.region, `targetgroup/${name}/${newArnId()}`);
@@ -66,12 +65,10 @@ function readWanted(
     unhealthyThreshold: number('UnhealthyThresholdCount', 2, 2, 10),
     matcher: params.group('Matcher').text('HttpCode') ?? '200',
   };
-  if (healthCheck.timeoutS >= healthCheck.intervalS && healthCheck.intervalS !== 5) {
+  if (healthCheck.timeoutS >= healthCheck.intervalS && healthCheck.intervalS !== 5)
     throw invalid('Health check interval must be greater than the timeout.');
-  }
-  if (!/^\d{3}(-\d{3})?(,\d{3}(-\d{3})?)*$/.test(healthCheck.matcher)) {
+  if (!/^\d{3}(-\d{3})?(,\d{3}(-\d{3})?)*$/.test(healthCheck.matcher))
     throw invalid(`Health check matcher HTTP code '${healthCheck.matcher}' must be within '200-499' inclusive`);
-  }
   return { port: number('Port', 0, 1, 65_535), vpcId, healthCheck };
 }
 
@@ -93,9 +90,8 @@ export function deleteTargetGroup(params: Params, { registry }: ElbContext): Xml
   const arn = params.need('TargetGroupArn');
   const group = registry.targetGroups.get(arn);
   if (!group) return {};
-  if (group.use) {
+  if (group.use)
     throw new AwsError('ResourceInUse', `Target group '${arn}' is currently in use by a listener or a rule`);
-  }
   group.close();
   registry.targetGroups.delete(arn);
   registry.tags.delete(arn);
@@ -138,9 +134,8 @@ export function registerTargets(params: Params, { registry, findInstance }: ElbC
     ids.filter((id) => findInstance(id)?.state !== 'running'),
     'are not in a running state and cannot be registered',
   );
-  if (group.targets().length + targets.length > MAX_TARGETS) {
+  if (group.targets().length + targets.length > MAX_TARGETS)
     throw new AwsError('TooManyTargets', `A target group can have at most ${MAX_TARGETS} targets`);
-  }
   for (const { id, port } of targets) group.register(id, port ?? group.about.port);
   return {};
 }

@@ -13,7 +13,7 @@ import { type InstanceSettings, parseUserData } from '../../shared/wire/settings
 import type { Machine, MachineEvent, MachineSpec } from '../ec2/machine.ts';
 import { sleepUntil } from '../end-timer.ts';
 import type { FaultBook } from '../faults.ts';
-import { type Metadata, startMetadataServer } from '../imds/metadata-server.ts';
+import { type Metadata, startMetadataServer } from '../imds/metadata.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
@@ -137,9 +137,8 @@ export class ProcessMachine implements Machine {
   /** Installs the program and the state folder; throws when the bundle is not allowed or cannot be fetched. */
   async #install(settings: InstanceSettings, signal: AbortSignal): Promise<void> {
     const { url, sha256 } = settings.bundle;
-    if (!this.#options.allowedBundles.has(sha256)) {
+    if (!this.#options.allowedBundles.has(sha256))
       throw new Error(`the bundle with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);
-    }
     const { clock, spec } = this.#options;
     const onRetry = (problem: string): void => this.#console.line(`cloud-init: trying again: ${problem}`);
     const body = await fetchBundle({ url, sha256, localAddress: spec.address, signal, clock, onRetry });

@@ -1,12 +1,95 @@
-/** An instance's metadata, by path. */
+/**
+ * The metadata service of one instance (IMDSv2 only), on that instance's address. Real instances use 169.254.169.254;
+ * here the SDK finds it through its own variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
+ */
 import { randomBytes } from 'node:crypto';
-import { ACCOUNT_ID } from '../ids.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine.ts';
+import { ACCOUNT_ID } from '../ids.ts';
+import { closeServer, listen } from '../listening.ts';
+
+/** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
+const PORT = 1338;
+const TTL_HEADER = 'x-aws-ec2-metadata-token-ttl-seconds';
+const TOKEN_HEADER = 'x-aws-ec2-metadata-token';
+const MAX_TTL_S = 21_600;
+/** Maximum tokens: enough for every process of an instance; the oldest is dropped first. */
+const MAX_TOKENS = 1_000;
+
+export interface Metadata {
+  /** `http://127.37.16.4:1338` */
+  url: string;
+  close(): Promise<void>;
+}
+
+export async function startMetadataServer(spec: MachineSpec, clock: Clock): Promise<Metadata> {
+  const tree = new MetadataTree(spec);
+  const tokens = new Map<string, number>();
+  const server = createServer((request, response) => {
+    request.resume();
+    if (isForeign(request, spec.address)) request.socket.destroy();
+    else answer(request, response, { tree, tokens, clock });
+  });
+  // Any free port when another program on this machine listens on this port at all addresses.
+  await listen(server, { host: spec.address, port: PORT }).catch(() => listen(server, { host: spec.address, port: 0 }));
+  return {
+    url: `http://${spec.address}:${(server.address() as AddressInfo).port}`,
+    close: () => closeServer(server),
+  };
+}
+
+/** True for another instance's address. The instance itself uses its own, or 127.0.0.1 when it bound none. */
+function isForeign(request: IncomingMessage, own: string): boolean {
+  const from = request.socket.remoteAddress;
+  return from !== own && from !== '127.0.0.1';
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { tree, tokens, clock }: { tree: MetadataTree; tokens: Map<string, number>; clock: Clock },
+): void {
+  const path = (request.url ?? '/').split('?', 1)[0]!;
+  // A forwarded request came through an open proxy on the machine: AWS refuses it too.
+  if (request.headers['x-forwarded-for'] !== undefined) return end(response, 403);
+  if (request.method === 'PUT' && path === '/latest/api/token') return giveToken(request, response, tokens, clock);
+  if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405);
+  const token = request.headers[TOKEN_HEADER];
+  if (typeof token !== 'string' || (tokens.get(token) ?? 0) <= clock.monotonic()) return end(response, 401);
+  if (path === '/' || path === '') return end(response, 200, 'latest');
+  const found = path.startsWith('/latest') ? tree.read(path.slice('/latest/'.length), clock.now()) : null;
+  if (!found) return end(response, 404);
+  end(response, 200, found.body, found.type);
+}
+
+function giveToken(
+  request: IncomingMessage,
+  response: ServerResponse,
+  tokens: Map<string, number>,
+  clock: Clock,
+): void {
+  const ttl = request.headers[TTL_HEADER];
+  const seconds = typeof ttl === 'string' && /^\d{1,6}$/.test(ttl) ? Number(ttl) : 0;
+  if (seconds < 1 || seconds > MAX_TTL_S) return end(response, 400);
+  const token = randomBytes(42).toString('base64url');
+  tokens.set(token, clock.monotonic() + seconds * 1_000);
+  if (tokens.size > MAX_TOKENS) tokens.delete(tokens.keys().next().value!);
+  response.setHeader(TTL_HEADER, String(seconds));
+  end(response, 200, token);
+}
+
+function end(response: ServerResponse, status: number, body = '', type = 'text/plain'): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body), server: 'EC2ws' });
+  response.end(body);
+}
 
 /** How long role credentials are valid, and how early they are renewed: AWS's values. */
 const CREDENTIALS_MS = 6 * 3_600_000;
 const RENEW_EARLIER_MS = 900_000;
 
+/** An instance's metadata, by path. */
 export class MetadataTree {
   readonly #spec: MachineSpec;
   readonly #fixed: Map<string, string>;
@@ -35,9 +118,8 @@ export class MetadataTree {
   read(path: string, nowMs: number): { body: string; type: string } | null {
     const clean = path.replace(/\/+$/, '');
     const role = this.#spec.role;
-    if (role !== null && clean === `meta-data/iam/security-credentials/${role}`) {
+    if (role !== null && clean === `meta-data/iam/security-credentials/${role}`)
       return { body: this.#credentialsDocument(nowMs), type: 'text/plain' };
-    }
     const value = this.#fixed.get(clean);
     if (value !== undefined)
       return { body: value, type: clean === 'user-data' ? 'application/octet-stream' : 'text/plain' };

@@ -13,31 +13,27 @@ export async function createBucket(call: S3Call, context: S3Context): Promise<S3
   const body = await readSmallBody(call, 65_536);
   const region = scopeRegion(call);
   const wanted = readLocation(body);
-  if (region !== null && region !== FIRST_REGION && wanted !== region) {
+  if (region !== null && region !== FIRST_REGION && wanted !== region)
     throw new AwsError(
       'IllegalLocationConstraintException',
       `The ${wanted ?? 'unspecified'} location constraint is incompatible for the region specific endpoint this request was sent to.`,
     );
-  }
   const existing = context.buckets.find(call.bucket);
-  if (existing && !(region === FIRST_REGION && existing.about.region === FIRST_REGION)) {
+  if (existing && !(region === FIRST_REGION && existing.about.region === FIRST_REGION))
     throw new AwsError(
       'BucketAlreadyOwnedByYou',
       'Your previous request to create the named bucket succeeded and you already own it.',
       409,
     );
-  }
-  if (!existing) {
+  if (!existing)
     context.buckets.create(call.bucket, { region: wanted ?? FIRST_REGION, createdMs: context.clock.now() });
-  }
   return emptyReply(200, { location: `/${call.bucket}` });
 }
 
 function checkName(name: string): void {
   const wellFormed = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(name) && !name.includes('..');
-  if (!wellFormed || /^\d+\.\d+\.\d+\.\d+$/.test(name)) {
+  if (!wellFormed || /^\d+\.\d+\.\d+\.\d+$/.test(name))
     throw new AwsError('InvalidBucketName', 'The specified bucket is not valid.');
-  }
 }
 
 function readLocation(body: string): string | null {

@@ -57,9 +57,8 @@ function readPage(call: S3Call, context: S3Context, after: string) {
 
 function readMaxKeys(text: string | null): number {
   if (text === null || text === '') return MAX_KEYS;
-  if (!/^\d{1,9}$/.test(text)) {
+  if (!/^\d{1,9}$/.test(text))
     throw new AwsError('InvalidArgument', 'Provided max-keys not an integer or within integer range');
-  }
   return Math.min(Number(text), MAX_KEYS);
 }
 
@@ -75,9 +74,8 @@ const writeToken = (key: string): string => Buffer.from(key, 'utf8').toString('b
 
 function readToken(token: string): string {
   const key = Buffer.from(token, 'base64').toString('utf8');
-  if (key === '' || writeToken(key) !== token) {
+  if (key === '' || writeToken(key) !== token)
     throw new AwsError('InvalidArgument', 'The continuation token provided is incorrect');
-  }
   return key;
 }
 

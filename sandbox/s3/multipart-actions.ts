@@ -36,9 +36,8 @@ export async function uploadPart(call: S3Call, context: S3Context): Promise<S3Re
   refuseCopy(call);
   const upload = uploadOf(call, context);
   const number = Number(call.query.get('partNumber'));
-  if (!Number.isInteger(number) || number < 1 || number > MAX_PARTS) {
+  if (!Number.isInteger(number) || number < 1 || number > MAX_PARTS)
     throw new AwsError('InvalidArgument', `Part number must be an integer between 1 and ${MAX_PARTS}, inclusive`);
-  }
   const body = await receiveBody(call, context.buckets.scratchPath());
   // The upload was aborted or completed while the part was received: discard its data.
   try {
@@ -94,28 +93,25 @@ function chooseParts(body: string, upload: Upload): UploadedPart[] {
   let last = 0;
   const parts = named.map((element) => {
     const number = Number(childText(element, 'PartNumber'));
-    if (number <= last) {
+    if (number <= last)
       throw new AwsError(
         'InvalidPartOrder',
         'The list of parts was not in ascending order. Parts must be ordered by part number.',
       );
-    }
     last = number;
     const part = upload.parts.get(number);
     const etag = childText(element, 'ETag')
       ?.trim()
       .replace(/^"(.*)"$/, '$1');
-    if (!part || etag !== part.md5.toString('hex')) {
+    if (!part || etag !== part.md5.toString('hex'))
       throw new AwsError(
         'InvalidPart',
         "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag.",
       );
-    }
     return part;
   });
-  if (parts.slice(0, -1).some((part) => part.sizeBytes < MIN_PART_BYTES)) {
+  if (parts.slice(0, -1).some((part) => part.sizeBytes < MIN_PART_BYTES))
     throw new AwsError('EntityTooSmall', 'Your proposed upload is smaller than the minimum allowed size');
-  }
   return parts;
 }
 

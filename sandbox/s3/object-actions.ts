@@ -2,6 +2,7 @@
 import { createReadStream, closeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
+import { readBody } from '../server/http-body.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
 import { type Condition, preconditionFailed } from './bucket-store.ts';
 import type { ObjectRecord } from './object-file.ts';
@@ -35,9 +36,8 @@ export async function putObject(call: S3Call, context: S3Context): Promise<S3Rep
 
 /** S3's copy is not needed here. */
 export function refuseCopy(call: S3Call): void {
-  if (header(call, 'x-amz-copy-source') !== undefined) {
+  if (header(call, 'x-amz-copy-source') !== undefined)
     throw new AwsError('NotImplemented', 'The sandbox does not copy objects.', 501);
-  }
 }
 
 export function checkKey(key: string): void {
@@ -100,9 +100,8 @@ function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
   if (ifMatch !== undefined && ifMatch !== '*' && unquote(ifMatch) !== record.etag) throw preconditionFailed();
   const etag = `"${record.etag}"`;
   const ifNoneMatch = header(call, 'if-none-match');
-  if (ifNoneMatch !== undefined && (ifNoneMatch === '*' || unquote(ifNoneMatch) === record.etag)) {
+  if (ifNoneMatch !== undefined && (ifNoneMatch === '*' || unquote(ifNoneMatch) === record.etag))
     return emptyReply(304, { etag });
-  }
   const reply = emptyReply(200, {
     ...record.headers,
     etag,
@@ -111,9 +110,8 @@ function describeObject(call: S3Call, record: ObjectRecord): S3Reply {
     'content-length': String(record.sizeBytes),
   });
   // The checksum of the whole does not apply to a range.
-  if (header(call, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' && header(call, 'range') === undefined) {
+  if (header(call, 'x-amz-checksum-mode')?.toUpperCase() === 'ENABLED' && header(call, 'range') === undefined)
     Object.assign(reply.headers, record.checksums);
-  }
   for (const [parameter, value] of call.query) {
     const name = /^response-(.+)$/.exec(parameter.toLowerCase())?.[1] ?? '';
     if (KEPT_HEADERS.includes(name) || name === 'content-encoding') reply.headers[name] = value;
@@ -130,9 +128,8 @@ export function readRange(text: string | undefined, sizeBytes: number): { start:
   const start = first === '' ? Math.max(0, sizeBytes - Number(last)) : Number(first);
   const end = first === '' || last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
   if (first !== '' && last !== '' && Number(last) < Number(first)) return null;
-  if (start >= sizeBytes || (first === '' && Number(last) === 0)) {
+  if (start >= sizeBytes || (first === '' && Number(last) === 0))
     throw new AwsError('InvalidRange', 'The requested range is not satisfiable', 416);
-  }
   return { start, end };
 }
 
@@ -163,14 +160,8 @@ export function malformedXml(): AwsError {
 
 /** A body with a command rather than data. */
 export async function readSmallBody(call: S3Call, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of call.request as AsyncIterable<Buffer>) {
-    sizeBytes += chunk.length;
-    if (sizeBytes > maxBytes) throw new AwsError('MaxMessageLengthExceeded', 'Your request was too big.');
-    chunks.push(chunk);
-  }
-  const body = Buffer.concat(chunks);
+  const tooLarge = new AwsError('MaxMessageLengthExceeded', 'Your request was too big.');
+  const body = await readBody(call.request, maxBytes, tooLarge);
   checkMd5(header(call, 'content-md5'), createHash('md5').update(body).digest());
   return body.toString('utf8');
 }

@@ -36,9 +36,8 @@ async function receive(call: S3Call, path: string): Promise<ReceivedBody> {
     async function* measure(chunks: AsyncIterable<Buffer>) {
       for await (const chunk of chunks) {
         sizeBytes += chunk.length;
-        if (sizeBytes > MAX_BYTES) {
+        if (sizeBytes > MAX_BYTES)
           throw new AwsError('EntityTooLarge', 'Your proposed upload exceeds the maximum allowed size');
-        }
         md5.update(chunk);
         sha256?.update(chunk);
         for (const checksum of running.values()) checksum.update(chunk);
@@ -47,18 +46,16 @@ async function receive(call: S3Call, path: string): Promise<ReceivedBody> {
     },
     createWriteStream(path, { flags: 'wx', mode: 0o600 }),
   );
-  if (expectedBytes !== null && sizeBytes !== expectedBytes) {
+  if (expectedBytes !== null && sizeBytes !== expectedBytes)
     throw new AwsError(
       'IncompleteBody',
       'You did not provide the number of bytes specified by the Content-Length HTTP header',
     );
-  }
-  if (sha256 && sha256.digest('hex') !== payloadHash) {
+  if (sha256 && sha256.digest('hex') !== payloadHash)
     throw new AwsError(
       'XAmzContentSHA256Mismatch',
       "The provided 'x-amz-content-sha256' header does not match what was computed.",
     );
-  }
   const digest = md5.digest();
   checkMd5(header(call, 'content-md5'), digest);
   return { path, sizeBytes, md5: digest, checksums: checkChecksums(call, trailers, running) };
@@ -73,9 +70,8 @@ function isAwsChunked(call: S3Call): boolean {
 
 function readLength(call: S3Call, chunked: boolean): number | null {
   const text = header(call, chunked ? 'x-amz-decoded-content-length' : 'content-length');
-  if (text === undefined && chunked) {
+  if (text === undefined && chunked)
     throw new AwsError('MissingContentLength', 'You must provide the x-amz-decoded-content-length header.', 411);
-  }
   return text === undefined ? null : Number(text);
 }
 
@@ -90,12 +86,10 @@ function startAnnounced(call: S3Call): Map<ChecksumName, RunningChecksum> {
 
 export function checkMd5(given: string | undefined, computed: Buffer): void {
   if (given === undefined) return;
-  if (Buffer.from(given, 'base64').length !== 16) {
+  if (Buffer.from(given, 'base64').length !== 16)
     throw new AwsError('InvalidDigest', 'The Content-MD5 you specified was invalid.');
-  }
-  if (given !== computed.toString('base64')) {
+  if (given !== computed.toString('base64'))
     throw new AwsError('BadDigest', 'The Content-MD5 you specified did not match what we received.');
-  }
 }
 
 function checkChecksums(
@@ -109,12 +103,10 @@ function checkChecksums(
     const given = header(call, field) ?? trailers.get(field);
     if (given === undefined) throw new AwsError('InvalidRequest', `The trailer ${field} did not come.`);
     const computed = checksum.digest();
-    if (Buffer.from(given, 'base64').length !== Buffer.from(computed, 'base64').length) {
+    if (Buffer.from(given, 'base64').length !== Buffer.from(computed, 'base64').length)
       throw new AwsError('InvalidRequest', `Value for ${field} header is invalid.`);
-    }
-    if (given !== computed) {
+    if (given !== computed)
       throw new AwsError('BadDigest', `The ${name.toUpperCase()} you specified did not match the calculated checksum.`);
-    }
     checked[field] = computed;
   }
   return checked;

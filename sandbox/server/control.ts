@@ -28,9 +28,8 @@ export interface Control {
 }
 
 export async function answerControl(request: IncomingMessage, control: Control): Promise<Answer> {
-  if (!hasToken(request, control.token)) {
+  if (!hasToken(request, control.token))
     return json(401, { error: 'The control token is missing or wrong: send "Authorization: Bearer TOKEN".' });
-  }
   try {
     const path = (request.url ?? '').split('?', 1)[0]!.slice(CONTROL_PREFIX.length);
     const answer = await route(`${request.method} ${path}`, request, control);
@@ -93,7 +92,7 @@ function listInstances({ fleet }: Control): unknown[] {
 }
 
 const readJson = async (request: IncomingMessage): Promise<unknown> =>
-  JSON.parse(await readBody(request, MAX_BODY_BYTES));
+  JSON.parse((await readBody(request, MAX_BODY_BYTES)).toString());
 
 function hasToken(request: IncomingMessage, token: string): boolean {
   const given = Buffer.from(request.headers.authorization ?? '');

@@ -77,7 +77,7 @@ async function answerJson(request: IncomingMessage, requestId: string, endpoint:
   const target = String(request.headers['x-amz-target']);
   const action = target.slice(target.lastIndexOf('.') + 1);
   try {
-    const body = await readBody(request, MAX_JSON_BYTES);
+    const body = (await readBody(request, MAX_JSON_BYTES)).toString();
     if (request.headers.authorization === undefined)
       throw new AwsError('MissingAuthenticationTokenException', 'Missing Authentication Token');
     const run = endpoint.jsonActions.get(target);
@@ -125,15 +125,14 @@ async function answerQuery(request: IncomingMessage, requestId: string, endpoint
   let service: QueryService = 'ec2';
   let action = '';
   try {
-    const body = request.method === 'POST' ? await readBody(request, MAX_BODY_BYTES) : '';
+    const body = request.method === 'POST' ? (await readBody(request, MAX_BODY_BYTES)).toString() : '';
     const values = new Map([...new URLSearchParams(query), ...new URLSearchParams(body)]);
     const credential = request.headers.authorization ?? values.get('X-Amz-Credential');
     const known = serviceOf(credential, values.get('Version'));
     service = known ?? 'ec2';
     action = values.get('Action') ?? '';
-    if (credential === undefined) {
+    if (credential === undefined)
       throw new AwsError('MissingAuthenticationToken', 'Request is missing Authentication Token', 403);
-    }
     const run = known === null ? undefined : endpoint.actions[service].get(action);
     if (!run) throw new AwsError('InvalidAction', `The action ${action} is not valid for this web service.`);
     const faults = endpoint.faults.takeForCall(action);

@@ -10,9 +10,8 @@ import { isIP } from 'node:net';
 export function refusalOf(request: IncomingMessage): string | null {
   if (request.headers.origin !== undefined)
     return 'Requests with an Origin header are refused: this service is not for web pages.';
-  if (!isLoopbackHost(request.headers.host)) {
+  if (!isLoopbackHost(request.headers.host))
     return 'The Host header is not an address of this machine. Use the endpoint as the sandbox printed it, with path-style S3 addressing.';
-  }
   return null;
 }
 

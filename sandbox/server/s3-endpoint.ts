@@ -67,18 +67,16 @@ export function checkCaller(query: URLSearchParams, authorization: string | unde
 function checkV4(query: URLSearchParams, nowMs: number): void {
   const date = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(query.get('X-Amz-Date') ?? '');
   const expires = query.get('X-Amz-Expires') ?? '';
-  if (!date || !/^\d{1,7}$/.test(expires) || !query.has('X-Amz-Credential')) {
+  if (!date || !/^\d{1,7}$/.test(expires) || !query.has('X-Amz-Credential'))
     throw new AwsError(
       'AuthorizationQueryParametersError',
       'Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.',
     );
-  }
-  if (Number(expires) > MAX_EXPIRES_S) {
+  if (Number(expires) > MAX_EXPIRES_S)
     throw new AwsError(
       'AuthorizationQueryParametersError',
       'X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds',
     );
-  }
   const [, year, month, day, hour, minute, second] = date.map(Number) as [number, ...number[]];
   const signedMs = Date.UTC(year!, month! - 1, day, hour, minute, second);
   if (nowMs > signedMs + Number(expires) * 1_000) throw expired();

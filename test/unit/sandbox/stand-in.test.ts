@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalogue } from '../../../sandbox/ec2/catalogue.ts';
 import type { InstanceState } from '../../../sandbox/ec2/instance.ts';
-import type { BootedIds } from '../../../sandbox/stand-in/booted-ids.ts';
 import type { ForeignEc2, ForeignInstance } from '../../../sandbox/stand-in/foreign-ec2.ts';
-import { StandIn } from '../../../sandbox/stand-in/stand-in.ts';
+import { type BootedIds, StandIn } from '../../../sandbox/stand-in/stand-in.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aFleet } from './a-fleet.ts';
 
