@@ -28,7 +28,7 @@ export interface RightAnswer {
 }
 
 /** No account has it; EC2 assigns random ids. */
-const NOBODY = 'i-00000000000000000';
+const NO_INSTANCE = 'i-00000000000000000';
 
 /**
  * The calls of a run. ELBv2 queries EC2 for the groups of a VPC with the permissions of the creator of the load
@@ -43,7 +43,7 @@ export async function probeEc2Rights(
   instanceId: string | null,
   balancerVpcId: string | null,
 ): Promise<RightAnswer[]> {
-  const InstanceId = instanceId ?? NOBODY;
+  const InstanceId = instanceId ?? NO_INSTANCE;
   const own = instanceId === null ? 'nothing' : 'denial';
   const DryRun = true;
   return withClient(lazyEc2(options), async (ec2) => {

@@ -1,4 +1,4 @@
-/** The state of a run for everybody who watches it: read once, however many pages are open. */
+/** The live state of a run: read from the database once, however many pages show it. */
 import { readRun, readStory, type RunDocument, type Story } from '../app/read/run-documents.ts';
 import { isUnfinished } from '../app/run/find-run.ts';
 import type { RunSample } from '../control/model/sample.ts';

@@ -107,8 +107,8 @@ export function describeObjectStoreContract(
     });
 
     it('serves an object to any client that has its presigned URL', async () => {
-      await store.putIfAbsent('signed/a b', bytes('for anybody'), 'text/plain');
-      expect(text(await fixture.fetchUrl(await store.presignGet('signed/a b', 60_000)))).toBe('for anybody');
+      await store.putIfAbsent('signed/a b', bytes('signed'), 'text/plain');
+      expect(text(await fixture.fetchUrl(await store.presignGet('signed/a b', 60_000)))).toBe('signed');
     });
 
     end();

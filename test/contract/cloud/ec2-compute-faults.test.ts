@@ -119,7 +119,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
   });
 
   it('drops instances of other owners when the endpoint ignores the filter', async () => {
-    const { compute } = await computeAt(() => instancesPage(['i-1'], undefined, 'run-of-somebody-else'));
+    const { compute } = await computeAt(() => instancesPage(['i-1'], undefined, 'another-run'));
     expect(await compute.list(RUN)).toEqual([]);
   });
 

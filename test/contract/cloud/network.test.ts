@@ -159,9 +159,9 @@ describe('the network of a run', () => {
   });
 
   it('is refused where neither can be established, unless aws.balancer_scheme is set', async () => {
-    const nobodyKnows = (): Promise<never> => Promise.reject(new AppError('aws-failed', 'no answer'));
-    await expect((await stage()).kit(nobodyKnows)).rejects.toMatchObject({ code: 'aws-failed' });
-    const said = await (await stage({ balancerScheme: 'internet-facing' })).kit(nobodyKnows);
+    const unanswered = (): Promise<never> => Promise.reject(new AppError('aws-failed', 'no answer'));
+    await expect((await stage()).kit(unanswered)).rejects.toMatchObject({ code: 'aws-failed' });
+    const said = await (await stage({ balancerScheme: 'internet-facing' })).kit(unanswered);
     expect(said.balancer.scheme).toBe('internet-facing');
   });
 

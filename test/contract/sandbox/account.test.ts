@@ -83,11 +83,11 @@ describe('DryRun', () => {
   });
 
   it('validates the request first', async () => {
-    const nobody = 'i-00000000000000000';
+    const missing = 'i-00000000000000000';
     const calls = [
-      clients.ec2.terminateInstances({ DryRun: true, InstanceIds: [nobody] }),
-      clients.ec2.getConsoleOutput({ DryRun: true, InstanceId: nobody }),
-      clients.ec2.createTags({ DryRun: true, Resources: [nobody], Tags: [{ Key: 'a', Value: 'b' }] }),
+      clients.ec2.terminateInstances({ DryRun: true, InstanceIds: [missing] }),
+      clients.ec2.getConsoleOutput({ DryRun: true, InstanceId: missing }),
+      clients.ec2.createTags({ DryRun: true, Resources: [missing], Tags: [{ Key: 'a', Value: 'b' }] }),
     ];
     // Together: a call that fails while another one is awaited would be an unhandled rejection.
     const codes = (await Promise.all(calls.map(refusal))).map(({ code }) => code);

@@ -37,13 +37,13 @@ beforeEach(() => {
 afterEach(() => group.close());
 
 const states = (): string[] => group.targets().map((target) => `${target.id} ${group.healthOf(target).state}`);
-const turn = (): string => group.next()?.target.id ?? 'nobody';
+const turn = (): string => group.next()?.target.id ?? 'none';
 
 describe('a target group', () => {
   it('needs one good check for a new target, and balances round robin', async () => {
     group.register('a', 80);
     group.register('b', 80);
-    expect([states(), turn()]).toEqual([['a initial', 'b initial'], 'nobody']);
+    expect([states(), turn()]).toEqual([['a initial', 'b initial'], 'none']);
     await clock.advance(0);
     expect(states()).toEqual(['a healthy', 'b healthy']);
     expect([turn(), turn(), turn(), turn()].sort()).toEqual(['a', 'a', 'b', 'b']);
@@ -84,7 +84,7 @@ describe('a target group', () => {
     await clock.advance(0);
     change();
     expect(group.healthOf(group.targets()[0]!)).toMatchObject({ state: 'unused', reason });
-    expect(turn()).toBe('nobody');
+    expect(turn()).toBe('none');
   });
 
   it('drains for the delay, aborts the remaining requests, and removes the target', async () => {
@@ -94,7 +94,7 @@ describe('a target group', () => {
     let broken = 0;
     group.next()!.target.inFlight.add(() => (broken += 1));
     group.deregister('a', null);
-    expect([states(), turn()]).toEqual([['a draining'], 'nobody']);
+    expect([states(), turn()]).toEqual([['a draining'], 'none']);
     await clock.advance(4_999);
     expect(broken).toBe(0);
     await clock.advance(1);
