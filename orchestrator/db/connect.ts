@@ -212,13 +212,13 @@ function afterCreate(prepare: (connection: unknown) => Promise<void>): (connecti
 
 async function prepareSqlite(raw: unknown): Promise<void> {
   const connection = raw as { pragma(text: string): unknown };
-  for (const setting of [
+  const settings = [
     `busy_timeout = ${SQLITE_BUSY_MS}`,
     'journal_mode = WAL',
     'synchronous = NORMAL',
     'foreign_keys = ON',
-  ])
-    connection.pragma(setting);
+  ];
+  for (const setting of settings) connection.pragma(setting);
 }
 
 /**

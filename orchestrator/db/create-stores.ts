@@ -8,7 +8,7 @@ import { KnexResultStore } from './result-store.ts';
 import { KnexRunRow, KnexRunStore } from './run-store.ts';
 import { KnexWorkStore } from './work-store.ts';
 
-/** Nobody ever holds the lock under this number. */
+/** No lock is ever held under this number. */
 const NO_FENCE = -1;
 
 /** Needs the tables of migrate(); opens no connection itself. */

@@ -37,11 +37,8 @@ export class LinkIntake {
     const row = await rowOf<{ discovery: string | null }>(run.clone().forUpdate().first('discovery'));
     const counts = noDiscovery();
     const found: Found[] = [];
-    const parents = await this.#frontier.parents(
-      trx,
-      this.#runId,
-      results.map(({ n }) => n),
-    );
+    const numbers = results.map(({ n }) => n);
+    const parents = await this.#frontier.parents(trx, this.#runId, numbers);
     for (const { n, links = [] } of results) {
       const parent = parents.get(n);
       if (parent === undefined) continue;
@@ -59,7 +56,7 @@ export class LinkIntake {
       const isCut = (path: string): boolean => traps.isCut(path);
       const { dropped, fell } = await this.#frontier.cut(trx, pattern, { runId: this.#runId, isCut });
       add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });
-      await insertEvent(trx, this.#runId, { ...NOBODY, atMs: nowMs, detail: trapNote(pattern) });
+      await insertEvent(trx, this.#runId, { ...ALARM, atMs: nowMs, detail: trapNote(pattern) });
     }
     const total: DiscoveryCounts = row?.discovery ? (JSON.parse(row.discovery) as DiscoveryCounts) : noDiscovery();
     total.found += counts.found;
@@ -79,12 +76,9 @@ export class LinkIntake {
 export async function openFrontier(
   knex: Knex,
   db: Database,
-  {
-    discover,
-    mapping,
-    table,
-  }: { discover: DiscoverSettings; mapping: ConstructorParameters<typeof LinkRules>[1]; table: string },
+  of: { discover: DiscoverSettings; mapping: ConstructorParameters<typeof LinkRules>[1]; table: string },
 ): Promise<{ frontier: Frontier; rules: LinkRules }> {
+  const { discover, mapping, table } = of;
   const deny = (await readNotes(knex, table, 'deny')).get('list') ?? '';
   const cut = [...(await readNotes(knex, table, 'trap')).keys()];
   const rules = new LinkRules(discover, mapping, { deny: deny.split('\n'), cut });
@@ -107,15 +101,11 @@ export function judgeLinks(
   return { candidates, denied };
 }
 
-const NOBODY = { kind: 'alarm', slot: null, epoch: null, from: null, to: null } as const;
+const ALARM = { kind: 'alarm', slot: null, epoch: null, from: null, to: null } as const;
 
 const trapNote = (pattern: string): string =>
   `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in discover.allow`;
 
-function add(counts: DiscoveryCounts, { fresh, known, dropped, fell, hidden }: Entered): void {
-  counts.fresh += fresh;
-  counts.known += known;
-  counts.dropped += dropped;
-  counts.fell += fell;
-  counts.hidden += hidden;
+function add(counts: DiscoveryCounts, entered: Entered): void {
+  for (const of of ['fresh', 'known', 'dropped', 'fell', 'hidden'] as const) counts[of] += entered[of];
 }

@@ -61,19 +61,15 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
-  const fresh = stored.filter(({ unchanged }) => unchanged === undefined);
-  const { rows, refused } = await stageRows(trx, db, shape, fresh);
-  const kept = await stageKept(
-    trx,
-    db,
-    shape,
-    stored.filter(({ unchanged }) => unchanged !== undefined),
+  const { fresh = [], unchanged = [] } = Object.groupBy(stored, (s) =>
+    s.unchanged === undefined ? 'fresh' : 'unchanged',
   );
+  const { rows, refused } = await stageRows(trx, db, shape, fresh);
+  const kept = await stageKept(trx, db, shape, unchanged);
   const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
   for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
   for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, detail);
-  for (const { id, unchanged } of stored) {
-    if (unchanged === undefined) continue;
+  for (const { id } of unchanged) {
     const page = kept.get(id);
     if (page) settlementOf.get(id)!.rows = page.rows;
     else refuse(settlementOf.get(id)!, NOT_KEPT);
@@ -160,28 +156,17 @@ async function writeOutcomes(
     const counted = shape.countsRows ? { result_rows: rows } : {};
     const numbers = same.map((s) => s.n).sort((a, b) => a - b);
     for (const narrow of onNumbers(numbers)) {
-      await trx(ITEMS)
-        .where({ run_id: runId })
-        .modify(narrow)
-        .update({ outcome: 'stored', ...place, ...counted, settled_at: nowMs });
+      const values = { outcome: 'stored', ...place, ...counted, settled_at: nowMs };
+      await trx(ITEMS).where({ run_id: runId }).modify(narrow).update(values);
     }
   }
   const others = settlements.filter((s) => s.outcome !== 'stored');
   // Each has its own detail, so they are sent as rows; all of them exist, so this only updates.
   for (const piece of inPieces(others, LIST)) {
+    const common = { run_id: runId, ...place, settled_at: nowMs };
+    const rows = piece.map(({ id, rows: _rows, ...own }) => ({ ...own, ...common, product_id: id }));
     await trx(ITEMS)
-      .insert(
-        piece.map(({ n, id, outcome, reason, detail }) => ({
-          run_id: runId,
-          n,
-          product_id: id,
-          outcome,
-          reason,
-          detail,
-          ...place,
-          settled_at: nowMs,
-        })),
-      )
+      .insert(rows)
       .onConflict(['run_id', 'n'])
       .merge(['outcome', 'reason', 'detail', 'slot', 'epoch', 'seq', 'settled_at']);
   }
@@ -215,18 +200,13 @@ async function writeAttempts(
 /** A late result may settle the last product of a chunk that was reassigned and is still waiting. */
 async function closeReturned(trx: Knex.Transaction, runId: string, settlements: readonly Settlement[]): Promise<void> {
   if (settlements.length === 0) return;
-  let first = Infinity;
-  let last = 0;
-  for (const { n } of settlements) {
-    first = Math.min(first, n);
-    last = Math.max(last, n);
-  }
+  const numbers = settlements.map(({ n }) => n);
   const waiting = await rowsOf<ChunkRow>(
     trx(CHUNKS)
       .where({ run_id: runId, state: 'waiting' })
       .where('generation', '>', 1)
-      .where('first_n', '<=', last)
-      .where('last_n', '>=', first),
+      .where('first_n', '<=', Math.max(...numbers))
+      .where('last_n', '>=', Math.min(...numbers)),
   );
   await closeSettled(trx, runId, waiting);
 }

@@ -10,7 +10,7 @@ import type { LockGuard, LockHolder } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import { rowOf, type SqlNumber, toNumber } from './rows.ts';
+import { mysqlRow, rowOf, type SqlNumber, toNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_locks';
 
@@ -68,9 +68,9 @@ export class KnexLocks {
 
   /** The fence stays, so the next holder's is higher. */
   async releaseLock(fence: number): Promise<void> {
-    const nobody = { fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 };
+    const free = { fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 };
     await inTransaction(this.db, async (trx) => {
-      if ((await trx(TABLE).where({ name: 'lease', fence }).update(nobody)) > 0)
+      if ((await trx(TABLE).where({ name: 'lease', fence }).update(free)) > 0)
         await trx(TABLE)
           .where({ name: 'fence', fence })
           .update({ fence: fence + 1 });
@@ -83,10 +83,9 @@ export function createLockGuard(db: Database): LockGuard {
   return {
     async nowMs() {
       if (db.engine === 'sqlite') return db.clock.now();
-      const row = await inQuery(db, async (knex) => {
-        const [rows] = (await knex.raw('select unix_timestamp(now(3)) as now')) as [{ now: SqlNumber }[]];
-        return rows[0];
-      });
+      const row = await inQuery(db, (knex) =>
+        mysqlRow<{ now: SqlNumber }>(knex.raw('select unix_timestamp(now(3)) as now')),
+      );
       return Math.round(toNumber(row?.now) * 1_000);
     },
     holder: () =>

@@ -9,7 +9,7 @@ import type { Database } from './connect.ts';
 import { toAppError } from './database-errors.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
-import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { mysqlRow, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
 const LATEST = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';
@@ -58,10 +58,9 @@ async function migrateMysql(db: Database): Promise<void> {
   try {
     // A transaction only to keep one connection, which GET_LOCK is bound to.
     await db.knex.transaction(async (trx) => {
-      const [rows] = (await trx
-        .raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S])
-        .options({ timeout: (LOCK_WAIT_S + 10) * 1_000 })) as [{ got: string | number | null }[]];
-      if (Number(rows[0]?.got) !== 1)
+      const asked = trx.raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S]);
+      const row = await mysqlRow<{ got: SqlNumber | null }>(asked.options({ timeout: (LOCK_WAIT_S + 10) * 1_000 }));
+      if (Number(row?.got) !== 1)
         throw new AppError('database-busy', `${db.label}: another process has been migrating for ${LOCK_WAIT_S} s`);
       try {
         const suffix = `engine=InnoDB default character set utf8mb4 collate ${db.byteCollation}`;

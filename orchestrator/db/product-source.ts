@@ -40,11 +40,7 @@ export function createProductSource(url: string, query: string): ProductSource {
       for await (const [id, ...values] of rowsOf([scoreColumn, ...OPTIONAL.slice(1)])) {
         row++;
         const [score = null, changed = null, priority = null, category = null] = values.map((value) =>
-          value === null || value === undefined
-            ? null
-            : value instanceof Uint8Array
-              ? decodeText(value, row)
-              : String(value),
+          value === null ? null : textOf(value, row),
         );
         yield {
           id: checkedId(id!, row),
@@ -79,15 +75,16 @@ function timeIn(text: string, row: number): number {
 
 function checkedId(raw: RawValue, row: number): string {
   if (raw === null) throw invalidId(row, 'is null');
-  const id = raw instanceof Uint8Array ? decodeText(raw, row) : String(raw);
+  const id = textOf(raw, row);
   const fault = findIdFault(id);
   if (fault !== null) throw invalidId(row, fault, id);
   return id;
 }
 
-function decodeText(bytes: Uint8Array, row: number): string {
+function textOf(value: NonNullable<RawValue>, row: number): string {
+  if (!(value instanceof Uint8Array)) return String(value);
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value);
   } catch {
     throw invalidId(row, 'is not valid UTF-8');
   }
@@ -115,16 +112,15 @@ const OPTIONAL = ['score', 'changed_at', 'priority', 'category'];
 
 /** The indexes of the id column and of these; undefined for one that the query does not yield. */
 function findColumns(names: readonly string[], more: readonly string[]): (number | undefined)[] {
-  const find = (name: string): number => names.findIndex((other) => other.toLowerCase() === name.toLowerCase());
-  // A score that is named must be there: without it nothing would matter more than anything else, and nobody would see it.
+  const lower = names.map((name) => name.toLowerCase());
+  const find = (name: string): number => lower.indexOf(name.toLowerCase());
+  // A configured score must exist: without it all products would rank the same, unnoticed.
   const named = more.find((name) => !OPTIONAL.includes(name) && find(name) < 0);
   if (named !== undefined)
     throw new AppError(
       'products-query',
       `products.query yields no column ${named}, which products.recrawl.score names`,
-      {
-        hint: `Its columns are: ${names.join(', ')}`,
-      },
+      { hint: `Its columns are: ${names.join(', ')}` },
     );
   return [findIdColumn(names), ...more.map((name) => (find(name) < 0 ? undefined : find(name)))];
 }
@@ -151,11 +147,10 @@ async function* readSqlite(address: SqliteAddress, query: string, more: readonly
     });
   }
   try {
-    const statement = prepare(connection, query);
-    const places = findColumns(
-      statement.columns().map((c) => c.name),
-      more,
-    );
+    const statement = connection.prepare(query);
+    if (!statement.reader) throw noRows();
+    const names = statement.columns().map(({ name }) => name);
+    const places = findColumns(names, more);
     // As BigInt, because a JavaScript number would round values beyond 2^53.
     const rows = statement.raw(true).safeIntegers(true).iterate() as Iterable<RawValue[]>;
     for (const row of rows) yield places.map((at) => (at === undefined ? null : row[at]!));
@@ -164,12 +159,6 @@ async function* readSqlite(address: SqliteAddress, query: string, more: readonly
   } finally {
     connection.close();
   }
-}
-
-function prepare(connection: Sqlite.Database, query: string): Sqlite.Statement {
-  const statement = connection.prepare(query);
-  if (!statement.reader) throw noRows();
-  return statement;
 }
 
 async function* readMysql(address: MysqlAddress, query: string, more: readonly string[]): AsyncGenerator<RawValue[]> {
@@ -220,11 +209,9 @@ async function* streamRows(
   let fault: AppError | null = null;
   command.on('fields', (fields) => {
     if (!fields || places !== null) return;
+    const names = fields.map(({ name }) => name);
     try {
-      places = findColumns(
-        fields.map((f) => f.name),
-        more,
-      );
+      places = findColumns(names, more);
     } catch (error) {
       fault = error as AppError;
     }

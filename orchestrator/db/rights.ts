@@ -5,6 +5,7 @@ import type { Mapping } from '../../shared/domain/mapping.ts';
 import { keyColumns, neededColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
+import { mysqlRow } from './rows.ts';
 import { readTable, splitTableName } from './table-info.ts';
 
 /** By using each on a table of our own. Throws `database-rights` with the GRANT that is missing. Leaves nothing behind. */
@@ -105,8 +106,8 @@ async function isDenied(db: Database, sql: string, bindings: string[]): Promise<
  * pasted; MySQL and MariaDB only.
  */
 async function grantee(db: Database): Promise<string> {
-  const [rows] = (await db.knex.raw('select current_user() as account')) as [{ account: string }[]];
-  const account = rows[0]?.account ?? '';
+  const row = await mysqlRow<{ account: string }>(db.knex.raw('select current_user() as account'));
+  const account = row?.account ?? '';
   const at = account.lastIndexOf('@');
   const quoted = (part: string): string => `'${part.replaceAll("'", "''")}'`;
   return `${quoted(account.slice(0, at))}@${quoted(account.slice(at + 1))}`;

@@ -68,6 +68,12 @@ export async function rowOf<T>(query: PromiseLike<unknown>): Promise<T | undefin
   return (await query) as T | undefined;
 }
 
+/** The first row of a statement of our own on MySQL or MariaDB, whose answer is a pair of rows and columns. */
+export async function mysqlRow<T>(statement: Knex.Raw): Promise<T | undefined> {
+  const [rows] = (await statement) as [T[]];
+  return rows[0];
+}
+
 /** How many rows the query finds. */
 export async function countOf(rows: Knex.QueryBuilder): Promise<number> {
   const row = await rowOf<{ found: SqlNumber }>(rows.count({ found: '*' }).first());

@@ -75,26 +75,21 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return selectRun(this.db, id);
   }
 
-  list(limit: number): Promise<RunRecord[]> {
-    return inQuery(this.db, async (knex) => {
-      const rows = await rowsOf<RunColumns>(knex(RUNS).orderBy(NEWEST_FIRST).limit(limit));
-      return rows.map(toRecord);
-    });
+  async list(limit: number): Promise<RunRecord[]> {
+    return (await this.#rows<RunColumns>((knex) => knex(RUNS).orderBy(NEWEST_FIRST).limit(limit))).map(toRecord);
   }
 
-  listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
-    return inQuery(this.db, async (knex) => {
-      const rows = await rowsOf<{ length: SqlNumber; list_accepted: SqlNumber | null }>(
-        knex('crawlfleet_runs')
-          .where({ list_key: listKey })
-          .whereIn('phase', PUBLISHED)
-          .where(notCancelled)
-          .orderBy(NEWEST_FIRST)
-          .limit(limit)
-          .select(knex.raw('coalesce(list_length, planned) as length'), 'list_accepted'),
-      );
-      return rows.map((row) => ({ products: toNumber(row.length), accepted: toBoolean(row.list_accepted ?? 0) }));
-    });
+  async listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
+    const rows = await this.#rows<{ length: SqlNumber; list_accepted: SqlNumber | null }>((knex) =>
+      knex(RUNS)
+        .where({ list_key: listKey })
+        .whereIn('phase', PUBLISHED)
+        .where(notCancelled)
+        .orderBy(NEWEST_FIRST)
+        .limit(limit)
+        .select(knex.raw('coalesce(list_length, planned) as length'), 'list_accepted'),
+    );
+    return rows.map((row) => ({ products: toNumber(row.length), accepted: toBoolean(row.list_accepted ?? 0) }));
   }
 
   async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
@@ -115,13 +110,15 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     await inQuery(this.db, (knex) => knex('crawlfleet_samples').insert(row).onConflict(['run_id', 'at']).ignore());
   }
 
-  samples(id: string, afterMs: number): Promise<RunSample[]> {
-    return inQuery(this.db, async (knex) => {
-      const rows = await rowsOf<{ sample: string }>(
-        knex('crawlfleet_samples').where({ run_id: id }).where('at', '>', afterMs).orderBy('at').select('sample'),
-      );
-      return rows.map(({ sample }) => JSON.parse(sample) as RunSample);
-    });
+  async samples(id: string, afterMs: number): Promise<RunSample[]> {
+    const rows = await this.#rows<{ sample: string }>((knex) =>
+      knex('crawlfleet_samples').where({ run_id: id }).where('at', '>', afterMs).orderBy('at').select('sample'),
+    );
+    return rows.map(({ sample }) => JSON.parse(sample) as RunSample);
+  }
+
+  #rows<T>(select: (knex: Knex) => PromiseLike<unknown>): Promise<T[]> {
+    return inQuery(this.db, (knex) => rowsOf<T>(select(knex)));
   }
 }
 

@@ -4,7 +4,7 @@ import type { SqlValue } from './bulk-insert.ts';
 import type { Database } from './connect.ts';
 import { createLockGuard } from './locks.ts';
 import { inQuery } from './retry.ts';
-import { Columns, rowOf, rowsOf, toNumber } from './rows.ts';
+import { Columns, countOf, rowsOf, toNumber } from './rows.ts';
 
 const TABLE = 'crawlfleet_schedule';
 /** How many due times are read at least, newest first. */
@@ -68,13 +68,7 @@ export class ScheduleStore {
           .insert({ ...key, ...row, written_at })
           .onConflict(['name', 'due_at'])
           .ignore();
-      return (
-        (await rowOf(
-          knex(TABLE)
-            .where({ ...key, ...toRow(from ?? {}), ...row })
-            .first('due_at'),
-        )) !== undefined
-      );
+      return (await countOf(knex(TABLE).where({ ...key, ...toRow(from ?? {}), ...row }))) > 0;
     });
   }
 

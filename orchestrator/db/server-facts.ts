@@ -1,7 +1,7 @@
 /** What a database server reports about itself, for the check before a run. */
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
-import { rowsOf, type SqlNumber } from './rows.ts';
+import { mysqlRow, rowsOf, type SqlNumber } from './rows.ts';
 
 export interface ServerFacts {
   /** `MariaDB 10.11.6`, `MySQL 8.0.36`, `SQLite 3.50.0`. */
@@ -21,14 +21,14 @@ export async function readServerFacts(db: Database): Promise<ServerFacts> {
     return { version: `SQLite ${row?.version ?? ''}`, timeZone: null, skewMs: null };
   }
   const askedMs = db.clock.now();
-  const [rows] = (await inQuery(
-    db,
-    async (knex) =>
-      (await knex.raw(
+  const row = await inQuery(db, (knex) =>
+    mysqlRow<{ version: string; zone: string; machine_zone: string; now_s: SqlNumber }>(
+      knex.raw(
         'select version() as version, @@global.time_zone as zone, @@system_time_zone as machine_zone, unix_timestamp(now(3)) as now_s',
-      )) as unknown,
-  )) as [{ version: string; zone: string; machine_zone: string; now_s: SqlNumber }[]];
-  const { version, zone, machine_zone: machineZone, now_s: nowS } = rows[0]!;
+      ),
+    ),
+  );
+  const { version, zone, machine_zone: machineZone, now_s: nowS } = row!;
   // The server read its clock at some time between the two.
   const middleMs = (askedMs + db.clock.now()) / 2;
   return {

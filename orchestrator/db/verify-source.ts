@@ -31,7 +31,7 @@ export interface VerifySource {
   parts: readonly LedgerPart[];
   /** Products with rows of this run in the result table, and how many. */
   results(): Iterable<[id: string, rows: number]> | AsyncIterable<[id: string, rows: number]>;
-  /** Those of the products whose rows a later run, or somebody else, has rightly replaced; others may be among them. */
+  /** Products whose rows a later run or another program has rightly replaced; may include others. */
   replaced(ids: Iterable<string>): Iterable<string> | AsyncIterable<string>;
 }
 

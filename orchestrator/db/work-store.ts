@@ -276,10 +276,10 @@ async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readon
     const left = open.get(row.idx)!.length;
     if (left === 0) continue;
     products += left;
-    const nobody = { slot: null, epoch: null, granted_at: null };
+    const unowned = { slot: null, epoch: null, granted_at: null };
     await trx(CHUNKS)
       .where({ run_id: runId, idx: row.idx })
-      .update({ state: 'waiting', generation: row.generation + 1, products: left, ...nobody });
+      .update({ state: 'waiting', generation: row.generation + 1, products: left, ...unowned });
   }
   return products;
 }
