@@ -12,11 +12,11 @@ import {
   createRun,
   gone,
   load,
+  manyStored,
   NOW,
   openBench,
   partRef,
   REQUEST,
-  stored,
   storedRows,
   toLoading,
 } from './harness.ts';
@@ -60,7 +60,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
 
   it('of a load: each product once, the counts are those of the load that happened', async () => {
     const { id, work } = await createRun(bench, 300);
-    const results = [gone(1), ...Array.from({ length: 299 }, (_, i) => stored(i + 2))];
+    const results = [gone(1), ...manyStored(299, 2)];
     const place = { slot: 0, epoch: 1, seq: 0 };
     await bound(bench, id).results.register(place, [partRef(id, place, 300)]);
     const counts = await cutting(() => bound(hurt, id).results.load(place, results));
@@ -76,7 +76,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     const weighs = (n: number, weight: number | typeof open, marks?: { weight: ',' }) =>
       storedRows(n, [{ key: null, row: { weight }, ...(marks ? { marks } : {}) }]);
     const first = [weighs(1, open), weighs(2, 12.5, { weight: ',' })];
-    const others = Array.from({ length: 18 }, (_, i) => stored(i + 3));
+    const others = manyStored(18, 3);
     await load(bench, id, [...first, ...others]);
     await toLoading(bench, id);
     const before = (await events(id)).length;

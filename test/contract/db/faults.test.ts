@@ -1,32 +1,21 @@
 import { createConnection } from 'mysql2/promise';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { inTransaction } from '../../../orchestrator/db/retry.ts';
 import { limitStatements } from '../../../orchestrator/db/statement-timeout.ts';
-import { administer, createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
+import { administer } from '../../support/mariadb/database.ts';
 import { waitFor } from '../../support/processes.ts';
-import { at, type Bench, createRun, load, NOW, onBothEngines, openBench, partRef, stored } from './harness.ts';
+import { at, createRun, load, manyStored, NOW, onBothEngines, onMysql, partRef } from './harness.ts';
 
-describe('A transaction on a faulty MySQL', () => {
-  let database: TestDatabase;
-  let bench: Bench;
-  beforeAll(async () => {
-    database = await createTestDatabase('mysql');
-    bench = await openBench(database);
-  });
-  afterAll(async () => {
-    await bench.db.close();
-    await database.drop();
-  });
-
+onMysql('A transaction on a faulty MySQL', (bench, database) => {
   it('F46: loads a part wholly or not at all when its connection dies in the middle', async () => {
-    const { id, work } = await createRun(bench, 3_000, { chunkSize: 100 });
-    const results = Array.from({ length: 3_000 }, (_, i) => stored(i + 1));
+    const { id, work } = await createRun(bench(), 3_000, { chunkSize: 100 });
+    const results = manyStored(3_000);
     let killing = true;
     const killer = (async () => {
       while (killing) {
-        const [ids] = (await bench.db.knex.raw(
+        const [ids] = (await bench().db.knex.raw(
           `select id from information_schema.processlist where db = ? and info like '%crawlfleet_staging%' and info not like '%processlist%'`,
-          [bench.db.schema],
+          [bench().db.schema],
         )) as [{ id: string }[]];
         if (ids[0]) {
           await administer(`kill ${ids[0].id}`).catch(() => undefined);
@@ -34,18 +23,18 @@ describe('A transaction on a faulty MySQL', () => {
         }
       }
     })();
-    const counts = await load(bench, id, results);
+    const counts = await load(bench(), id, results);
     killing = false;
     await killer;
     expect(counts.stored).toBe(3_000);
     expect(await work.outcomes()).toMatchObject({ stored: 3_000, open: 0 });
-    expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(3_000);
+    expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(3_000);
   });
 
   it('F46: loads a part once after three deadlocks', async () => {
-    const { id, work, results } = await createRun(bench, 50);
+    const { id, work, results } = await createRun(bench(), 50);
     await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 50)]);
-    const other = await createConnection({ uri: database.url });
+    const other = await createConnection({ uri: database().url });
     try {
       // In a deadlock InnoDB ends the transaction that has changed less.
       await other.query('create table weights (n int primary key)');
@@ -53,10 +42,7 @@ describe('A transaction on a faulty MySQL', () => {
       await other.query('insert into weights select seq from seq_1_to_5000');
       await other.query(`select * from crawlfleet_items where run_id = ? and n = 50 for update`, [id]);
       const place = { slot: 0, epoch: 1, seq: 0 };
-      const load = results.load(
-        place,
-        Array.from({ length: 50 }, (_, i) => stored(i + 1)),
-      );
+      const load = results.load(place, manyStored(50));
       load.catch(() => undefined);
       const victims = new Set<string>();
       // Each time the load waits for our lock, then we request its lock; each time it has changed less.
@@ -76,23 +62,20 @@ describe('A transaction on a faulty MySQL', () => {
       other.destroy();
     }
     expect(await work.outcomes()).toMatchObject({ stored: 50, open: 0 });
-    expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
+    expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
   });
 
   it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
-    const { id, results } = await createRun(bench, 2_000);
+    const { id, results } = await createRun(bench(), 2_000);
     await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 2_000)]);
-    const other = await createConnection({ uri: database.url });
+    const other = await createConnection({ uri: database().url });
     try {
       await other.query('begin');
       // The last of the products in insertion order; the first batch does not meet it.
       const row = `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`;
       await other.query(row);
       const place = { slot: 0, epoch: 1, seq: 0 };
-      const load = results.load(
-        place,
-        Array.from({ length: 2_000 }, (_, i) => stored(i + 1)),
-      );
+      const load = results.load(place, manyStored(2_000));
       load.catch(() => undefined);
       const first = await waitingTransaction(new Set());
       // Another transaction waits there: the server ended the first one's statement, and we rolled back the rest.
@@ -100,13 +83,13 @@ describe('A transaction on a faulty MySQL', () => {
       const [living] = await other.query(`select trx_id from information_schema.innodb_trx where trx_id = ?`, [first]);
       expect(living).toEqual([]);
       expect(second).not.toBe(first);
-      expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toEqual([]);
+      expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toEqual([]);
       await other.query('rollback');
       expect(await load).toEqual({ stored: 2_000, gone: 0, failed: 0 });
     } finally {
       other.destroy();
     }
-    expect(await bench.db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
+    expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
   });
 
   /** The ID of another transaction of this database that waits for a lock and is not in `known`. */
@@ -115,7 +98,7 @@ describe('A transaction on a faulty MySQL', () => {
       join information_schema.processlist p on p.id = t.trx_mysql_thread_id
       where t.trx_state = 'LOCK WAIT' and p.db = ?`;
     const ask = async (): Promise<string | undefined> => {
-      const [rows] = (await bench.db.knex.raw(sql, [bench.db.schema])) as [{ id: string }[]];
+      const [rows] = (await bench().db.knex.raw(sql, [bench().db.schema])) as [{ id: string }[]];
       return rows.map((r) => r.id).find((id) => !known.has(id));
     };
     // The server caches its answer until there was no query for 100 ms.
@@ -123,15 +106,15 @@ describe('A transaction on a faulty MySQL', () => {
   }
 
   it('F48: ends a statement that gets no answer and discards its connection', async () => {
-    const raw = (await bench.db.knex.client.acquireConnection()) as object;
+    const raw = (await bench().db.knex.client.acquireConnection()) as object;
     try {
       const limited = limitStatements(raw, 50);
       await expect(limited.run('select sleep(20)')).rejects.toMatchObject({ code: 'PROTOCOL_SEQUENCE_TIMEOUT' });
-      expect(bench.db.knex.client.validateConnection(raw)).toBe(false);
+      expect(bench().db.knex.client.validateConnection(raw)).toBe(false);
     } finally {
-      await bench.db.knex.client.releaseConnection(raw);
+      await bench().db.knex.client.releaseConnection(raw);
     }
-    expect(await bench.stores.runs.list(1)).toHaveLength(1);
+    expect(await bench().stores.runs.list(1)).toHaveLength(1);
   });
 });
 

@@ -17,7 +17,7 @@ import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
-import { eachEngine, type TestDatabase, type TestEngine } from '../../support/mariadb/database.ts';
+import { createTestDatabase, eachEngine, type TestDatabase, type TestEngine } from '../../support/mariadb/database.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 2, 15);
 export const COMPLETE = { exitCode: 0, reason: null } as const;
@@ -93,6 +93,30 @@ export async function openBench({ url }: Pick<TestDatabase, 'url'>, options?: Op
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   return { db, stores, fence: lock.fence, url, memory: null };
 }
+
+/** Tests that only a MySQL server can play; one bench and one database for all of them. */
+export function onMysql(title: string, tests: (bench: () => Bench, database: () => TestDatabase) => void): void {
+  describe(title, () => {
+    let database: TestDatabase;
+    let bench: Bench;
+    beforeAll(async () => {
+      database = await createTestDatabase('mysql');
+      bench = await openBench(database);
+    });
+    afterAll(async () => {
+      await bench.db.close();
+      await database.drop();
+    });
+    tests(
+      () => bench,
+      () => database,
+    );
+  });
+}
+
+/** The results of this many stored products, from the `first` on. */
+export const manyStored = (count: number, first = 1): ItemResult[] =>
+  Array.from({ length: count }, (_, i) => stored(first + i));
 
 export const at = (slot: number, epoch = 1): EpochId => ({ slot, epoch });
 

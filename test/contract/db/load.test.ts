@@ -1,23 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import {
   allRows,
   AT,
-  type Bench,
   bound,
   createRun,
   failed,
   gone,
   itWithSql,
   load,
+  manyStored,
   onEveryEngine,
-  openBench,
+  onMysql,
   partRef,
+  publish,
   settings,
   stored,
-  toLoading,
 } from './harness.ts';
 
 onEveryEngine('Loading a part', (bench, engine) => {
@@ -79,7 +78,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
 
   itWithSql(engine)('F50: loads a part once when two loaders start on it at the same time', async () => {
     const { id } = await createRun(bench(), 50);
-    const results = Array.from({ length: 50 }, (_, i) => stored(i + 1));
+    const results = manyStored(50);
     await bound(bench(), id).results.register({ slot: 0, epoch: 1 }, [partRef(id, { slot: 0, epoch: 1, seq: 0 }, 50)]);
     const second = await openDatabase(bench().url);
     try {
@@ -111,7 +110,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
 
   it('settles each product once when parts with the same products are loaded concurrently', async () => {
     const { id } = await createRun(bench(), 200);
-    const results = Array.from({ length: 200 }, (_, i) => stored(i + 1));
+    const results = manyStored(200);
     const counts = await Promise.all(
       [0, 1, 2, 3].map((slot) => load(bench(), id, slot % 2 ? results : results.toReversed(), { slot, seq: 0 })),
     );
@@ -231,34 +230,21 @@ onEveryEngine('Loading a part', (bench, engine) => {
   });
 });
 
-describe('F49: a user’s table that is narrower than the values found', () => {
-  let database: TestDatabase;
-  let bench: Bench;
-  beforeAll(async () => {
-    database = await createTestDatabase('mysql');
-    bench = await openBench(database);
-  });
-  afterAll(async () => {
-    await bench.db.close();
-    await database.drop();
-  });
-
+onMysql('F49: a user’s table that is narrower than the values found', (bench) => {
   it.each([
     ['emoji into utf8mb3', 'varchar(500) character set utf8mb3', '😀 sale', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
     ['Japanese into latin1', 'varchar(500) character set latin1', '日本語', 'ER_TRUNCATED_WRONG_VALUE_FOR_FIELD'],
     ['3,000 characters into 500', 'varchar(500)', 'x'.repeat(3_000), 'ER_DATA_TOO_LONG'],
   ])('%s: that row fails with the code, the other rows are stored and published', async (what, type, title, code) => {
     const table = `takes_${what.toLowerCase().replace(/\W+/g, '_')}`;
-    await bench.db.knex.raw(
+    await bench().db.knex.raw(
       `create table ${table} (product_id varchar(50) not null primary key, title ${type}, price bigint, weight double, tags json, run_id varchar(64), url text, crawled_at datetime(3))`,
     );
-    const { id } = await createRun(bench, 40, { settings: settings(table) });
+    const { id } = await createRun(bench(), 40, { settings: settings(table) });
     const results = Array.from({ length: 40 }, (_, i) => stored(i + 1, `p${i + 1}`, i === 16 ? { title } : {}));
-    expect(await load(bench, id, results)).toEqual({ stored: 39, gone: 0, failed: 1 });
-    const items = await bench.db.knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' });
+    expect(await load(bench(), id, results)).toEqual({ stored: 39, gone: 0, failed: 1 });
+    const items = await bench().db.knex('crawlfleet_items').where({ run_id: id, outcome: 'failed' });
     expect(items).toMatchObject([{ product_id: 'p17', reason: 'load', detail: `${code} in column title` }]);
-    await toLoading(bench, id);
-    const end = { exitCode: 0, reason: 'complete' } as const;
-    expect(await bound(bench, id).results.publish('completed', end)).toEqual({ rows: 39 });
+    expect(await publish(bench(), id)).toEqual({ rows: 39 });
   });
 });

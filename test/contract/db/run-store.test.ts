@@ -95,7 +95,7 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(await wish('cancel')).toEqual([true, 'cancel']);
     expect(await wish('cancel')).toEqual([true, 'cancel']);
     expect(await wish('stop')).toEqual([false, 'cancel']);
-    expect(await runs.setRequest('nobody', 'stop')).toBe(false);
+    expect(await runs.setRequest('unknown', 'stop')).toBe(false);
   });
 
   it('keeps a person’s stop request against those of the main server', async () => {

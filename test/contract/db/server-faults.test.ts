@@ -7,7 +7,7 @@ import { checkRights } from '../../../orchestrator/db/rights.ts';
 import { type DatabaseServer, startDatabaseServer } from '../../support/mariadb/server.ts';
 import { waitFor } from '../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../support/small-disk.ts';
-import { at, type Bench, bound, createRun, openBench, partRef, stored } from './harness.ts';
+import { at, type Bench, bound, createRun, manyStored, openBench, partRef, stored } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 const ROWS = 3_000;
@@ -32,7 +32,7 @@ async function aPart(bench: Bench): Promise<string> {
   return id;
 }
 
-const RESULTS = Array.from({ length: ROWS }, (_, i) => stored(i + 1));
+const RESULTS = manyStored(ROWS);
 const loadPart = (bench: Bench, id: string) => bound(bench, id).results.load(PLACE, RESULTS);
 
 async function expectLoaded(bench: Bench, id: string): Promise<void> {
