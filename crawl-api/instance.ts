@@ -148,11 +148,11 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     }
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
     if (orders.verdict !== null) incidents.decide(orders.verdict);
-    if (orders.returnProducts && queue.state.incident?.verdict === 'banned') giveBack();
+    if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
     if (granted > 0 || differs) changed.raise();
   };
   /** Repeated by each reply until nothing is pending here. */
-  const giveBack = (): void => {
+  const returnProducts = (): void => {
     const progress = queue.release();
     if (progress === 'uploading') uploader.hurry();
     if (progress === 'released') heartbeat.poke();

@@ -34,7 +34,7 @@ function readSettings(userData: string): InstanceSettings | null {
   try {
     return parseUserData(userData);
   } catch (error) {
-    log.fatal({ problem: describeError(error) }, 'the user data cannot be used');
+    log.fatal({ problem: describeError(error) }, 'the user data is invalid');
     return null;
   }
 }

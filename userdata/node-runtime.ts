@@ -75,7 +75,7 @@ const isDiskFault = (error: unknown): boolean =>
 
 const cannotKeep = (cacheDir: string, cause: unknown): AppError =>
   new AppError('platform', `the Node for the instances cannot be kept in ${cacheDir}: ${describeError(cause)}`, {
-    hint: 'It needs 100 MB there while it is made, and 50 MB afterwards: free disk space, or give the user of this command write permission there.',
+    hint: 'Packing it takes 100 MB there, keeping it 50 MB: free disk space, or give the user of this command write permission there.',
     cause,
   });
 
@@ -215,7 +215,7 @@ function openPackageFile(archive: string, name: string, sizeBytes: number): Read
   let found = false;
   const damaged = (why: string, cause?: unknown): void =>
     void content.destroy(
-      new AppError('runtime-unavailable', `${archive} is not the npm package it should be: ${why}`, {
+      new AppError('runtime-unavailable', `${archive} is not the expected npm package: ${why}`, {
         hint: `Remove ${archive}.`,
         ...(cause === undefined ? {} : { cause }),
       }),

@@ -41,11 +41,11 @@ export async function fetchPackage(request: PackageRequest): Promise<string> {
     throw unavailable(spec, explain(error, TIMEOUT_MS), error);
   }
   const found = (await readdir(folder)).find((file) => file.endsWith('.tgz'));
-  if (found === undefined) throw unavailable(spec, 'npm pack ended well and left no file');
+  if (found === undefined) throw unavailable(spec, 'npm pack succeeded but left no file');
   const file = join(folder, found);
   const actual = `sha512-${await hashFile(file, 'sha512', 'base64')}`;
   if (actual !== integrity)
-    throw unavailable(spec, `what the registry sent has the integrity ${actual}, not ${integrity}`);
+    throw unavailable(spec, `the registry sent a package with the integrity ${actual} instead of ${integrity}`);
   return file;
 }
 
@@ -61,7 +61,7 @@ export async function askRegistry(request: Omit<PackageRequest, 'folder' | 'sign
     throw unavailable(spec, explain(error, ASK_TIMEOUT_MS), error);
   }
   if (said !== integrity)
-    throw unavailable(spec, `the registry has it with the integrity ${said || '(none)'}, not ${integrity}`);
+    throw unavailable(spec, `the registry lists the integrity ${said || '(none)'} instead of ${integrity}`);
 }
 
 export async function hashFile(

@@ -25,8 +25,8 @@ export function renderUserData(settings: InstanceSettings): string {
   ].join('\n');
   const bytes = Buffer.byteLength(script);
   if (bytes > MAX_USER_DATA_BYTES)
-    throw new AppError('config-invalid', `the user data is ${bytes} bytes long; EC2 takes ${MAX_USER_DATA_BYTES}`, {
-      hint: 'Shorten the mapping (fewer or shorter selectors), site.product_url or site.user_agent: they travel in the user data.',
+    throw new AppError('config-invalid', `the user data is ${bytes} bytes long; EC2 accepts ${MAX_USER_DATA_BYTES}`, {
+      hint: 'Shorten the mapping (fewer or shorter selectors), site.product_url or site.user_agent: the user data contains them.',
     });
   return script;
 }

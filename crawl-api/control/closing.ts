@@ -33,7 +33,7 @@ export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promis
     if (queue.state.manifestText === null) await queue.recordManifest(JSON.stringify(createManifest(parts)));
     return null;
   };
-  await untilDone(parts, { ...RETRY, what: 'manifest not written down' }, writeManifest, stop);
+  await untilDone(parts, { ...RETRY, what: 'manifest not written yet' }, writeManifest, stop);
   if (stop.aborted || queue.state.manifestText === null) return;
   const bytes = encodeManifest(manifestSchema.parse(JSON.parse(queue.state.manifestText)), privateKey);
   const key = manifestKey(owner.run, owner.slot, owner.epoch);

@@ -1,4 +1,4 @@
-/** Repeats what the main server or the disk has refused, with growing pauses. */
+/** Retries with exponential back-off what the main server or the disk has refused. */
 import { backoffMs, type BackoffLimits } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';

@@ -14,7 +14,7 @@ export interface Source {
 export interface Operation {
   step: Step;
   selects: boolean;
-  apply(values: ChainValue[], place: StepContext): ChainValue[];
+  apply(values: ChainValue[], context: StepContext): ChainValue[];
 }
 
 export interface CompiledChain {
@@ -41,7 +41,7 @@ export interface ChainResult {
 export function runChain(
   chain: CompiledChain,
   selected: readonly Scalar[],
-  place: StepContext,
+  context: StepContext,
   observe: StepObserver | null = null,
 ): ChainResult {
   let values: ChainValue[] = keep(selected, chain.isSingle);
@@ -49,7 +49,7 @@ export function runChain(
   observe?.(chain.first, values);
   for (const operation of chain.operations) {
     isDefault ||= operation.step.type === 'default' && values.length === 0;
-    values = keep(operation.apply(values, place), chain.isSingle && operation.selects);
+    values = keep(operation.apply(values, context), chain.isSingle && operation.selects);
     observe?.(operation.step, values);
   }
   return { values, isDefault };

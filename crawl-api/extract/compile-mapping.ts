@@ -126,11 +126,11 @@ function compileChain(
 function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, maxChars: number): Operation {
   if (isSelectStep(step)) {
     const select = compileSelect(step, libraries, allByTree, maxChars);
-    const apply = (values: ChainValue[], place: StepContext): ChainValue[] => {
+    const apply = (values: ChainValue[], context: StepContext): ChainValue[] => {
       const found: Scalar[] = [];
       for (const value of values) {
         if (found.length >= MAX_VALUES) break;
-        for (const one of select(asText(value), place)) found.push(one);
+        for (const one of select(asText(value), context)) found.push(one);
       }
       return found.slice(0, MAX_VALUES);
     };
@@ -145,10 +145,10 @@ function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, 
       apply: (values) => mapValues(values, (value) => readDate(asText(value), step, withTime)),
     };
   }
-  return { step, selects: false, apply: (values, place) => processValues(step, values, place, maxChars) };
+  return { step, selects: false, apply: (values, context) => processValues(step, values, context, maxChars) };
 }
 
-type Select = (text: string, place: StepContext) => readonly Scalar[];
+type Select = (text: string, context: StepContext) => readonly Scalar[];
 
 /** How a text is read that a later step selects from: as a page of its own. */
 const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', jsonpath: 'json', regex: 'text' } as const;

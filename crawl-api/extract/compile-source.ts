@@ -48,7 +48,7 @@ export class SourceCompiler {
       }
       case 'jsonpath': {
         const path = loaded(this.#libraries.jsonPath).compileJsonPath(step.expression);
-        return fromPlace(options, ({ json }, { budget }) =>
+        return fromContents(options, ({ json }, { budget }) =>
           toScalars(findJson(path, json, MAX_VALUES), options.maxChars, budget),
         );
       }
@@ -118,14 +118,14 @@ export class SourceCompiler {
     const { limit, maxChars, inRecord } = options;
     const target = this.#addTarget({ attribute, limit, maxChars, perRecord: inRecord });
     (reading.usesScope ? this.#scopeSelectors : this.#selectors).push([target, reading.selectors]);
-    return fromPlace(options, ({ values }) => values[target]!);
+    return fromContents(options, ({ values }) => values[target]!);
   }
 
   #cssByTree(selector: string, attribute: string | null, options: SourceOptions): Source {
     this.#needsTree = true;
     const { compileCss, textOf } = loaded(this.#libraries.dom);
     const find = compileCss(selector);
-    return fromPlace(options, ({ node }, { budget }) => {
+    return fromContents(options, ({ node }, { budget }) => {
       const values: string[] = [];
       if (node === null) return values;
       for (const element of find(node, budget)) {
@@ -147,13 +147,13 @@ export class SourceCompiler {
     const { evaluateXPath, parseXPath } = loaded(this.#libraries.dom);
     const expression = parseXPath(step.expression);
     const limits = { values: options.limit, chars: options.maxChars };
-    return fromPlace(options, ({ node }, { budget }) =>
+    return fromContents(options, ({ node }, { budget }) =>
       node === null ? [] : evaluateXPath(expression, node, budget, limits),
     );
   }
 }
 
-function fromPlace({ inRecord }: SourceOptions, read: (place: Contents, page: PageContents) => Scalar[]): Source {
+function fromContents({ inRecord }: SourceOptions, read: (contents: Contents, page: PageContents) => Scalar[]): Source {
   return { isOfPage: !inRecord, read: (page, record) => read(inRecord ? record : page.page, page) };
 }
 

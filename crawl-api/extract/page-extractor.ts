@@ -11,11 +11,13 @@ import { fitValues, rowBytes } from './values.ts';
 export type { PageKind } from './page-plan.ts';
 
 /**
- * rows: one `{key: null, row}` for a plain mapping, any number with `rows`, none for a mapping without fields. missing: the first required field without a
- * value (or 'rows': neither records nor the sign that there are none; or 'mapping': none matches this URL). links:
- * absolute URLs from url_parsers, each once. partial: the values of a page without a required field; further pages of
- * the product may have the rest. Omitted with `rows`, and where the page has no value at all. onlyDefaults: all values
- * of the row come from the mapping's defaults, none from the page.
+ * rows: one `{key: null, row}` for a plain mapping, any number with `rows`, none for a mapping without fields.
+ * missing: the first required field without a value; or 'rows': neither records nor the sign that there are none; or
+ * 'mapping': none matches this URL.
+ * links: absolute URLs from url_parsers, each once.
+ * partial: the values of a page without a required field; further pages of the product may have the rest. Omitted with
+ * `rows`, and where the page has no value at all.
+ * onlyDefaults: all values of the row come from the mapping's defaults, none from the page.
  */
 export type Extraction =
   | { rows: KeyedRow[]; missing: null; links: string[]; onlyDefaults?: true }
@@ -110,7 +112,11 @@ class PageRun {
   links(): string[] {
     const links = new Set<string>();
     for (const chain of this.#page.links) {
-      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page), this.#placeOf(chain));
+      const { values } = runChain(
+        chain,
+        chain.source.read(this.#contents, this.#contents.page),
+        this.#contextOf(chain),
+      );
       for (const value of values) {
         const link = toUrl(asText(value), this.#base);
         if (link !== null && links.size < MAX_LINKS) links.add(link);
@@ -163,15 +169,15 @@ class PageRun {
   #valueOf(chain: CompiledChain, record: Contents, observer: StepObserver | null): FoundValue {
     const known = this.#ofPage.get(chain);
     if (known) return known;
-    const place = this.#placeOf(chain);
-    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), place, observer);
-    const [mark = null, another] = place.marks;
+    const context = this.#contextOf(chain);
+    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), context, observer);
+    const [mark = null, another] = context.marks;
     const found = { value: fitValues(values, chain.type), isDefault, mark: another === undefined ? mark : null };
     if (chain.source.isOfPage) this.#ofPage.set(chain, found);
     return found;
   }
 
-  #placeOf({ isMachine }: CompiledChain): StepContext {
+  #contextOf({ isMachine }: CompiledChain): StepContext {
     return { base: this.#base, budget: this.#contents.budget, isMachine, marks: new Set() };
   }
 }

@@ -25,14 +25,14 @@ export const TOO_MANY_BYTES = `the rows have more than ${MAX_ROWS_BYTES} bytes o
 /** What a page may use up, and the error beyond it. */
 const BUDGET = {
   /** Node visits by XPath and tree selectors; a second or two of work. */
-  visits: { most: 10_000_000, fault: 'the XPaths or selectors of the mapping take too long on this page' },
+  visits: { max: 10_000_000, fault: 'the XPaths or selectors of the mapping take too long on this page' },
   /** Characters of text extracted, over all values. */
-  chars: { most: 32_000_000, fault: 'the values that the mapping takes from this page are too large' },
-  rowBytes: { most: MAX_ROWS_BYTES, fault: TOO_MANY_BYTES },
+  chars: { max: 32_000_000, fault: 'the values that the mapping takes from this page are too large' },
+  rowBytes: { max: MAX_ROWS_BYTES, fault: TOO_MANY_BYTES },
   /** Blocks of JSON-LD, including broken ones. */
-  jsonBlocks: { most: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },
+  jsonBlocks: { max: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },
   /** Arrays and objects of JSON that stays in memory while the page is read. */
-  containers: { most: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
+  containers: { max: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
 };
 
 /** Counts down the budget of a page; throws PageLimitError when it is used up. */
@@ -42,14 +42,14 @@ export class PageBudget {
   #searchEndMs: number | null = null;
 
   /** `cpuMs`: processor time of the process. Wall-clock time would fail pages where a small machine is throttled. */
-  constructor(visits = BUDGET.visits.most, cpuMs = processCpuMs) {
+  constructor(visits = BUDGET.visits.max, cpuMs = processCpuMs) {
     const { chars, rowBytes, jsonBlocks, containers } = BUDGET;
     this.#left = {
       visits,
-      chars: chars.most,
-      rowBytes: rowBytes.most,
-      jsonBlocks: jsonBlocks.most,
-      containers: containers.most,
+      chars: chars.max,
+      rowBytes: rowBytes.max,
+      jsonBlocks: jsonBlocks.max,
+      containers: containers.max,
     };
     this.#cpuMs = cpuMs;
   }

@@ -163,9 +163,7 @@ export class PageReader implements MarkupHandler {
     const { records } = this.#contents;
     if (records.length >= MAX_ROWS) throw new PageLimitError(TOO_MANY_ROWS);
     if (this.#openRecords.length >= MAX_NESTED_RECORDS)
-      throw new PageLimitError(
-        `more than ${MAX_NESTED_RECORDS} records of the mapping's rows stand one inside the other`,
-      );
+      throw new PageLimitError(`the records of the mapping's rows nest more than ${MAX_NESTED_RECORDS} deep`);
     const { scopeTable } = this.#plan;
     const scopeMatcher = scopeTable && (this.#freeMatchers.pop() ?? new SelectorMatcher(scopeTable));
     const record = {

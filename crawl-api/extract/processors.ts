@@ -30,7 +30,7 @@ export interface StepContext {
 export function processValues(
   step: Exclude<Processor, { type: 'date' }>,
   values: readonly ChainValue[],
-  place: StepContext,
+  context: StepContext,
   maxChars: number,
 ): ChainValue[] {
   switch (step.type) {
@@ -42,9 +42,9 @@ export function processValues(
       return values.map((value) => asText(value).toUpperCase().slice(0, maxChars));
     case 'number':
     case 'price':
-      return mapValues(values, (value) => toNumber(value, step, place));
+      return mapValues(values, (value) => toNumber(value, step, context));
     case 'integer':
-      return mapValues(values, (value) => toInteger(toNumber(value, step, place)));
+      return mapValues(values, (value) => toInteger(toNumber(value, step, context)));
     case 'currency':
       return mapValues(values, (value) => readCurrency(asText(value), step.currency ?? null));
     case 'boolean':
@@ -62,7 +62,7 @@ export function processValues(
     case 'default':
       return values.length > 0 ? [...values] : [step.value];
     case 'url':
-      return mapValues(values, (value) => toUrl(asText(value), place.base));
+      return mapValues(values, (value) => toUrl(asText(value), context.base));
   }
 }
 

@@ -12,7 +12,7 @@ import { describeError } from '../../shared/domain/errors.ts';
 export interface ExchangeOptions {
   url: string;
   maxPageBytes: number;
-  /** What the request was conditional on; null: it was not. */
+  /** The validators sent with the request; null: it is unconditional. */
   validators: Validators | null;
   hooks: FetchHooks;
   clock: Clock;

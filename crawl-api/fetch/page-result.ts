@@ -20,7 +20,7 @@ export type PageResult =
   | { kind: 'page'; reply: Reply; extraction: Extraction }
   /** The site reports that the product does not exist: 404 or 410. */
   | { kind: 'gone'; reply: Reply }
-  /** 304 to a conditional request: the page is as it was. */
+  /** 304 to a conditional request: the page is unchanged. */
   | { kind: 'unchanged'; reply: Reply; validators: Validators }
   /** The absolute target. It was not followed: every hop is a request of its own, at the pace. */
   | { kind: 'redirect'; reply: Reply; to: string }

@@ -13,7 +13,7 @@ export type Finding =
   | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
   | { kind: 'not-now' };
 
-/** Combines finding and reply. Every kind but `failed` and `stopped` has a reply. */
+/** Combines finding and reply. Every kind but `failed` and `not-now` has a reply. */
 export function resultOf(finding: Finding, reply: Reply | null): PageAnswer {
   switch (finding.kind) {
     case 'not-now':

@@ -1,11 +1,11 @@
-/** Conditional requests: what a page is called by the site, and how the next request asks whether it is still that. */
+/** Conditional requests: takes the validators from a reply, and turns them into request headers. */
 import { ETAG, HTTP_DATE, type PageStamp, type Validators } from '../../shared/domain/validators.ts';
 import type { Reply } from './page-result.ts';
 
-/** Until then a page may change again within the second that Last-Modified names (RFC 9110, 8.8.2.2). */
+/** A Last-Modified less than this before the reply is too recent to rely on (RFC 9110, 8.8.2.2). */
 const SETTLED_MS = 60_000;
 
-/** Null for a page that the site does not name, or that no plain request has got. */
+/** Null for a page without validators, and for one that a browser fetched. */
 export function stampOf({ status, headers, bytes }: Reply): PageStamp | null {
   if (status !== 200 || bytes === undefined) return null;
   const { etag = '', 'last-modified': modified = '', date = '' } = headers;

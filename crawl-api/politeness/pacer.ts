@@ -25,9 +25,8 @@ export class Pacer {
 
   /**
    * @param intervalMs read at each wait: a changed pace counts from the last start, whatever the earlier wait was for
-   * @param resumed an earlier process sent requests from this address. When the last one arrived is unknown: it counts
-   * as
-   * abandoned now.
+   * @param resumed an earlier process sent requests from this address. The arrival time of the last one is unknown, so it
+   * counts as abandoned now.
    */
   constructor(clock: Clock, intervalMs: () => number, resumed: boolean) {
     this.#clock = clock;
@@ -50,7 +49,7 @@ export class Pacer {
     this.#firstByteMs = null;
   }
 
-  /** The first byte of its reply has come. */
+  /** The first byte of its reply has arrived. */
   replyStarted(): void {
     this.#firstByteMs = this.#clock.monotonic();
   }
@@ -73,10 +72,9 @@ export class Pacer {
   }
 }
 
-/** The median time of the last pages, for the main server's forecast. */
-
 const KEPT = 101;
 
+/** The median time of the last pages, for the main server's forecast. */
 export class PageTimes {
   readonly #times: number[] = [];
   #next = 0;

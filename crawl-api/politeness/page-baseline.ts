@@ -5,9 +5,9 @@
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 
 /** Minimum right pages before fields count as usual. */
-const LEAST_PAGES = 10;
+const MIN_PAGES = 10;
 /** Number of pages at which all counts are halved. */
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 /** Minimum share of pages that fill a usual field. */
 const USUAL = 0.9;
 
@@ -18,14 +18,14 @@ export class PageBaseline {
   /** Counts a page that was right. */
   note(rows: readonly KeyedRow[]): void {
     if (rows.length === 0) return;
-    if (this.#pages >= MOST_PAGES) this.#halve();
+    if (this.#pages >= MAX_PAGES) this.#halve();
     this.#pages++;
     for (const name of filledFields(rows)) this.#filled.set(name, (this.#filled.get(name) ?? 0) + 1);
   }
 
   /** True when half or more of the usual fields have no value. False for a page that rightly has no records. */
   isThin(rows: readonly KeyedRow[]): boolean {
-    if (this.#pages < LEAST_PAGES || rows.length === 0) return false;
+    if (this.#pages < MIN_PAGES || rows.length === 0) return false;
     const present = filledFields(rows);
     const usual = [...this.#filled].filter(([, pages]) => pages >= this.#pages * USUAL);
     const empty = usual.filter(([name]) => !present.has(name));

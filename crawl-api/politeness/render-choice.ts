@@ -3,7 +3,7 @@
 /** Pages in a row that only the browser could read before HTTP is skipped. */
 const LEARN_AFTER = 5;
 /** After that, HTTP is tried again on every page of this number. */
-const LOOK_AGAIN_EVERY = 50;
+const RECHECK_EVERY = 50;
 
 export class RenderChoice {
   readonly #mode: 'http' | 'browser' | 'auto';
@@ -18,7 +18,7 @@ export class RenderChoice {
   first(): 'http' | 'browser' {
     if (this.#mode !== 'auto') return this.#mode;
     if (this.#neededInRow < LEARN_AFTER) return 'http';
-    return ++this.#direct % LOOK_AGAIN_EVERY === 0 ? 'http' : 'browser';
+    return ++this.#direct % RECHECK_EVERY === 0 ? 'http' : 'browser';
   }
 
   /** True when the browser may try a page that HTTP could not read. */

@@ -5,8 +5,8 @@ import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
-import type { Look } from './pages.ts';
-import { lookAtProduct, type ProductParts } from './product.ts';
+import type { JudgedFetch } from './pages.ts';
+import { fetchProduct, type ProductParts } from './product.ts';
 import type { QueueState } from './queue-state.ts';
 import { CANARY_PAGE } from './records.ts';
 
@@ -59,24 +59,24 @@ export class CanaryPages {
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
     const policy = this.#state.robots;
-    const look = await lookAtProduct(parts, { n: CANARY_PAGE, url, interruptible: false, extent: 'needed' }, work);
-    if (look.kind === 'not-now') return 'not-now';
-    if (look.kind === 'disallowed') {
+    const fetched = await fetchProduct(parts, { n: CANARY_PAGE, url, interruptible: false, extent: 'needed' }, work);
+    if (fetched.kind === 'not-now') return 'not-now';
+    if (fetched.kind === 'disallowed') {
       // Proves nothing about the address: try the next one.
       this.#forbidden.set(id, policy);
       if (canary === null) this.#settleDoubt(unremarkable('failed'));
       return this.ask(parts, work);
     }
-    const judgement = compare(look, canary);
+    const judgement = compare(fetched, canary);
     if (canary === null) this.#settleDoubt(judgement);
     else if (judgement.rule === DIFFERS && this.#lastStored() !== null) {
       this.#inDoubt = canary.id;
-      this.#doubted.set(canary.id, describeDifference(look, canary));
+      this.#doubted.set(canary.id, describeDifference(fetched, canary));
       return { judgement: unremarkable('failed'), retryAfterMs: null };
     }
     return {
       judgement,
-      retryAfterMs: look.page.kind === 'failed' ? look.page.retryAfterMs : null,
+      retryAfterMs: fetched.page.kind === 'failed' ? fetched.page.retryAfterMs : null,
     };
   }
 
@@ -110,7 +110,7 @@ export class CanaryPages {
   }
 }
 
-function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, canary: Canary | null): Judgement {
+function compare({ page, judgement, url }: Extract<JudgedFetch, { kind: 'judged' }>, canary: Canary | null): Judgement {
   if (judgement.kind !== 'right' || page.kind !== 'page' || canary === null) return judgement;
   return (page.extraction.rows ?? []).some(({ row }) => differences(row, canary.fields).length === 0)
     ? judgement
@@ -118,7 +118,7 @@ function compare({ page, judgement, url }: Extract<Look, { kind: 'seen' }>, cana
 }
 
 /** `the canary P3 is out of date: price is 3, not 999`, for the user who configured it. */
-function describeDifference({ page }: Extract<Look, { kind: 'seen' }>, { id, fields }: Canary): string {
+function describeDifference({ page }: Extract<JudgedFetch, { kind: 'judged' }>, { id, fields }: Canary): string {
   const row = (page.kind === 'page' && page.extraction.rows?.[0]?.row) || {};
   return `the canary ${id} is out of date: ${differences(row, fields).join(', ')}`.slice(0, 400);
 }

@@ -37,11 +37,11 @@ type Outcome = Extract<VisitEnd, { kind: 'outcome' }>;
 
 export type CrawlEnd = 'finished' | 'drained' | 'deadline' | 'stopped';
 
-/** Number of pauses that a site may ask for before the product has failed. */
+/** Pauses (Retry-After) after which a product fails. */
 const MAX_PAUSES = 3;
 /** Maximum `gone` products to accept when no page was ever right: a ban may be a 404 from the start. */
 const MAX_BELIEVED = 3;
-/** Why a canary page was fetched after so many results that only hold while the site serves the address. */
+/** The rule in the evidence when a canary page was fetched to prove accumulated results. */
 const UNPROVED: Partial<Record<JudgementKind, string>> = { gone: 'gone-in-row', unchanged: 'unchanged-in-row' };
 /** Delay after a product that needed no request, so that other tasks get a turn. */
 const BREATHER_MS = 1;
@@ -219,8 +219,7 @@ export class CrawlLoop {
   async #endUnproven(work: AbortSignal): Promise<void> {
     const { queue, canaryPages, clock } = this.#parts;
     if (canaryPages.isLastForbidden) {
-      // Other pages were right, so it is no sign of a ban; but `gone` from an address that may not be checked is not
-      // believed.
+      // Other pages were right, so this is no sign of a ban. But `gone` is not credible from an unchecked address.
       const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult => {
         const detail = `${outcome}, but robots.txt allows no page that could prove it`;
         return toFailure({ item, url, nowMs: clock.now() }, 'robots', detail);
@@ -233,9 +232,9 @@ export class CrawlLoop {
     return this.#beginIncident('suspect', evidence, work);
   }
 
-  #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, leastMs = 0): Promise<void> {
+  #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, minMs = 0): Promise<void> {
     const verdict = advice === 'ban' ? 'banned' : 'suspect';
-    return this.#write(() => this.#parts.incidents.begin(verdict, evidence, leastMs), work);
+    return this.#write(() => this.#parts.incidents.begin(verdict, evidence, minMs), work);
   }
 
   async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
@@ -293,15 +292,12 @@ function recordFitting(result: ItemResult, record: (fitting: ItemResult) => void
   }
 }
 
-/**
- * Detects that a site has suddenly become slow for this address: some sites throttle an address before they refuse it.
- */
-
 const RECENT = 5;
 const BEFORE = 50;
 const FACTOR = 5;
-const LEAST_MS = 2_000;
+const MIN_SLOW_MS = 2_000;
 
+/** Detects that a site has suddenly become slow: some sites throttle an address before they refuse it. */
 export class LatencyWatch {
   readonly #waits: number[] = [];
 
@@ -311,7 +307,7 @@ export class LatencyWatch {
     if (this.#waits.length > BEFORE + RECENT) this.#waits.shift();
     if (this.#waits.length < 2 * RECENT) return false;
     const recent = median(this.#waits.slice(-RECENT));
-    return recent > LEAST_MS && recent > FACTOR * median(this.#waits.slice(0, -RECENT));
+    return recent > MIN_SLOW_MS && recent > FACTOR * median(this.#waits.slice(0, -RECENT));
   }
 }
 

@@ -25,10 +25,10 @@ export class IncidentTracker {
   }
 
   /** Stops all requests. A ban lasts for the cool-down, or longer when the site asks for it. */
-  begin(verdict: 'suspect' | 'banned', evidence: Evidence, leastMs = 0): void {
+  begin(verdict: 'suspect' | 'banned', evidence: Evidence, minMs = 0): void {
     const { queue, clock, coolDownMs, onChange } = this.#parts;
     const sinceMs = clock.now();
-    const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, leastMs) : null;
+    const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, minMs) : null;
     queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence } });
     onChange();
   }

@@ -13,13 +13,13 @@ interface Try {
   url: string;
   /** When its outcome was known. */
   nowMs: number;
-  /** Names the page's state, where it alone gave the rows. */
+  /** The page's validators, where one page alone gave the rows. */
   stamp?: PageStamp | null;
 }
 
 /**
- * The outcome of a try. Only a page judged right is stored, and a second one with fewer
- * values than usual: that one only when a canary page is right at this moment, which the caller ensures.
+ * The result of one visit. Only a page judged right is stored, or the second page in a row with fewer values than usual;
+ * for the latter the caller makes sure that a canary page is right at this moment.
  */
 export function toItemResult(tried: Try, page: PageResult, judgement: Judgement): ItemResult {
   const { item, url } = tried;
@@ -57,7 +57,7 @@ export function toOddPage(result: ItemResult, { rule }: Judgement): ItemResult {
   if (result.outcome !== 'failed') return result;
   const detail =
     `an odd page (${rule}): it looks like a ban, but canary pages are right from this address. ` +
-    'If it is one, name what marks it in site.ban.patterns; if the product is gone, leave it out of products.query';
+    'If it is a ban, add a text that identifies it to site.ban.patterns; if the product is gone, exclude it in products.query';
   return { ...result, detail: oneLine(detail) };
 }
 

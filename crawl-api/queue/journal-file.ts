@@ -118,7 +118,7 @@ export class JournalFile {
 function encodeRecord(record: JournalRecord): Buffer {
   const payload = Buffer.from(JSON.stringify(record));
   if (payload.length > MAX_PAYLOAD)
-    throw new RecordTooLargeError(`a record of ${payload.length} bytes: the journal takes ${MAX_PAYLOAD}`);
+    throw new RecordTooLargeError(`a record of ${payload.length} bytes exceeds the journal's limit of ${MAX_PAYLOAD}`);
   const bytes = Buffer.allocUnsafe(HEAD_BYTES + payload.length);
   bytes.writeUInt32LE(payload.length, 0);
   bytes.writeUInt32LE(crc32(payload), 4);

@@ -18,7 +18,7 @@ export interface Journal {
 /** Maximum delay until results are synced to disk; a power cut may lose that much. */
 const LAZY_SYNC_MS = 1_000;
 /** Interval between two checks whether a full disk has space again. */
-const LOOK_AGAIN_MS = 1_000;
+const RECHECK_MS = 1_000;
 
 export class JournalWriter {
   readonly #state: QueueState;
@@ -26,7 +26,7 @@ export class JournalWriter {
   readonly #reserve: Reserve;
   readonly #clock: Clock;
   #syncPlanned = false;
-  #lookedMs = -Infinity;
+  #checkedMs = -Infinity;
   /** Records to be written before any others as soon as the disk accepts them. */
   #owed: JournalRecord[] = [];
   /** What is wrong with the disk; null when nothing is. */
@@ -71,8 +71,8 @@ export class JournalWriter {
   /** False on a full disk; checks again at most once a second. */
   hasRoom(): boolean {
     if (this.#reserve.isHeld) return true;
-    if (this.#clock.monotonic() - this.#lookedMs < LOOK_AGAIN_MS) return false;
-    this.#lookedMs = this.#clock.monotonic();
+    if (this.#clock.monotonic() - this.#checkedMs < RECHECK_MS) return false;
+    this.#checkedMs = this.#clock.monotonic();
     if (this.#reserve.take()) this.problem = null;
     return this.#reserve.isHeld;
   }

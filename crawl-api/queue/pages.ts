@@ -44,12 +44,12 @@ export interface PageTarget {
   validators?: Validators | undefined;
 }
 
-export type Look =
+export type JudgedFetch =
   /**
    * `url` is the final URL, after redirects. `doubtful`: every page that was judged is right, but a part of the product
-   * was missing, for a reason that may be a ban. `alone`: one request has got the whole product.
+   * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
    */
-  | { kind: 'seen'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
+  | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
   /** Forbidden by robots.txt; nothing was sent. */
   | { kind: 'disallowed'; url: string }
   | NotNow;
@@ -69,20 +69,21 @@ export class Pages {
   }
 
   /** Fetches and judges one page. `work` aborts a request in flight. */
-  async look(target: PageTarget, work: AbortSignal): Promise<Look> {
+  async fetch(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
     const via = this.#parts.render.first();
     const seen = new Set<string>();
     let { url, interruptible, validators } = target;
     for (;;) {
       seen.add(url);
-      const look = await this.#lookOnce({ n: target.n, url, via, interruptible, validators }, work);
-      if (look.kind !== 'seen' || look.judgement.kind !== 'hop' || look.page.kind !== 'redirect') return look;
-      const { to, reply } = look.page;
+      const fetched = await this.#fetchOnce({ n: target.n, url, via, interruptible, validators }, work);
+      if (fetched.kind !== 'judged' || fetched.judgement.kind !== 'hop' || fetched.page.kind !== 'redirect')
+        return fetched;
+      const { to, reply } = fetched.page;
       if (seen.has(to) || seen.size > MAX_REDIRECTS)
-        return { ...look, judgement: accused('refusal', 'redirect-loop', url, reply) };
+        return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.mayFollow(target.site, to))
-        return { ...look, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
+        return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
       url = to;
       interruptible = false;
       validators = undefined;
@@ -95,18 +96,18 @@ export class Pages {
   }
 
   /** Without redirects; a second time with the browser if that may find what is missing. */
-  async #lookOnce(request: Request, work: AbortSignal): Promise<Look> {
+  async #fetchOnce(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { render } = this.#parts;
     const first = await this.#send(request, work);
-    if (request.via === 'browser' || first.kind !== 'seen') return first;
+    if (request.via === 'browser' || first.kind !== 'judged') return first;
     if (first.judgement.kind === 'right') render.httpSufficed();
     if (!render.mayRender || first.judgement.kind !== 'odd' || first.judgement.rule === 'mapping-missing') return first;
     const rendered = await this.#send({ ...request, via: 'browser', interruptible: false }, work);
-    if (rendered.kind === 'seen' && rendered.judgement.kind === 'right') render.browserNeeded();
+    if (rendered.kind === 'judged' && rendered.judgement.kind === 'right') render.browserNeeded();
     return rendered;
   }
 
-  async #send(request: Request, work: AbortSignal): Promise<Look> {
+  async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
     if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
     if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
@@ -118,7 +119,7 @@ export class Pages {
     queue.tally.noteTry(page);
     const judgement = judge(toSeenPage(page), url, rules);
     queue.tally.noteJudgement(judgement.kind);
-    return { kind: 'seen', page, url, judgement };
+    return { kind: 'judged', page, url, judgement };
   }
 
   async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {

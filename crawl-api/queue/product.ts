@@ -11,7 +11,7 @@ import type { PageBaseline } from '../politeness/page-baseline.ts';
 import { toFailure, toItemResult } from './item-result.ts';
 import type { NotNow, PageResult } from '../fetch/page-result.ts';
 import { stampOf } from '../fetch/validators.ts';
-import type { Look, Pages } from './pages.ts';
+import type { JudgedFetch, Pages } from './pages.ts';
 import type { Item } from './queue-state.ts';
 
 export interface ProductParts {
@@ -21,7 +21,7 @@ export interface ProductParts {
   productUrl: string;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
-  /** Results name their pages' state, for the conditional requests of later runs. */
+  /** Results carry their page's validators, for the conditional requests of later runs. */
   conditional?: boolean | undefined;
 }
 
@@ -41,27 +41,32 @@ const GONE = unremarkable('gone');
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.productUrl, item.id);
   const { n, validators } = item;
-  const look = await lookAtProduct(parts, { n, url, interruptible: true, extent: 'all', validators }, work);
-  return toEnd(parts, item, url, look);
+  const fetched = await fetchProduct(parts, { n, url, interruptible: true, extent: 'all', validators }, work);
+  return toEnd(parts, item, url, fetched);
 }
 
-function toEnd(parts: ProductParts, item: Item, url: string, look: Look): VisitEnd {
+function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
   const { clock, baseline, conditional, reportsLinks } = parts;
-  if (look.kind === 'not-now') return look;
-  if (look.kind === 'disallowed') {
-    const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${look.url}`);
+  if (fetched.kind === 'not-now') return fetched;
+  if (fetched.kind === 'disallowed') {
+    const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${fetched.url}`);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
-  const { page, judgement } = look;
+  const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
-  const stamp = conditional && look.alone && page.reply !== null ? stampOf(page.reply) : null;
+  const stamp = conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)
     return { kind: 'wait', forMs: page.retryAfterMs, result };
   // A product cut short by a missing page is credible only once a later page is right.
-  return { kind: 'outcome', result, judgement: look.doubtful ? GONE : judgement, waitMs: page.reply?.waitMs ?? null };
+  return {
+    kind: 'outcome',
+    result,
+    judgement: fetched.doubtful ? GONE : judgement,
+    waitMs: page.reply?.waitMs ?? null,
+  };
 }
 
 /** Maximum pages of one product, including its own. */
@@ -79,7 +84,7 @@ export interface ProductTarget {
   extent: 'all' | 'needed';
 }
 
-type Seen = Extract<Look, { kind: 'seen' }>;
+type Seen = Extract<JudgedFetch, { kind: 'judged' }>;
 type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
 
 /**
@@ -87,9 +92,13 @@ type SeenPage = Seen & { page: Extract<PageResult, { kind: 'page' }> };
  * are merged first and judged then, because a required field may be on any of the pages. A page that is neither right nor
  * a part of the product decides for the whole.
  */
-export async function lookAtProduct(parts: ProductParts, target: ProductTarget, work: AbortSignal): Promise<Look> {
+export async function fetchProduct(
+  parts: ProductParts,
+  target: ProductTarget,
+  work: AbortSignal,
+): Promise<JudgedFetch> {
   const { n, url, extent } = target;
-  const first = await parts.pages.look({ ...target, site: url }, work);
+  const first = await parts.pages.fetch({ ...target, site: url }, work);
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
@@ -104,15 +113,15 @@ export async function lookAtProduct(parts: ProductParts, target: ProductTarget, 
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
-    const look = await parts.pages.look({ n, url: next, site: url, interruptible: false }, work);
+    const fetched = await parts.pages.fetch({ n, url: next, site: url, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
-    if (look.kind === 'seen' && look.judgement.kind === 'gone') {
+    if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
       isShorter = true;
       continue;
     }
-    if (!isPage(look)) return look;
-    if (!product.add(look)) return look.judgement.kind === 'odd' ? (product.incomplete() ?? look) : look;
-    links.note(look);
+    if (!isPage(fetched)) return fetched;
+    if (!product.add(fetched)) return fetched.judgement.kind === 'odd' ? (product.incomplete() ?? fetched) : fetched;
+    links.note(fetched);
   }
   const incomplete = product.incomplete();
   if (incomplete !== null) return incomplete;
@@ -134,7 +143,7 @@ function toWhole(first: SeenPage['page'], product: GatheredProduct, excess: stri
     : { kind: 'failed', reason: 'too-large', detail: excess, reply, retryAfterMs: null };
 }
 
-const isPage = (look: Look): look is SeenPage => look.kind === 'seen' && look.page.kind === 'page';
+const isPage = (fetched: JudgedFetch): fetched is SeenPage => fetched.kind === 'judged' && fetched.page.kind === 'page';
 
 /** Links that may be followed, each once, in the order found. */
 class LinkList {
@@ -175,27 +184,27 @@ class GatheredProduct {
   readonly #keys = new Set<string>();
   #bytes = 0;
   /** Pages without a required field, with the names of those fields. */
-  readonly #partial: { look: SeenPage; missing: readonly string[] }[] = [];
+  readonly #partial: { fetched: SeenPage; missing: readonly string[] }[] = [];
 
   /** False for a page that decides for the whole: it is not right and adds no missing value. */
-  add(look: SeenPage): boolean {
-    const { extraction } = look.page;
-    if (look.judgement.kind === 'right') {
+  add(fetched: SeenPage): boolean {
+    const { extraction } = fetched.page;
+    if (fetched.judgement.kind === 'right') {
       for (const row of extraction.rows ?? []) this.#addRow(row);
       return true;
     }
     // Values on a ban page or log-in page are no part of a product.
-    if (look.judgement.rule !== 'field-missing' || extraction.rows !== null || !extraction.partial) return false;
+    if (fetched.judgement.rule !== 'field-missing' || extraction.rows !== null || !extraction.partial) return false;
     const { missing, ...read } = extraction.partial;
     if (!this.#addRow({ key: null, ...read })) return false;
-    this.#partial.push({ look, missing });
+    this.#partial.push({ fetched, missing });
     return true;
   }
 
   /** The first page without a required field that no other page has either; null when there is none. */
   incomplete(): SeenPage | null {
     const row = this.rows[0]?.row ?? {};
-    return this.#partial.find(({ missing }) => missing.some((name) => (row[name] ?? null) === null))?.look ?? null;
+    return this.#partial.find(({ missing }) => missing.some((name) => (row[name] ?? null) === null))?.fetched ?? null;
   }
 
   /**

@@ -25,10 +25,10 @@ export class Queue {
   readonly #clock: Clock;
   readonly #defaults: { intervalMs: number; deadlineMs: number };
   /** Returned chunks whose record is known to be on the disk: only these may be reported. */
-  readonly #givenBack = new Set<string>();
+  readonly #returned = new Set<string>();
   #closing = false;
   /** Maximum products to hold; null: the share in the offers. The main server repeats it after a restart. */
-  #most: number | null = null;
+  #maxProducts: number | null = null;
   /** The product being visited, also while it waits for its turn. */
   visiting: number | null = null;
   readonly tally = new SiteTally();
@@ -98,7 +98,7 @@ export class Queue {
     if (this.isSealed) return { refused: 'sealed', room: 0 };
     if (this.state.incident) return { refused: 'banned', room: 0 };
     const size = offer.products.length;
-    const due = Math.min(offer.share, this.#most ?? Infinity) - this.state.held;
+    const due = Math.min(offer.share, this.#maxProducts ?? Infinity) - this.state.held;
     if (size > due) return { refused: 'share', room: Math.max(0, due) };
     const paceMs = this.intervalMs + paceMarginMs(this.intervalMs);
     const open = this.state.held - this.#ended();
@@ -113,7 +113,7 @@ export class Queue {
 
   /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Returns what changed. */
   async follow(orders: Orders): Promise<{ granted: number; transferred: number; changed: boolean }> {
-    this.#most = orders.maxProducts;
+    this.#maxProducts = orders.maxProducts;
     this.state.fleetPage = orders.canaryPage ?? this.state.fleetPage;
     const followed = await this.#followRest(orders);
     const transferred = await this.#transfer(orders.transfer);
@@ -128,17 +128,17 @@ export class Queue {
       ? []
       : wanted.filter((id) => id !== visited && !state.transferred.has(id) && state.isUntouched(id));
     if (chunks.length > 0) this.#writer.note({ t: 'transferred', chunks });
-    const untold = [...state.transferred].filter((id) => !this.#givenBack.has(id));
-    if (untold.length === 0) return 0;
+    const unreported = [...state.transferred].filter((id) => !this.#returned.has(id));
+    if (unreported.length === 0) return 0;
     // Also after a restart: records that were replayed may not have reached the disk.
     await this.#writer.sync();
-    for (const id of untold) this.#givenBack.add(id);
-    return untold.length;
+    for (const id of unreported) this.#returned.add(id);
+    return unreported.length;
   }
 
   /** Returned chunks that the main server has not confirmed. */
   transferredChunks(): string[] {
-    return [...this.state.transferred].filter((id) => this.#givenBack.has(id));
+    return [...this.state.transferred].filter((id) => this.#returned.has(id));
   }
 
   async #followRest(orders: Orders): Promise<{ granted: number; changed: boolean }> {

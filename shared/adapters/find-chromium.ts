@@ -6,7 +6,7 @@ import { AppError } from '../domain/errors.ts';
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome', 'chrome'];
 const FOLDERS = ['/usr/bin', '/usr/local/bin', '/opt/google/chrome', '/snap/bin'];
 
-/** Renders the same with about half the CPU time and memory. (Debian's program in /usr/bin is a script around it.) */
+/** Renders the same with about half the CPU time and memory. (Debian's program in /usr/bin is a wrapper script.) */
 const HEADLESS_SHELLS = ['/usr/lib/chromium/chromium-headless-shell'];
 
 const HINT =
@@ -25,13 +25,13 @@ export interface ChromiumSearch {
 export function findChromium({ named, playwrightPath, isExecutable = canExecute }: ChromiumSearch): string {
   if (named !== undefined && named !== '') {
     if (isExecutable(named)) return named;
-    throw new AppError('platform', `the browser ${named} is not there or cannot be executed`, { hint: HINT });
+    throw new AppError('platform', `the browser ${named} does not exist or is not executable`, { hint: HINT });
   }
   const candidates = [...HEADLESS_SHELLS, ...FOLDERS.flatMap((folder) => NAMES.map((name) => path.join(folder, name)))];
   const found =
     candidates.find(isExecutable) ?? [safely(playwrightPath)].find((file) => file !== '' && isExecutable(file));
   if (found !== undefined) return found;
-  throw new AppError('platform', 'there is no Chromium on this machine', { hint: HINT });
+  throw new AppError('platform', 'no Chromium is installed on this machine', { hint: HINT });
 }
 
 /** Playwright throws on systems without a supported browser. */

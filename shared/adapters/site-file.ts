@@ -24,7 +24,7 @@ export interface SiteRequest {
 }
 
 export type SiteReply<T> =
-  /** `value`: of the body of a 2xx; null for any other status. */
+  /** `value`: what `read` returned for a 2xx; null for any other status. */
   { kind: 'reply'; status: number; value: T | null } | { kind: 'lost' | 'unreachable'; detail: string };
 
 /** Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it needs */

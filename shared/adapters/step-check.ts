@@ -10,8 +10,8 @@ export { needsDom } from './step-faults.ts';
 const CHECKS = { findPatternFault, findJsonPathFault, findDateFault };
 
 /** The fault of one step, on one line; null when it is usable. */
-export function findStepFault(step: Step, place: StepLocation): string | null {
-  return findFaultOfStep(step, place, CHECKS);
+export function findStepFault(step: Step, location: StepLocation): string | null {
+  return findFaultOfStep(step, location, CHECKS);
 }
 
 /** The first fault of a chain (`inRows`: of a field in a mapping with rows), on one line; null when it is usable. */

@@ -20,12 +20,12 @@ export interface StepLocation {
 }
 
 /** The fault of one step; null when it is usable. */
-export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChecks): string | null {
-  if (place.first && !isSelectStep(step))
+export function findFaultOfStep(step: Step, location: StepLocation, checks: StepChecks): string | null {
+  if (location.first && !isSelectStep(step))
     return `the first step must select something from the page (css, xpath, json_ld, jsonpath or regex); ${step.type} does not`;
   switch (step.type) {
     case 'css':
-      return findSelectorFault(step.selector, place.first && place.inRows);
+      return findSelectorFault(step.selector, location.first && location.inRows);
     case 'xpath':
       return findXPathFault(step.expression);
     case 'jsonpath':
@@ -40,7 +40,7 @@ export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChe
     case 'currency':
       return step.currency === undefined || isCurrencyCode(step.currency)
         ? null
-        : `${JSON.stringify(step.currency)} is no ISO 4217 code of a currency, such as EUR`;
+        : `${JSON.stringify(step.currency)} is not an ISO 4217 currency code such as EUR`;
     default:
       return null;
   }
@@ -48,7 +48,7 @@ export function findFaultOfStep(step: Step, place: StepLocation, checks: StepChe
 
 /** The fault of a chain as a whole or of its first faulty step; null when it is usable. */
 export function findFaultOfChain(steps: readonly Step[], inRows: boolean, checks: StepChecks): string | null {
-  if (steps.length === 0) return 'there is no step; the first one must select something from the page';
+  if (steps.length === 0) return 'the chain is empty; its first step must select something from the page';
   for (const [i, step] of steps.entries()) {
     const fault = findFaultOfStep(step, { first: i === 0, inRows }, checks) ?? findDefaultFault(steps, i);
     if (fault !== null) return fault;
@@ -63,7 +63,9 @@ function findDefaultFault(steps: readonly Step[], at: number): string | null {
   if (steps.slice(at + 1).some(changesType)) return null;
   const type = fieldType({ steps: steps.slice(0, at).filter(({ type }) => type !== 'all') });
   const [wanted, fits] = WANTED[type];
-  return fits(step.value) ? null : `the default ${JSON.stringify(step.value)} is no ${wanted}, which the column holds`;
+  return fits(step.value)
+    ? null
+    : `the default ${JSON.stringify(step.value)} does not fit the column, which needs ${wanted}`;
 }
 
 function changesType(step: Step): boolean {
@@ -76,20 +78,23 @@ const isTime = (value: unknown, form: RegExp): boolean =>
 
 const WANTED: Record<FieldType, [name: string, fits: (value: unknown) => boolean]> = {
   text: ['text (write it in quotes)', isText],
-  number: ['number', Number.isFinite],
-  integer: ['whole number', Number.isSafeInteger],
+  number: ['a number', Number.isFinite],
+  integer: ['a whole number', Number.isSafeInteger],
   boolean: ['true or false', (value) => typeof value === 'boolean'],
-  date: ['date such as 2026-11-21', (value) => isTime(value, /^\d{4}-\d\d-\d\d$/)],
-  datetime: ['date and time such as 2026-11-21T09:30:00', (value) => isTime(value, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/)],
+  date: ['a date such as 2026-11-21', (value) => isTime(value, /^\d{4}-\d\d-\d\d$/)],
+  datetime: [
+    'a date and time such as 2026-11-21T09:30:00',
+    (value) => isTime(value, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/),
+  ],
   json: ['text', isText],
-  currency: ['currency such as EUR', (value) => isText(value) && isCurrencyCode(value)],
+  currency: ['a currency such as EUR', (value) => isText(value) && isCurrencyCode(value)],
 };
 
 /** All faults of a page mapping, each with its location. */
 export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[] {
   const faults: string[] = [];
-  const add = (place: string, fault: string | null): void => {
-    if (fault !== null) faults.push(`${place}: ${fault}`);
+  const add = (location: string, fault: string | null): void => {
+    if (fault !== null) faults.push(`${location}: ${fault}`);
   };
   for (const pattern of page.urlPatterns) add('url_patterns', checks.findPatternFault(pattern));
   for (const { description, steps } of page.urlParsers)
@@ -109,7 +114,7 @@ function findFaultsOfRows({ rows, fields }: PageMapping, checks: StepChecks): st
   if (each.type === 'css' && each.attribute !== undefined)
     faults.push('each selects elements; an attribute has no meaning here');
   const keyField = fields.find(({ name }) => name === key);
-  if (!keyField) faults.push(`key names the field ${JSON.stringify(key)}, which is not there`);
+  if (!keyField) faults.push(`key names the field ${JSON.stringify(key)}, which does not exist`);
   else if (fieldType(keyField) === 'json') faults.push(`the key ${JSON.stringify(key)} must be one value, not a list`);
   return faults.filter((fault) => fault !== null);
 }

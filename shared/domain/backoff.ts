@@ -1,4 +1,4 @@
-/** Exponential back-off with a ceiling: the one formula for every pause before another try. Pure. */
+/** Exponential back-off with a ceiling: the formula for all pauses before a retry. Pure. */
 
 export interface BackoffLimits {
   firstMs: number;
@@ -6,10 +6,10 @@ export interface BackoffLimits {
 }
 
 /**
- * firstMs · 2^failures, never above maxMs; `failures` counts from 0. `luck`, from 0 to 1, takes up to half of it away
- * as jitter, so that those who failed together do not try again together; without it the pause is exact.
+ * firstMs · 2^failures, never above maxMs; `failures` counts from 0. `random`, from 0 to 1, is jitter: it
+ * removes up to half of the pause, so that callers that failed together do not retry together. Default: no jitter.
  */
-export function backoffMs(failures: number, { firstMs, maxMs }: BackoffLimits, luck = 1): number {
+export function backoffMs(failures: number, { firstMs, maxMs }: BackoffLimits, random = 1): number {
   const fullMs = Math.min(maxMs, firstMs * 2 ** Math.min(Math.max(0, failures), 30));
-  return fullMs / 2 + (fullMs / 2) * luck;
+  return fullMs / 2 + (fullMs / 2) * random;
 }

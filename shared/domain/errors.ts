@@ -71,7 +71,7 @@ export const ERROR_KINDS = {
   'aws-failed': { exit: EXIT.internal, doc: 'An AWS call failed, timed out or lost its reply.' },
   'aws-unanswered': {
     exit: EXIT.capacity,
-    doc: 'What a run needs could not be checked before it: AWS was slow, throttled the calls or failed.',
+    doc: 'The prerequisites of a run could not be checked: AWS was slow, throttled the calls or failed.',
   },
   'endpoint-unreachable': { exit: EXIT.config, doc: 'Nothing answers at aws.endpoint.' },
   'endpoint-refused': { exit: EXIT.config, doc: 'A dry run was pointed at another machine.' },

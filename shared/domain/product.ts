@@ -1,5 +1,4 @@
 /** Product IDs from the user's database, and the URLs made from them. */
-
 import type { Validators } from './validators.ts';
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
@@ -11,7 +10,7 @@ export const MAX_ID_CHARS = 768;
 export interface Product {
   n: number;
   id: string;
-  /** What its page was called when the row that stands was read from it; omitted: the page is asked for whole. */
+  /** Those of the page that the stored row was read from; omitted: the request is unconditional. */
   validators?: Validators;
 }
 
@@ -38,7 +37,7 @@ function utf8Length(text: string): number {
   return bytes;
 }
 
-/** Stands at the end of the template of a discovery, whose products are paths of the site. */
+/** Ends the URL template of a discovery, whose products are paths of the site. */
 export const PATH_MARK = '/{path}';
 
 /** Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is. */

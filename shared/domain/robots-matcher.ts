@@ -1,4 +1,5 @@
 /** Whether robots.txt allows a path (RFC 9309, section 2.2.2). */
+
 /** The path of robots.txt itself, which is always allowed. */
 export const ROBOTS_PATH = '/robots.txt';
 

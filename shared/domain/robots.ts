@@ -3,7 +3,7 @@ import type { RobotsPolicy, RobotsRule } from './robots-matcher.ts';
 
 export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
 
-/** What asking for robots.txt came to. */
+/** The result of requesting robots.txt. */
 export type RobotsOutcome =
   /** The last reply; `text` matters for 2xx only. */
   | { kind: 'reply'; status: number; text: string }
@@ -23,7 +23,8 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
   const none = { rules: [], crawlDelayMs: null };
   if (outcome.kind === 'unreachable')
     return { access: 'none', ...none, source: `${url} is unavailable: ${outcome.detail}` };
-  if (outcome.kind === 'lost') return { access: 'all', ...none, source: `${url} leads nowhere: ${outcome.detail}` };
+  if (outcome.kind === 'lost')
+    return { access: 'all', ...none, source: `the redirects of ${url} fail: ${outcome.detail}` };
   const { status, text } = outcome;
   if (status >= 400 && status < 500) return { access: 'all', ...none, source: `${url} does not exist (${status})` };
   if (status < 200 || status >= 300) return { access: 'none', ...none, source: `${url} answers ${status}` };
@@ -49,7 +50,7 @@ export const MAX_ROBOTS_BYTES = 512_000;
 export function parseRobots(text: string, userAgent: string): { rules: RobotsRule[]; crawlDelayMs: number | null } {
   const token = productToken(userAgent);
   const own = new Group();
-  const everybody = new Group();
+  const wildcard = new Group();
   let open: Group[] = [];
   /** Consecutive User-agent lines share the following group. */
   let naming = false;
@@ -62,7 +63,7 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
       // `*` alone matches every agent; after a name Google's parser ignores it, and 67 of 4,231 real files write
       // `name*`.
       const agent = /^\*(\s|$)/.test(field.value) ? '*' : tokenOf(field.value);
-      const group = agent === '*' ? everybody : agent === token ? own : null;
+      const group = agent === '*' ? wildcard : agent === token ? own : null;
       if (group && !open.includes(group)) open.push(group);
       if (group) group.named = true;
     } else if (field.name === 'allow' || field.name === 'disallow') {
@@ -77,12 +78,12 @@ export function parseRobots(text: string, userAgent: string): { rules: RobotsRul
       for (const group of open) group.delay(field.value);
     }
   }
-  const { rules, crawlDelayMs } = own.named ? own : everybody;
+  const { rules, crawlDelayMs } = own.named ? own : wildcard;
   return { rules, crawlDelayMs };
 }
 
 /**
- * The sitemaps that a robots.txt names, for every agent and wherever the lines stand (sitemaps.org): absolute http and
+ * The sitemaps that a robots.txt names, for every agent and in any position (sitemaps.org): absolute http and
  * https URLs, each once, in order.
  */
 export function sitemapsOf(text: string): string[] {

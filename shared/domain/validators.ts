@@ -1,17 +1,17 @@
-/** What a site calls the state of a page (RFC 9110): sent back, it answers 304 while the page is as it was. */
+/** The validators of a page (RFC 9110): a site answers 304 to a request with them while the page is unchanged. */
 export interface Validators {
   etag?: string;
-  /** Last-Modified, as the site has sent it. */
+  /** Last-Modified, as the site sent it. */
   modified?: string;
 }
 
-/** A product's only page: what the next request for it may be conditional on, and what that request may save. */
+/** The validators of a product's only page for the next request, and the bytes that a 304 to it saves. */
 export interface PageStamp extends Validators {
   /** Of the body, as transferred. */
   bytes: number;
 }
 
-/** Results that prove nothing by themselves (404, 304), after which a canary page must show that the site serves the address. */
+/** Number of unproved results (404, 304) after which a canary page must show that the site serves the address. */
 export const MAX_UNPROVED = 50;
 
 /** At most 256 bytes, and nothing that could end a header. */

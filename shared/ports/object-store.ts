@@ -6,7 +6,7 @@ export const MAX_OBJECT_BYTES = 64_000_000;
 
 /** The error for an object that is too large. */
 export const objectTooLarge = (key: string, maxBytes: number): AppError =>
-  new AppError('object-corrupt', `the object ${key} has more bytes than the ${maxBytes} that it may have`);
+  new AppError('object-corrupt', `the object ${key} exceeds the limit of ${maxBytes} bytes`);
 
 export interface ObjectInfo {
   key: string;

@@ -122,7 +122,7 @@ export const heartbeatSchema = z.strictObject({
   clock: z.iso.datetime(),
   /** Chunks without a grant yet: the instance requests them. */
   offered: z.array(z.string()).max(10_000),
-  /** Chunks it has returned untouched, until they are in the reply's `taken`; it will never crawl them. */
+  /** Chunks it has returned untouched, until they are in the reply's `transferredAck`; it will never crawl them. */
   transferred: z.array(z.string()).max(10_000).default([]),
   progress: progressSchema,
   /** Uploaded parts the server has not acknowledged yet, in order of seq. */
@@ -151,7 +151,7 @@ export const ordersSchema = z.strictObject({
   drops: z.array(z.string()),
   /** Chunks of its own that other instances could crawl sooner: it returns those that it has not started. */
   transfer: z.array(z.string()).max(10_000).default([]),
-  /** Chunks of the heartbeat's `yielded` that the main server has recorded; they need not be sent again. */
+  /** Chunks of the heartbeat's `transferred` that the main server has recorded; they need not be sent again. */
   transferredAck: z.array(z.string()).max(10_000).default([]),
   /**
    * Maximum products it may hold, whatever share an offer names, because other instances finish sooner. null: the

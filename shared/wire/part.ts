@@ -92,11 +92,11 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
     rows: z.array(keyedRowSchema),
-    /** In a discovery: what the page links to, as absolute URLs. */
+    /** In a discovery: the page's links as absolute URLs. */
     links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
-    /** With `site.conditional`, where one page alone gave the rows and the site names its state. */
+    /** With `site.conditional`: the page's validators, if one page alone gave the rows. */
     page: pageStampSchema.exactOptional(),
-    /** The site answered 304 to these: `rows` is empty, and the rows that stand are still right. */
+    /** The site answered 304 to these: `rows` is empty, and the stored rows are still right. */
     unchanged: validatorsSchema.exactOptional(),
   }),
   z.strictObject({ ...common, outcome: z.literal('gone'), status: z.int() }),

@@ -35,7 +35,7 @@ const settingsSchema = z.strictObject({
     intervalMs: z.number().positive(),
     timeoutMs: z.int().positive(),
     maxPageBytes: z.int().positive(),
-    /** Report what the site calls each page, so that the next run can ask conditionally. */
+    /** Report the validators of each page, for the conditional requests of the next run. */
     conditional: z.literal(true).exactOptional(),
     userAgent: z.string().min(1),
     allowPrivate: z.boolean(),

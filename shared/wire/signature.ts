@@ -67,7 +67,7 @@ export function verifyMessage(
   }
 }
 
-/** Signs messages and checks signatures. A simulation has a quicker one. */
+/** Signs messages and checks signatures. The simulation uses a faster implementation. */
 export interface Signatures {
   sign(privateKey: KeyObject, envelope: Envelope, body: Uint8Array | string): string;
   verify(publicKey: KeyObject, envelope: Envelope, body: Uint8Array | string, signature: string): boolean;

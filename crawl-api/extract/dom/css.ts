@@ -19,28 +19,28 @@ interface MatchContext {
 /** Compiles a selector that `readSelector` has accepted. */
 export function compileCss(selector: string): CssQuery {
   const { self, inside } = partByScope(selector);
-  const place: MatchContext = { root: null, budget: new PageBudget() };
+  const context: MatchContext = { root: null, budget: new PageBudget() };
   const options = {
-    adapter: adapterFor(place),
+    adapter: adapterFor(context),
     relativeSelector: false,
-    pseudos: { [RECORD_PSEUDO]: (element: Element) => element === place.root },
+    pseudos: { [RECORD_PSEUDO]: (element: Element) => element === context.root },
     // Its caches would keep results of another record as the scope.
     cacheResults: false,
   };
   const isRoot = compile<TreeNode, Element>(self, options);
   const isInside = compile<TreeNode, Element>(inside, options);
   return function* find(root, budget) {
-    place.root = root;
-    place.budget = budget;
+    context.root = root;
+    context.budget = budget;
     if (root instanceof Element && self.length > 0 && isRoot(root)) yield root;
     if (inside.length === 0) return;
     for (const node of descendants(root, budget)) if (node instanceof Element && isInside(node)) yield node;
   };
 }
 
-function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>['adapter']> {
+function adapterFor(context: MatchContext): NonNullable<Options<TreeNode, Element>['adapter']> {
   const isTag = (node: TreeNode): node is Element => {
-    place.budget.spend('visits');
+    context.budget.spend('visits');
     return node instanceof Element;
   };
   const getChildren = (node: TreeNode): TreeNode[] => ('children' in node ? node.children : []);
@@ -50,7 +50,7 @@ function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>
     getName: (element) => element.name,
     getParent: (element) => element.parent,
     getSiblings: (node) => {
-      place.budget.spend('visits');
+      context.budget.spend('visits');
       return node.parent ? node.parent.children : [node];
     },
     prevElementSibling: (node) => {
@@ -60,9 +60,9 @@ function adapterFor(place: MatchContext): NonNullable<Options<TreeNode, Element>
     },
     getAttributeValue: (element, name) => (hasAttribute(element, name) ? element.attribs[name] : undefined),
     hasAttrib: hasAttribute,
-    getText: (node) => sourceOf(node, place.budget, MAX_CONTAINS_CHARS),
+    getText: (node) => sourceOf(node, context.budget, MAX_CONTAINS_CHARS),
     equals: (a, b) => {
-      place.budget.spend('visits');
+      context.budget.spend('visits');
       return a === b;
     },
     // Used only by css-select's own searches, which are not used here.

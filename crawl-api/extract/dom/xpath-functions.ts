@@ -14,8 +14,8 @@ export interface CallContext {
 }
 
 /** Calls a function; the parser has checked the number of arguments. */
-export function callFunction(name: FunctionName, args: XPathValue[], place: CallContext): XPathValue {
-  return FUNCTIONS[name](args, place);
+export function callFunction(name: FunctionName, args: XPathValue[], context: CallContext): XPathValue {
+  return FUNCTIONS[name](args, context);
 }
 
 /** The text of an argument; of the context node where it was left out. */

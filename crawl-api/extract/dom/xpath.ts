@@ -42,47 +42,47 @@ export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBud
 
 export { parseXPath };
 
-function evaluate(expression: XPath, place: CallContext): XPathValue {
+function evaluate(expression: XPath, context: CallContext): XPathValue {
   switch (expression.kind) {
     case 'literal':
       return expression.value;
     case 'negate':
-      return -toNumber(evaluate(expression.operand, place), place.world);
+      return -toNumber(evaluate(expression.operand, context), context.world);
     case 'binary':
-      return evaluateBinary(expression, place);
+      return evaluateBinary(expression, context);
     case 'call':
       return callFunction(
         expression.name,
-        expression.args.map((arg) => evaluate(arg, place)),
-        place,
+        expression.args.map((arg) => evaluate(arg, context)),
+        context,
       );
     case 'filter':
-      return applyPredicates(nodesOf(evaluate(expression.operand, place)), expression.predicates, place.world);
+      return applyPredicates(nodesOf(evaluate(expression.operand, context)), expression.predicates, context.world);
     case 'path': {
-      let nodes = startOf(expression.from, place);
-      for (const step of expression.steps) nodes = applyStep(nodes, step, place.world);
+      let nodes = startOf(expression.from, context);
+      for (const step of expression.steps) nodes = applyStep(nodes, step, context.world);
       return nodes;
     }
   }
 }
 
-function startOf(from: XPath | 'root' | null, place: CallContext): XPathNode[] {
-  if (from === null) return [place.node];
-  return from === 'root' ? [place.world.root] : nodesOf(evaluate(from, place));
+function startOf(from: XPath | 'root' | null, context: CallContext): XPathNode[] {
+  if (from === null) return [context.node];
+  return from === 'root' ? [context.world.root] : nodesOf(evaluate(from, context));
 }
 
 type Binary = Extract<XPath, { kind: 'binary' }>;
 
-function evaluateBinary({ operator, left, right }: Binary, place: CallContext): XPathValue {
-  const first = evaluate(left, place);
-  if (operator === 'or') return toBoolean(first) || toBoolean(evaluate(right, place));
-  if (operator === 'and') return toBoolean(first) && toBoolean(evaluate(right, place));
-  const second = evaluate(right, place);
+function evaluateBinary({ operator, left, right }: Binary, context: CallContext): XPathValue {
+  const first = evaluate(left, context);
+  if (operator === 'or') return toBoolean(first) || toBoolean(evaluate(right, context));
+  if (operator === 'and') return toBoolean(first) && toBoolean(evaluate(right, context));
+  const second = evaluate(right, context);
   if (operator === '|') return inOrder([...nodesOf(first), ...nodesOf(second)]);
   const calculate = ARITHMETIC[operator];
   return calculate === undefined
-    ? compare(operator as Comparison, first, second, place.world)
-    : calculate(toNumber(first, place.world), toNumber(second, place.world));
+    ? compare(operator as Comparison, first, second, context.world)
+    : calculate(toNumber(first, context.world), toNumber(second, context.world));
 }
 
 const ARITHMETIC: Partial<Record<Binary['operator'], (left: number, right: number) => number>> = {

@@ -95,6 +95,8 @@ function withoutAsides(all: readonly Amount[], isPrice: boolean): readonly Amoun
 }
 
 function differ(amounts: readonly Amount[]): boolean {
-  const told = new Set(amounts.map(({ reading }) => JSON.stringify(reading.kind === 'sure' ? reading.value : reading)));
-  return told.size > 1;
+  const distinct = new Set(
+    amounts.map(({ reading }) => JSON.stringify(reading.kind === 'sure' ? reading.value : reading)),
+  );
+  return distinct.size > 1;
 }

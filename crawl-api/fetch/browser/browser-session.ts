@@ -152,7 +152,7 @@ async function giveCredential(page: Page, cdp: CDPSession, { username, password 
   );
   await cdp.send('Fetch.enable', { handleAuthRequests: true });
   const response = await page.goto(CHECK_URL);
-  if (response?.status() !== 200) throw new Error('it does not get through to the proxy');
+  if (response?.status() !== 200) throw new Error('it cannot reach the proxy');
   await cdp.send('Fetch.disable');
   cdp.off('Fetch.requestPaused', letThrough);
 }

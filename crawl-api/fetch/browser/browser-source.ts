@@ -186,7 +186,7 @@ export class BrowserSource implements PageSource {
     }
   }
 
-  /** The product's result when the visit had to be ended; kills the browser. */
+  /** The product's result after the watch has ended the visit; kills the browser. */
   async #endVisit(session: BrowserSession, end: VisitEnd): Promise<PageAnswer> {
     const { timeoutMs } = this.#options.settings;
     switch (end) {
@@ -198,8 +198,8 @@ export class BrowserSource implements PageSource {
       case 'dead':
         return this.#judgeEnd(session, null);
       case 'late':
-        await this.#endSession(`no end of a page within ${timeoutMs} ms: the browser was killed`);
-        return failed('timeout', `the page was not there within ${timeoutMs} ms`);
+        await this.#endSession(`a page did not end within ${timeoutMs} ms: the browser was killed`);
+        return failed('timeout', `the page did not load within ${timeoutMs} ms`);
       case 'too-large':
         await this.#endSession('one page took too much memory: the browser was killed');
         return failed('too-large', `the page took more than ${this.#memoryLimit} bytes of memory`);
@@ -256,7 +256,7 @@ export class BrowserSource implements PageSource {
 
 const WATCH_MS = 1_000;
 
-/** Why a visit is no longer waited for; `over` when it has ended on its own. */
+/** Why the source stops waiting for a visit; `over` when it has ended on its own. */
 export type VisitEnd = 'over' | 'stopped' | 'dead' | 'late' | 'too-large';
 
 interface WatchedVisit {

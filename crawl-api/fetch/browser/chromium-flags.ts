@@ -72,7 +72,7 @@ const OURS = [
   '--deny-permission-prompts',
   '--disable-notifications',
   '--disable-gpu',
-  // Nobody watches the page: a compositor thread would take a fifth of all processor time to draw unseen frames.
+  // The page is never displayed: a compositor thread would use a fifth of all processor time for unseen frames.
   '--disable-threaded-compositing',
   '--disable-speech-api',
   '--disable-print-preview',

@@ -69,14 +69,12 @@ export function openTunnel({ client, head, host, port, gate, options }: Tunnel):
   site.once('end', () => client.end());
 }
 
-/** Detects from outside when a connection begins to carry data: a TLS tunnel first carries its handshake. */
-
 const HANDSHAKE = 0x16;
 const APPLICATION_DATA = 0x17;
 const HEADER_BYTES = 5;
 
 /**
- * Watches one direction of a connection. In TLS 1.3 the end of the client's handshake looks like data too, but it is
+ * Detects when one direction of a connection begins to carry data: a TLS tunnel first carries its handshake. In TLS 1.3 the end of the client's handshake looks like data too, but it is
  * sent together with the first request, so the moment is exact to within one write.
  */
 class DataDetector {

@@ -149,7 +149,7 @@ class Visit {
   #pageFrom(kind: PageKind, text: string): PageResult {
     const url = this.#pageUrl;
     const reply = this.#reply(text);
-    if (!/^https?:/.test(url)) return failed('redirect', `it leads to ${url.slice(0, 300)}`, reply);
+    if (!/^https?:/.test(url)) return failed('redirect', `the page leads to ${url.slice(0, 300)}`, reply);
     if (!isSameSite(this.#url, url)) return { kind: 'redirect', reply, to: url };
     const extractor = this.#options.openExtractor(kind, url);
     let extraction: Extraction;

@@ -27,6 +27,7 @@ interface Reading {
 const FIRST_BYTES = 4_096;
 const BLOCK_BYTES = 65_536;
 const BODY_TOO_LARGE = 'the body is too large';
+const DISCONNECTED = 'the sender disconnected';
 
 export class BodyBudget {
   readonly #totalBytes: number;
@@ -44,14 +45,14 @@ export class BodyBudget {
   }
 
   /**
-   * The whole body. Rejects with `BodyRefused`: 413 beyond `mostBytes`, at once where the headers announce it; 503 when
+   * The whole body. Rejects with `BodyRefused`: 413 beyond `maxBytes`, at once where the headers announce it; 503 when
    * other bodies need the memory; 400 when the sender disconnected. The address that holds the most bytes loses its
    * oldest body: an honest sender finishes in milliseconds, so this hits senders that stall.
    */
-  read(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
-    if (Number(request.headers['content-length'] ?? 0) > mostBytes)
+  read(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes)
       return Promise.reject(new BodyRefused(413, BODY_TOO_LARGE));
-    if (request.destroyed) return Promise.reject(new BodyRefused(400, 'the sender went away'));
+    if (request.destroyed) return Promise.reject(new BodyRefused(400, DISCONNECTED));
     const address = request.socket.remoteAddress ?? '';
     return new Promise((resolve, reject) => {
       // Copied into our own blocks: arriving chunks may be a byte each, and each uses far more memory than that.
@@ -63,7 +64,7 @@ export class BodyBudget {
       const end = (settle: () => void): void => {
         if (isOver) return;
         isOver = true;
-        request.off('data', take).off('end', finish).off('close', goneAway).off('error', goneAway);
+        request.off('data', take).off('end', finish).off('close', onClose).off('error', onClose);
         // Data that still arrives is discarded.
         request.on('error', () => undefined).resume();
         this.#release(address, reading);
@@ -71,7 +72,7 @@ export class BodyBudget {
         blocks.length = 0;
       };
       const take = (piece: Buffer): void => {
-        if (bytes + piece.length > mostBytes) return reading.refuse(new BodyRefused(413, BODY_TOO_LARGE));
+        if (bytes + piece.length > maxBytes) return reading.refuse(new BodyRefused(413, BODY_TOO_LARGE));
         bytes += piece.length;
         for (let rest = piece; rest.length > 0;) {
           if (room.length === 0) {
@@ -86,9 +87,9 @@ export class BodyBudget {
         }
       };
       const finish = (): void => end(() => resolve(Buffer.concat(blocks, bytes)));
-      const goneAway = (): void => reading.refuse(new BodyRefused(400, 'the sender went away'));
+      const onClose = (): void => reading.refuse(new BodyRefused(400, DISCONNECTED));
       this.#underWay.set(address, (this.#underWay.get(address) ?? new Set()).add(reading));
-      request.on('data', take).on('end', finish).on('close', goneAway).on('error', goneAway);
+      request.on('data', take).on('end', finish).on('close', onClose).on('error', onClose);
     });
   }
 
@@ -102,11 +103,11 @@ export class BodyBudget {
   /** The oldest non-empty body of the address whose bodies hold the most bytes. */
   #oldestOfLargest(): Reading {
     let largest: Reading[] = [];
-    let mostBytes = 0;
+    let maxBytes = 0;
     for (const readings of this.#underWay.values()) {
       const holding = [...readings].filter((one) => one.heldBytes > 0);
       const bytes = holding.reduce((sum, one) => sum + one.heldBytes, 0);
-      if (bytes > mostBytes) [largest, mostBytes] = [holding, bytes];
+      if (bytes > maxBytes) [largest, maxBytes] = [holding, bytes];
     }
     return largest[0]!;
   }
@@ -122,10 +123,10 @@ export class BodyBudget {
 
 /**
  * Call before answering a request whose body was not read. The rest of the body cannot be distinguished from a next
- * request, so the connection is closed, unless the rest is at most `mostBytes`: closing while the sender still writes
+ * request, so the connection is closed, unless the rest is at most `maxBytes`: closing while the sender still writes
  * would lose the answer, so Node skips the rest.
  */
-export function closeUnlessRead(request: IncomingMessage, response: ServerResponse, mostBytes: number): void {
-  const isShort = Number(request.headers['content-length'] ?? Infinity) <= mostBytes;
+export function closeUnlessRead(request: IncomingMessage, response: ServerResponse, maxBytes: number): void {
+  const isShort = Number(request.headers['content-length'] ?? Infinity) <= maxBytes;
   if (!request.complete && !isShort) response.setHeader('connection', 'close');
 }

@@ -39,9 +39,9 @@ export function limitConnections(
     theirs?.delete(socket);
     if (theirs?.size === 0) byAddress.delete(address);
   };
-  const makeRoom = (crowd: ReadonlyMap<Socket, string>, most: number): void => {
+  const makeRoom = (crowd: ReadonlyMap<Socket, string>, max: number): void => {
     for (const [oldest, address] of crowd) {
-      if (crowd.size <= most) return;
+      if (crowd.size <= max) return;
       forget(oldest, address);
       if (!proved.has(oldest)) oldest.resetAndDestroy();
     }

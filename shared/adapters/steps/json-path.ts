@@ -69,7 +69,7 @@ class BoundedEnvironment extends JSONPathEnvironment {
   }
 
   override entries(object: Record<string, JSONValue>): [string, JSONValue][] {
-    if (++this.visits > MAX_VISITS) throw new JsonTooLargeError('a JSONPath looks into too many objects');
+    if (++this.visits > MAX_VISITS) throw new JsonTooLargeError('a JSONPath visits too many objects');
     return Object.entries(object);
   }
 }
@@ -94,7 +94,7 @@ function find(query: JSONPathQuery, json: unknown, limit: number): unknown[] {
       if (found.length >= limit) break;
     }
   } catch (error) {
-    throw new JsonTooLargeError(`a JSONPath cannot be followed through this JSON: ${lineOf(error)}`, { cause: error });
+    throw new JsonTooLargeError(`a JSONPath cannot be evaluated on this JSON: ${lineOf(error)}`, { cause: error });
   }
   return found;
 }

@@ -70,8 +70,8 @@ class XPathParser {
     const { kind, text, at } = this.#next;
     throw new XPathFault(
       kind === 'end'
-        ? `it ends where ${wanted} is missing`
-        : `${JSON.stringify(text)} at character ${at + 1} stands where ${wanted} is expected`,
+        ? `it ends where ${wanted} is expected`
+        : `${wanted} is expected at character ${at + 1}, not ${JSON.stringify(text)}`,
     );
   }
 
@@ -129,7 +129,7 @@ class XPathParser {
     const start = this.#filter();
     const deep = this.#take('mark', '//');
     if (!deep && !this.#take('mark', '/')) return start;
-    if (!givesNodes(start)) throw new XPathFault('a path can only go on from nodes');
+    if (!givesNodes(start)) throw new XPathFault('a path can continue only from nodes');
     return { kind: 'path', from: start, steps: deep ? [ANY_NODE, ...this.#steps()] : this.#steps() };
   }
 
@@ -165,11 +165,9 @@ class XPathParser {
       if (args.length > 0) this.#expect(',');
       args.push(this.#expression());
     }
-    const [least, most] = FUNCTIONS[name];
-    if (args.length < least || args.length > most)
-      throw new XPathFault(
-        `${name}() takes ${least === most ? least : `${least} to ${most}`} arguments, not ${args.length}`,
-      );
+    const [min, max] = FUNCTIONS[name];
+    if (args.length < min || args.length > max)
+      throw new XPathFault(`${name}() takes ${min === max ? min : `${min} to ${max}`} arguments, not ${args.length}`);
     if (takesNodes(name) && args[0] && !givesNodes(args[0])) throw new XPathFault(`${name}() takes nodes`);
     return { kind: 'call', name, args };
   }
@@ -233,8 +231,6 @@ class XPathParser {
   }
 }
 
-/** Splits an XPath 1.0 expression into tokens (https://www.w3.org/TR/xpath-10/#exprlex). */
-
 type TokenKind = 'number' | 'string' | 'name' | 'axis' | 'call' | 'type' | 'operator' | 'mark' | 'end';
 
 interface XPathToken {
@@ -252,7 +248,7 @@ const TOKEN =
 const NODE_TYPES = ['comment', 'text', 'processing-instruction', 'node'];
 const NAMED_OPERATORS = ['and', 'or', 'div', 'mod'];
 
-/** All tokens, and a final one of kind `end`. Throws XPathFault at the first character that starts no token. */
+/** All tokens (https://www.w3.org/TR/xpath-10/#exprlex), and a final one of kind `end`. Throws XPathFault at the first character that starts no token. */
 function lexXPath(expression: string): XPathToken[] {
   const tokens: XPathToken[] = [];
   const pattern = new RegExp(TOKEN);
@@ -261,9 +257,7 @@ function lexXPath(expression: string): XPathToken[] {
     const match = pattern.exec(expression);
     if (!match) {
       if (expression.slice(start).trim() === '') break;
-      throw new XPathFault(
-        `nothing in XPath begins with ${JSON.stringify(expression.slice(start).trim().slice(0, 10))}`,
-      );
+      throw new XPathFault(`no XPath token begins with ${JSON.stringify(expression.slice(start).trim().slice(0, 10))}`);
     }
     const [whole, number, string, name, mark] = match;
     const text = (number ?? string ?? name ?? mark)!;

@@ -108,8 +108,8 @@ describe('a page that leads elsewhere', () => {
       changed: new SignalFlag(),
     });
     const url = `${site.url}/p/moved`;
-    const look = await pages.look({ n: 0, url, site: url, interruptible: false }, neverAborted());
-    expect(look).toMatchObject({ kind: 'seen', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
+    const fetched = await pages.fetch({ n: 0, url, site: url, interruptible: false }, neverAborted());
+    expect(fetched).toMatchObject({ kind: 'judged', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
     expect(sent).toEqual(['/p/moved', '/p/good']);
   });
 

@@ -113,7 +113,7 @@ describe('redirects of robots.txt', () => {
     const shop = await serveBytes({ location: '/robots.txt' }, '', 301);
     expect(await read(shop.url)).toMatchObject({
       access: 'all',
-      source: `${shop.url}/robots.txt leads nowhere: more than 5 redirects`,
+      source: `the redirects of ${shop.url}/robots.txt fail: more than 5 redirects`,
     });
     expect(shop.requests).toBe(6);
   });

@@ -446,6 +446,6 @@ describe('a start that cannot work', () => {
     (stage.settings as { slot: number }).slot = -1;
     stage.boot();
     expect(await stage.exitCode()).toBe(0);
-    expect(stage.console()).toContain('the user data cannot be used');
+    expect(stage.console()).toContain('the user data is invalid');
   });
 });

@@ -11,6 +11,6 @@ it.each([
   [5_000, 1, 1_000],
   [3, 0, 400],
   [3, 0.5, 600],
-])('after %i failures, with luck %d: %i ms', (failures, luck, ms) => {
-  expect(backoffMs(failures, LIMITS, luck)).toBe(ms);
+])('after %i failures, with random value %d: %i ms', (failures, random, ms) => {
+  expect(backoffMs(failures, LIMITS, random)).toBe(ms);
 });

@@ -25,7 +25,7 @@ const h1: Step = css('h1');
 
 describe('faults of chains', () => {
   it.each<[Step[], string]>([
-    [[], 'no step'],
+    [[], 'the chain is empty'],
     [[step.trim], 'must select'],
     [[css('p::before')], '::before'],
     [[css(':scope > b')], ':scope is the record'],
@@ -45,9 +45,9 @@ describe('faults of chains', () => {
     [[h1, { type: 'date', format: 'yyyy yyyy', locale: null }], 'twice'],
     [[h1, { type: 'date', format: 'yyyy'.repeat(20), locale: null }], 'longer than'],
     [[h1, { type: 'date', format: 'yyyy', locale: 'no such' }], 'locale'],
-    [[h1, step.integer, { type: 'default', value: 'none' }], 'no whole number'],
-    [[h1, step.number, step.all, { type: 'default', value: 'none' }], 'no number'],
-    [[h1, { type: 'date', format: null, locale: null }, { type: 'default', value: 'today' }], 'no date'],
+    [[h1, step.integer, { type: 'default', value: 'none' }], 'a whole number'],
+    [[h1, step.number, step.all, { type: 'default', value: 'none' }], 'needs a number'],
+    [[h1, { type: 'date', format: null, locale: null }, { type: 'default', value: 'today' }], 'needs a date'],
     [[h1, { type: 'default', value: 5 }], 'in quotes'],
   ])('%j: %s', (steps, fault) => {
     expect(findChainFault(steps)).toContain(fault);
@@ -83,7 +83,7 @@ describe('faults of chains', () => {
 
   it.each<[string, Partial<PageMapping>, string]>([
     ['url patterns', { urlPatterns: ['('] }, 'url_patterns: the pattern'],
-    ['url parsers', { urlParsers: [{ description: 'next', steps: [] }] }, 'url_parsers "next": there is no step'],
+    ['url parsers', { urlParsers: [{ description: 'next', steps: [] }] }, 'url_parsers "next": the chain is empty'],
     ['records by regex', { rows: { each: regex('a', 0), key: 'value', empty: null } }, 'each must be'],
     ['attributes of records', { rows: { each: css('li', 'id'), key: 'value', empty: null } }, 'no meaning'],
     [

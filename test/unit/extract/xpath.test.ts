@@ -84,7 +84,7 @@ describe('XPath 1.0', () => {
 
   it.each([
     ['//p[', 'it ends where'],
-    ['//p]', 'stands where'],
+    ['//p]', 'is expected at character'],
     ['p/', 'a step of a path'],
     ['foo(1)', 'no function foo()'],
     ['matches(., "a+")', 'no function matches()'],
@@ -94,7 +94,7 @@ describe('XPath 1.0', () => {
     ['$x', 'variables'],
     ['namespace::*', 'axis'],
     ['//processing-instruction()', 'not kept'],
-    ['"open', 'nothing in XPath begins'],
+    ['"open', 'no XPath token begins'],
     ['', 'it ends where'],
     ['('.repeat(60), 'nests deeper'],
     ['1'.repeat(5_000), 'longer than'],
