@@ -38,7 +38,7 @@ export const bench: Bench = {
         about:
           `Each renders ${PAGES} pages with ${executable} after a warm-up, medians of ${ROUNDS} rounds in turn. Processor time is that of ` +
           `Node and of all processes of the browser. \`crawlfleet\` as on an instance: one page, everything through its filter ` +
-          `proxy; but without a pace, so that the next page takes the last one's place and none is cleared away in between. ` +
+          `proxy; but without a pace, so that the next page replaces the last one without clearing it first. ` +
           `\`PlaywrightCrawler\` blocks requests by URL, has no fingerprints and one context, and reads all fields in ` +
           `one evaluation at DOMContentLoaded.`,
         rows,

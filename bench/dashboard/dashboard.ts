@@ -31,7 +31,7 @@ async function run(): Promise<BenchResult> {
   });
   let serve: RunningCommand | null = null;
   try {
-    // The row of a real run, whose settings and plan the large one takes over.
+    // The row of a real run, whose settings and plan the large one copies.
     await fleet.dryRun();
     const database = new Database(fleet.databaseUrl.slice('sqlite:'.length));
     fill(database);

@@ -38,7 +38,7 @@ class Site {
   readonly folder: string;
   readonly db: Database;
   readonly config: Config;
-  /** How often each path was asked for. */
+  /** Number of requests for each path. */
   readonly asked = new Map<string, number>();
   #nights = 0;
 
@@ -73,7 +73,7 @@ class Site {
   }
 
   /**
-   * One run, which asks for pages until `stop` says so or nothing is left; then what it has taken and not loaded has no
+   * One run: requests pages until `stop` returns true or nothing is left. What it has taken and not loaded then has no
    * outcome, as after a kill.
    */
   async night(render: Render, batch: number, stop: (path: string) => boolean): Promise<void> {
@@ -168,7 +168,7 @@ async function crawlShop() {
   }
 }
 
-/** How many requests it takes until the pages asked for have 80 % of the score. */
+/** Number of requests until the requested pages have 80 % of the score. */
 async function crawlWiki(order: 'breadth' | 'score'): Promise<number> {
   const wiki = new Wiki();
   const scores = new Map([...wikiScores()].map(({ path, score }) => [path, score]));
@@ -219,8 +219,8 @@ export const bench: Bench = {
     const score = await crawlWiki('score');
     return {
       about:
-        'The shop has 50 categories, two searches of 200 pages, a calendar, lists in every order and paths that repeat, all linked from each page; the run is killed after 50,000 pages and the next night goes on. ' +
-        'The wiki has 3 to 30 links a page, and scores by Zipf that know nothing of the links; requests until 80 % of the total score. Pages, extraction, loader and frontier are real, on SQLite; no HTTP.',
+        'The shop has 50 categories, two searches of 200 pages, a calendar, lists in every order and paths that repeat, all linked from each page; the run is killed after 50,000 pages and the next night continues. ' +
+        'The wiki has 3 to 30 links a page, and Zipf scores that are independent of the links; requests until 80 % of the total score. Pages, extraction, loader and frontier are real, on SQLite; no HTTP.',
       rows: [
         { name: 'shop', figures: shop },
         { name: 'wiki, breadth first', figures: { requests: breadth } },
@@ -228,7 +228,7 @@ export const bench: Bench = {
       ],
       ratios: [
         { name: 'products of the shop that were found', value: shop.found / PRODUCTS, target: '1' },
-        { name: 'asked for twice, of the 500 under way at the kill', value: shop.twice / 500, target: 'at most 1' },
+        { name: 'requested twice, of the 500 in progress at the kill', value: shop.twice / 500, target: 'at most 1' },
         { name: 'requests by score, of all pages', value: score / 50_000, target: 'at most 0.33' },
         { name: 'requests by score, of breadth first', value: score / breadth },
       ],

@@ -43,12 +43,12 @@ export function rowOf(n: number): Row {
 
 /** What the pages of a run are like. */
 export interface Pages {
-  /** Of every so many products the first attempt has failed. */
+  /** One product in this many has failed its first attempt. */
   retriedEvery?: number;
-  /** 3 % of the prices are others each night. */
+  /** 3 % of the prices change each night. */
   night?: number;
-  /** The site names each page. */
-  named?: boolean;
+  /** The site sends validators with each page. */
+  validators?: boolean;
   /** It answers 304 for all others than those. */
   unchanged?: boolean;
 }
@@ -56,7 +56,7 @@ export interface Pages {
 const CHANGED_EVERY = 33;
 const FAILED = { at: new Date(STARTED_MS).toISOString(), reason: 'timeout', detail: 'no reply within 30 s' } as const;
 
-export function resultOf(n: number, { retriedEvery = Infinity, night = 0, named, unchanged }: Pages): ItemResult {
+export function resultOf(n: number, { retriedEvery = Infinity, night = 0, validators, unchanged }: Pages): ItemResult {
   const isChanged = n % CHANGED_EVERY === 0;
   const etag = `"${sha256Hex(Buffer.from(`${n} ${isChanged ? night : 0}`)).slice(0, 32)}"`;
   const common = {
@@ -69,10 +69,10 @@ export function resultOf(n: number, { retriedEvery = Infinity, night = 0, named,
   };
   if (unchanged === true && !isChanged) return { ...common, rows: [], unchanged: { etag } };
   const row = { ...rowOf(n), ...(isChanged ? { price: n + night } : {}) };
-  return { ...common, rows: [{ key: null, row }], ...(named === true ? { page: { etag, bytes: 12_000 } } : {}) };
+  return { ...common, rows: [{ key: null, row }], ...(validators === true ? { page: { etag, bytes: 12_000 } } : {}) };
 }
 
-/** A run of this size that has just begun; `of` tells two apart. */
+/** A run of this size that has just begun; `of` distinguishes two of the same size. */
 export function benchRun(products: number, slots: number, of: string): NewRun {
   const template = aRun({ id: `20260101-000000-b${products}-${of}`, ...newRunKeys() });
   return {

@@ -23,7 +23,7 @@ export const bench: Bench = {
     });
     const [, second, third] = rows;
     return {
-      about: `${PRODUCTS} products into MariaDB on the same two cores, without syncing to disk; in each night 3 % of the prices are others. The history gets ${changes} rows in the publishing transaction.`,
+      about: `${PRODUCTS} products into MariaDB on the same two cores, without syncing to disk; each night 3 % of the prices change. The history gets ${changes} rows in the publishing transaction.`,
       rows,
       ratios: [
         {

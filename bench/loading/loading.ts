@@ -12,7 +12,7 @@ const SIZES = [
   { products: 30_000, slots: 22, limitMs: 3_000 },
   { products: 1_000_000, slots: 100, limitMs: 75_000 },
 ];
-/** Of every so many products the first attempt has failed: 3 %. */
+/** One product in this many has failed its first attempt: 3 %. */
 const RETRIED_EVERY = 33;
 const MEMORY_BYTES = 300e6;
 
@@ -50,7 +50,7 @@ export const bench: Bench = {
       }
       return {
         about:
-          'One process loads what a fleet has left in S3 (the sandbox, over HTTP): manifests checked, parts fetched and checked by hash, rows and ledger in one ' +
+          'One process loads the results of a fleet from S3 (the sandbox, over HTTP): manifests checked, parts fetched and checked by hash, rows and ledger in one ' +
           'transaction a part, one upsert into the result table, then `verify` over ledger, bucket and rows. MariaDB on the same two cores, without syncing to disk. ' +
           'LOAD DATA LOCAL has the same rows in one statement, sorted; `insertMs` is the inserts of our parts alone, into a table of the same shape.',
         rows,
@@ -66,7 +66,7 @@ interface Case {
   products: number;
   slots: number;
   retriedEvery?: number;
-  /** Tells two of the same apart. */
+  /** Distinguishes two runs of the same size. */
   of?: string;
 }
 

@@ -35,7 +35,7 @@ export const bench: Bench = {
 
 function run(): BenchResult {
   const world = makeWorld();
-  // Four fifths of what would keep all on time: somebody has to wait.
+  // 4/5 of the capacity that would keep all products on time.
   const demand = world.listed.reduce((sum, p) => sum + DAY / (POLICY.baseMs * Math.exp(-POLICY.k * p.score)), 0);
   const capacity = Math.round(0.8 * demand);
   const strategies: Record<string, Strategy> = {
@@ -57,7 +57,7 @@ function run(): BenchResult {
   });
   return {
     about:
-      `${PRODUCTS} products, ${capacity} requests a night: 4/5 of what scores and intervals ask for; crawling all of them each night would take ${(PRODUCTS / capacity).toFixed(1)} times as many. ` +
+      `${PRODUCTS} products, ${capacity} requests a night: 4/5 of what scores and intervals require; crawling all of them each night would take ${(PRODUCTS / capacity).toFixed(1)} times as many. ` +
       'Means over nights 30 to 90, weighted by score: `age` in days since the last crawl, `outdatedDays` since the first change that no crawl has seen, `outdated` the share of copies with such a change. One request in a hundred fails.',
     rows,
     ratios: [
@@ -139,7 +139,7 @@ function play(world: World, strategy: Strategy, capacity: number): Record<string
 
 const ALL = Array.from({ length: PRODUCTS }, (_, i) => i);
 
-/** All of them each night, as far as the night reaches. */
+/** All of them each night, up to the capacity. */
 const listOrder = (): Strategy => ({ choose: (_, capacity) => ALL.slice(0, capacity), crawled: () => undefined });
 
 function oldestFirst({ listed }: World): Strategy {

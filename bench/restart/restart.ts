@@ -10,7 +10,7 @@ const ROUNDS = 3;
 const LIMIT_MS = 5_000;
 
 export const bench: Bench = {
-  title: 'A main server that is killed: time until the next one drives the run',
+  title: 'A killed main server: time until the next one continues the run',
   async run() {
     const shop = await startOneLineShop('200ms');
     const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);

@@ -26,7 +26,7 @@ export const bench: Bench = {
     ];
     const growth = ({ figures }: BenchRow): number => figures[`mbAfter${NIGHTS}`]! / figures[`mbAfter${FULL}`]!;
     return {
-      about: `${NIGHTS} nights of ${PRODUCTS} products each, of which 3 % have changed, with a history of changes, in SQLite. A night here is what the database sees of one: list, part, publishing, and pruning after it.`,
+      about: `${NIGHTS} nights of ${PRODUCTS} products each, of which 3 % have changed, with a history of changes, in SQLite. A night consists of its database work: list, part, publishing, and pruning.`,
       rows,
       ratios: [
         {

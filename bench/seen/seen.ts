@@ -15,9 +15,9 @@ export const bench: Bench = {
     const ratio = (name: string, value: number) => ({ name, value, target: 'at most 1' });
     return {
       about:
-        `${URLS} URLs are added, then as many others are asked for, which gives \`falsePositives\`; \`ownRate\` is what the filter says itself. ` +
-        'Times are processor time; answers are medians of 7 rounds over 1000000 URLs, every second of them seen, on the full set. `storedMb` is what is kept in memory and in the database; `maxRssMb` is the whole process with the URLs that it asks for. ' +
-        'The `Set` is the exact alternative in one process. `bloom-filters` from npm (MIT, 3.0.4) is not measured, as it is no dependency: it hashes each key again, although ours is a hash already, stores itself as JSON, and brings eight libraries for a hundred lines.',
+        `${URLS} URLs are added, then as many others are looked up, which gives \`falsePositives\`; \`ownRate\` is the filter's own estimate. ` +
+        'Times are processor time; answers are medians of 7 rounds over 1000000 URLs, every second of them seen, on the full set. `storedMb` is what is kept in memory and in the database; `maxRssMb` is the whole process with the URLs that it looks up. ' +
+        'The `Set` is the exact alternative in one process. `bloom-filters` from npm (MIT, 3.0.4) is not measured, because it is not a dependency: it hashes each key again, although ours already is a hash, stores itself as JSON, and brings eight libraries for a hundred lines.',
       rows: [bloom, exact],
       ratios: [
         ratio('false positives / 1 %', falsePositives! / LIMITS.falsePositives),

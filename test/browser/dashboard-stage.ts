@@ -36,7 +36,7 @@ export class DashboardStage {
     return new DashboardStage({ shop, fleet, browser, url, serve });
   }
 
-  /** A page at this path; what it throws or is refused is in `faults`. */
+  /** Opens the page at this path; `faults` collects its errors and refused requests. */
   async page(path: string, options: Parameters<Browser['newPage']>[0] = {}): Promise<{ page: Page; faults: string[] }> {
     const page = await this.browser.newPage(options);
     const faults: string[] = [];
@@ -85,7 +85,7 @@ export class DashboardStage {
     }
   }
 
-  /** A call of the API without the page. */
+  /** Calls the API without the page. */
   call(path: string, options: RequestInit = {}): Promise<Response> {
     return fetch(`${this.url}${path}`, options);
   }

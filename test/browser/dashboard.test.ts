@@ -1,4 +1,4 @@
-/** The operator's page during and after real dry runs: it agrees with the command line, runs nothing of a site's, and changes nothing without the token. */
+/** The operator's page during and after real dry runs: it agrees with the command line, runs no code of a site, and changes nothing without the token. */
 import axe from 'axe-core';
 import type { Page } from 'playwright';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -32,7 +32,7 @@ describe('the page', () => {
     const live = stage.fleet.start('run', '--dry-run', '--yes');
     run = await stage.newestRun();
     const { page, faults } = await stage.page(`/runs/${run}`);
-    // Live: the numbers move, and lie between what the command line said before and says after.
+    // Live: the numbers move, and lie between those of the command line before and after.
     await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
     const before = await stage.status(run);
     const shown = await waitFor(
@@ -91,7 +91,7 @@ describe('the page', () => {
     await page.close();
   });
 
-  it('shows text of a site as text', async () => {
+  it('shows text from a site as plain text', async () => {
     const attack = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
     const quoted = attack.replaceAll("'", "''");
     const evidence = JSON.stringify({
@@ -118,13 +118,13 @@ describe('the page', () => {
       await page.getByText('onerror=').first().waitFor();
       if (path === `/runs/${run}`) await page.locator('.evidence summary').first().click();
       expect(await page.locator('img').count()).toBe(0);
-      // The missing run is a 404, which the browser notes.
+      // The browser logs the 404 of the missing run.
       expect(faults.filter((fault) => !fault.includes('404'))).toEqual([]);
       await page.close();
     }
   });
 
-  it('is mailed as one file that shows the same without a server, and asks no other', async () => {
+  it('is mailed as one self-contained file that contacts no server', async () => {
     const file = join(dirname(stage.fleet.configPath), 'run.html');
     expect((await stage.fleet.run('report', run, '--html', '--to', file)).exitCode).toBe(0);
     const faults: string[] = [];
@@ -164,7 +164,7 @@ describe('the page', () => {
 
   it('refuses other sites, other names for this machine, and every change without the token', async () => {
     expect((await stage.call('/api/runs', { headers: { origin: 'https://evil.example' } })).status).toBe(403);
-    // fetch does not let its caller set the name.
+    // fetch cannot set the Host header.
     const byOtherName = httpRequest(`${stage.url}/api/runs`, { headers: { host: 'evil.example' } }).end();
     const [answer] = (await once(byOtherName, 'response')) as [{ statusCode: number; resume(): void }];
     answer.resume();
@@ -187,7 +187,7 @@ describe('the page', () => {
     await page.close();
   });
 
-  it('stops a run with the token, after a question, and writes it into the events', async () => {
+  it('stops a run with the token after confirmation, and records an event', async () => {
     const live = stage.fleet.start('run', '--dry-run', '--yes');
     const second = await stage.newestRun(run);
     const { page } = await stage.page(`/runs/${second}`);
@@ -204,7 +204,7 @@ describe('the page', () => {
     await page.close();
   });
 
-  it('goes on showing a run whose main server was killed', { tags: ['nightly'] }, async () => {
+  it('still shows a run whose main server was killed', { tags: ['nightly'] }, async () => {
     const live = stage.fleet.start('run', '--dry-run', '--yes');
     const newest = await stage.newestRun(await stage.newestRun());
     const { page, faults } = await stage.page(`/runs/${newest}`);

@@ -15,7 +15,7 @@ describe('chaos of a discovery', () => {
   const ground = useGround(SHOP_SEED, 100, true);
 
   it.each([1, 2, 3, 4, 5, 6])(
-    'F41, F46: it finds every product, and is proved, whatever happens: seed %i',
+    'F41, F46: it finds every product, and verify holds, whatever happens: seed %i',
     async (seed) => {
       const scenario = { ...drawScenario(seed), products: 100 };
       const { faults, story, folder } = await playRound({ ...ground, shopSeed: SHOP_SEED, discovers: true }, scenario);
@@ -34,7 +34,7 @@ describe('chaos', () => {
         .steps.map(({ fault }) => fault.text)
         .join(', then '),
     })),
-  )('F41, F46: the run ends and is proved after: $what', async ({ seed }) => {
+  )('F41, F46: the run ends, and verify holds, after: $what', async ({ seed }) => {
     const { faults, story, folder } = await playRound({ ...ground, shopSeed: SHOP_SEED }, drawScenario(seed));
     const again = `npm run chaos -- --seed ${seed} --rounds 1; logs: ${folder}`;
     expect(faults, `${story.join('\n')}\n${again}`).toEqual([]);

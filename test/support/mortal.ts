@@ -8,7 +8,7 @@ export interface Mortality {
   onDeath: () => void;
 }
 
-/** Calls that only look. */
+/** Calls that only read. */
 const LOOKS =
   /^(runs\.(get|list|events)|fleet\.(get|instances)|work\.(counts|waiting|outcomes|outcomesBySlot)|results\.(parts|totals|resultRows)|compute\.(list|consoleOutput|subnets|securityGroups|image)|balancers\.(isActive|health)|objects\.(get|presignGet))$/;
 
@@ -52,7 +52,7 @@ function die(life: Mortality): void {
   life.onDeath();
 }
 
-/** What stands between a main server and its world, so that it can be killed at any call it makes. */
+/** The ports of a main server, wrapped so that it can be killed at any call. */
 export function mortalServer(life: Mortality): Required<Pick<ServerOptions, 'stores' | 'cloud' | 'offers'>> {
   return {
     stores: (stores) => ({

@@ -1,4 +1,4 @@
-/** What a run can be asked afterwards: a product and its attempts, its rows as files, its page as a file, its metrics; on both databases. */
+/** Queries about a finished run: a product and its attempts, rows as files, the page as a file, metrics; on both databases. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parquetReadObjects } from 'hyparquet';
@@ -26,7 +26,7 @@ eachEngineByDay('a run', (engine) => {
     return JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;
   }
 
-  it('knows every attempt of a product, with its evidence', async () => {
+  it('shows every attempt of a product, with its evidence', async () => {
     const stored = await product('P00011');
     expect(stored.nights).toMatchObject([{ run: report.run, outcome: 'stored', attempts: [{ outcome: 'stored' }] }]);
     expect(stored.rows).toMatchObject([{ table: 'product_snapshots', rows: [{ product_id: 'P00011' }] }]);
@@ -46,13 +46,13 @@ eachEngineByDay('a run', (engine) => {
     expect((await product('untitled-d')).nights[0]!.attempts.at(-1)!.evidence!.body).toContain('<html');
   });
 
-  it('finds a product by its URL, and says so where no run has it', async () => {
+  it('finds a product by its URL, and reports one that no run has', async () => {
     expect((await product(shop.productUrl.replace('{id}', 'P00011'))).id).toBe('P00011');
     const { exitCode, stdout } = await fleet.run('product', 'nowhere');
     expect([exitCode, stdout]).toEqual([0, expect.stringContaining('none of the last runs has this product')]);
   });
 
-  it('has samples that add up to its end', async () => {
+  it('has samples, the last of which matches the report', async () => {
     const samples = (await fleet.query('select sample from crawlfleet_samples order by at')).map(
       (row) =>
         JSON.parse(row.sample as string) as {
@@ -82,7 +82,7 @@ eachEngineByDay('a run', (engine) => {
       });
   });
 
-  it('leaves its page as a file, which `report --html` makes again', async () => {
+  it('writes its page to a file, which `report --html` recreates', async () => {
     const kept = readFileSync(join(fleet.dir, `.crawlfleet/runs/${report.run}/report.html`), 'utf8');
     const { stdout } = await fleet.run('report', report.run, '--html');
     for (const html of [kept, stdout]) {
@@ -92,7 +92,7 @@ eachEngineByDay('a run', (engine) => {
   });
 
   it(
-    'crawls only the IDs of a file, or the first ones, without a trace in the length of the list',
+    'crawls only the IDs of a file, or the first ones, without affecting the check of the list length',
     { tags: ['nightly'] },
     async () => {
       const file = join(fleet.dir, 'ids.txt');

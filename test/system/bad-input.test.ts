@@ -9,7 +9,7 @@ import { useStage } from './stage.ts';
 const NOWHERE = 'http://127.0.0.1:9/item/{id}';
 const { fleet, open } = useStage({ products: 1 });
 
-/** A fleet whose site nobody serves. */
+/** A fleet whose site does not answer. */
 const prepare = (config: Config = {}, ids: readonly string[] = ['a', 'b'], engine: TestEngine = 'sqlite') =>
   open(ids, { ...config, site: { product_url: NOWHERE, ...(config.site as object) } }, engine);
 

@@ -75,7 +75,7 @@ describe('bans', () => {
       await shop.setBanPolicies(policies.map((policy) => ({ ...policy, when: { request: 1 } })));
     };
 
-  it('F28, F29: two of eight addresses are refused: they sleep, their queues move', async () => {
+  it('F28, F29: two of eight addresses are refused: they pause, and their queues are reassigned', async () => {
     await prepareEight();
     const instances = { launched: 8, replaced: 0, terminated: 8 };
     const products = { stored: MANY_IDS.length, gone: 0, failed: 0 };
@@ -87,7 +87,7 @@ describe('bans', () => {
     expect(new Set(refused)).toEqual(new Set(report.bans.map((ban) => ban.address)));
   });
 
-  it('F28: more than a third of the addresses are refused: the circuit opens, and the report has their number', async () => {
+  it('F28: more than a third of the addresses are refused: the circuit breaker opens, and the report counts them', async () => {
     await prepareEight();
     const refuseFour = banAmongEight({ ...forOne(FORBIDDEN), atMost: 4 });
     const { products, notes } = await runTo({ state: 'banned', exitCode: 18 }, undefined, 300, refuseFour);

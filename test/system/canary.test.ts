@@ -20,7 +20,7 @@ import { freePort, QUIET_ADDRESS } from '../support/free-port.ts';
 
 const MAIN = fileURLToPath(new URL('../canary/main.ts', import.meta.url));
 
-const KEYS = { accessKeyId: 'test', secretAccessKey: 'not-a-key-of-anybody' };
+const KEYS = { accessKeyId: 'test', secretAccessKey: 'not-a-real-key' };
 
 let folder: TempDir;
 beforeEach(() => {
@@ -60,7 +60,7 @@ it('proves a whole run on the sandbox, and leaves nothing behind', async () => {
   await expectProved(canary('--sandbox', '--json'));
 });
 
-it('proves a whole run on moto, with stand-ins for what is mock there', async ({ skip }) => {
+it('proves a whole run on moto, with stand-ins for its mock services', async ({ skip }) => {
   const program = await findMotoServer();
   if (program === null) {
     sayMotoIsMissing('a canary on a third-party AWS emulator');
@@ -74,7 +74,7 @@ it('proves a whole run on moto, with stand-ins for what is mock there', async ({
   }
 });
 
-it('proves a real run, with the checks, rights and times of one, where the sandbox is taken for AWS', async () => {
+it('proves a run with the checks, rights and time limits of AWS, with the sandbox in its place', async () => {
   const instanceType = process.arch === 'arm64' ? 't4g.nano' : 't3.nano';
   // As on AWS the bundle brings its own Node, and this sandbox runs that bundle, with the Node of this installation.
   const bundle = await bundleFor({

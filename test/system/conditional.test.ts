@@ -1,4 +1,4 @@
-/** `site.conditional`: nights that ask only for what has changed, and a shop that says so of everything. */
+/** `site.conditional`: nights that read only changed pages, and a shop that answers 304 to everything. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
@@ -36,7 +36,7 @@ eachEngineByDay('conditional requests', (engine) => {
     await shop?.stop();
   });
 
-  it('keep the rows of unchanged pages, read what has changed, and say what that saved', async () => {
+  it('keep the rows of unchanged pages, read the changed ones, and report the savings', async () => {
     expect(first).toMatchObject({ exitCode: 0, products: { stored: 20 } });
     expect(first.unchanged).toBeUndefined();
     const before = await rows();
@@ -68,7 +68,7 @@ eachEngineByDay('conditional requests', (engine) => {
     await expectSound(fleet, report, shop);
   });
 
-  it('take a shop that answers 304 to everything for none that is alive', { tags: ['nightly'] }, async () => {
+  it('do not accept 304 from a shop that answers nothing else', { tags: ['nightly'] }, async () => {
     const before = await rows();
     await shop.reset();
     await shop.setRules([{ prefix: '', do: { type: 'not-modified' } }]);

@@ -54,7 +54,7 @@ eachEngineByDay('discover', (engine) => {
 
   const found = async (fleet: Fleet): Promise<unknown[]> =>
     (await fleet.query('select product_id from found order by product_id')).map((row) => row.product_id);
-  /** How often each page was asked for; robots.txt and sitemaps are the main server's. */
+  /** Number of requests for each page; the main server requests robots.txt and sitemaps. */
   const asked = async (shop: Shop): Promise<Map<string, number>> => {
     const pages = (await shop.log()).map(({ path }) => path).filter((path) => !/robots|sitemap/.test(path));
     return new Map([...Map.groupBy(pages, (path) => path)].map(([path, times]) => [path, times.length]));
@@ -65,7 +65,7 @@ eachEngineByDay('discover', (engine) => {
   };
 
   it(
-    'finds every product by links, asks for each page once, and goes through lists again the next night',
+    'finds every product by links, requests each page once, and crawls lists again the next night',
     { tags: ['nightly'] },
     async () => {
       const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
@@ -94,7 +94,7 @@ eachEngineByDay('discover', (engine) => {
   );
 
   it(
-    'takes what has the highest score first, of sitemaps, and leaves the rest for the next night',
+    'takes the highest scores of the sitemaps first, and leaves the rest for the next night',
     { tags: ['nightly'] },
     async () => {
       const scores = `select id, length(id) as score from scored`;
@@ -142,7 +142,7 @@ eachEngineByDay('discover', (engine) => {
     }
   });
 
-  it('goes on the next night after kill -9, without losing a URL or asking again for what was crawled', async () => {
+  it('continues the next night after kill -9, without losing a URL or repeating a request', async () => {
     const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
       deadline: '25s',
       grace: '5s',

@@ -1,4 +1,4 @@
-/** Two nights of the same list: what has changed is written down, and what is old is removed; on both databases. */
+/** Two nights of the same list: changes are recorded, and old ledgers are removed; on both databases. */
 import { beforeAll, expect, it } from 'vitest';
 import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
@@ -10,7 +10,7 @@ eachEngineByDay('products.recrawl', (engine) => {
   const { shop, fleet, open } = useStage({ products: 20 });
 
   it(
-    'crawls what is due, carries over what has no room, and launches nothing when nothing is due',
+    'crawls what is due, carries over what exceeds the capacity, and launches nothing when nothing is due',
     { tags: ['nightly'] },
     async () => {
       const products = {
@@ -47,7 +47,7 @@ eachEngineByDay('nights', (engine) => {
     await fleet.query(`update product_snapshots set title = 'Old lamp', price = 7 where product_id = 'P00011'`);
     ({ report: second } = await fleet.dryRun());
   });
-  it('shows what the second night has changed of a product, and nothing of the others', async () => {
+  it('shows the changes that the second night found in a product, and none in the others', async () => {
     const read = async (id: string): Promise<ProductDocument> =>
       JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;
     const { rows, changes } = await read('P00011');
@@ -65,7 +65,7 @@ eachEngineByDay('nights', (engine) => {
     expect((await fleet.run('product', 'P00011')).stdout).toContain(`title: Old lamp → ${title}`);
   });
 
-  it('removes what is old, and says so where it is asked for', async () => {
+  it('removes old ledgers, and says so when one is requested', async () => {
     expect((await fleet.run('prune')).stderr).toContain('there is no retention');
     expect((await fleet.run('prune', '--older-than', '1ms')).stderr).toContain('Add --yes');
     const { exitCode, stdout } = await fleet.run('prune', '--older-than', '1ms', '--yes', '--json');

@@ -14,7 +14,7 @@ describe('a run without progress', () => {
       run: { deadline: `${DEADLINE_MS / 1_000}s`, grace: '30s', min_instances: 3, ...run },
     });
 
-  it('whose site cannot be reached before the launch ends with 17, without a machine', async () => {
+  it('whose site cannot be reached before the launch ends with 17, without launching a machine', async () => {
     const gone = await startShop({ products: 1 });
     await gone.stop();
     await prepare({ product_url: gone.productUrl }, { site_wait: '2s' });

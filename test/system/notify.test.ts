@@ -1,4 +1,4 @@
-/** Who is woken by real runs: while one works, when it ends, when it never begins, and the dead man's switch. */
+/** Notices of real runs: during a run, at its end, when it never begins, and the dead man's switch. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ describe('notify', () => {
   const { shop, fleet, open } = useStage({ products: 90 });
   const { url, paths, at, notices } = useReceiver('/secret');
 
-  it('tells of a ban at once and of the end, each target what it has asked for', async () => {
+  it('reports a ban at once, and the end, to each target the events that it is configured for', async () => {
     const file = 'notice.json';
     const command = [process.execPath, '-e', `require('fs').writeFileSync('${file}', require('fs').readFileSync(0))`];
     await open(undefined, {
@@ -44,7 +44,7 @@ describe('notify', () => {
     expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
   });
 
-  it('tells of a run that never began: a dead site, a list that has shrunk', { tags: ['nightly'] }, async () => {
+  it('reports a run that never began: a dead site, a list that has shrunk', { tags: ['nightly'] }, async () => {
     const targets = { notify: [{ webhook: url('/all') }], ping: url('/ping') };
     await open(undefined, { ...targets, products: { min_rows: 1_000 } });
     expect((await fleet.run('run', '--dry-run')).exitCode).toBe(13);
@@ -57,7 +57,7 @@ describe('notify', () => {
     expect(at('/ping/fail')).toHaveLength(2);
   });
 
-  it('tells of the end of a run, which keeps its exit code when a target does not take it', async () => {
+  it('reports the end of a run, which keeps its exit code when a target rejects the notice', async () => {
     await open([], {
       products: { min_rows: 0 },
       notify: [{ webhook: url('/all') }, { webhook: url('/failed'), on: ['failed'] }, { webhook: url('/secret') }],

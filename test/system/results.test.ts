@@ -122,7 +122,7 @@ describe('results', () => {
     expect(list).toMatchObject({ exitCode: 0, document: { verdict: 'feasible' } });
   });
 
-  it('F46, F50: are loaded from the bucket when the database has lost the run, once; open numbers are decided as before', async () => {
+  it('F46, F50: are loaded from the bucket when the database has lost the run, once; ambiguous numbers are decided as before', async () => {
     changeFields(OPEN_NUMBERS);
     const { report } = await fleet.dryRun();
     const rows = await fleet.query('select * from product_snapshots order by product_id');

@@ -1,4 +1,4 @@
-/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and who is told. */
+/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and the notices. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
@@ -18,7 +18,7 @@ interface DueRow {
 }
 
 const { shop, fleet, open } = useStage({ products: 60 });
-const { url, notices } = useReceiver('/nobody');
+const { url, notices } = useReceiver('/refusing');
 
 const rows = async (): Promise<DueRow[]> =>
   (await fleet.query(`select * from crawlfleet_schedule where state <> 'next' order by due_at`)) as unknown as DueRow[];
@@ -30,8 +30,8 @@ const configure = (sections: object): void =>
   writeFileSync(fleet.configPath, stringify({ ...readConfig(), ...sections }));
 
 /**
- * Makes the fleet's schedule due once a day, the next time when a daemon that starts now is up. How long that takes on this
- * machine, the shortest command tells.
+ * Makes the fleet's schedule due once a day, the next time when a daemon that starts now is up. The shortest command
+ * measures how long that takes on this machine.
  */
 async function setDue(): Promise<Date> {
   const { wallMs } = await fleet.run('status', '--json');
@@ -52,8 +52,8 @@ const SHORT = { deadline: '30s', grace: '5s', min_instances: 1 };
 const NIGHTLY = { tags: ['nightly'] };
 
 describe('orchestrator schedule', { timeout: 300_000 }, () => {
-  it('F41 F53: resumes after kill -9 of everything, and the record says what happened', async () => {
-    const config = { schedule: { webhook: url('/all') }, notify: [{ webhook: url('/nobody') }], server: OPERATOR };
+  it('F41 F53: resumes after kill -9 of everything, and records what happened', async () => {
+    const config = { schedule: { webhook: url('/all') }, notify: [{ webhook: url('/refusing') }], server: OPERATOR };
     await open(undefined, config, 'mysql');
     const due = await setDue();
     const first = fleet.start('schedule', '--dry-run');
@@ -72,8 +72,10 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     expect(others).toEqual([]);
     expect(slot).toMatchObject({ state: 'done', exit_code: 0, run_id: expect.any(String) });
     expect(Number(slot!.due_at)).toBe(due.getTime());
-    // The daemon hears of the end a moment after the row says so.
-    await waitFor(async () => (await healthOf(second))[1].last?.state === 'done', { what: '/healthz to tell the end' });
+    // The daemon notices the end a moment after the row is written.
+    await waitFor(async () => (await healthOf(second))[1].last?.state === 'done', {
+      what: '/healthz to report the end',
+    });
     const [status, health] = await healthOf(second);
     expect([status, health.last]).toEqual([
       200,
@@ -82,11 +84,11 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     expect(await fleet.query(`select told from crawlfleet_schedule where state = 'done'`)).toEqual([{ told: 1 }]);
     second.kill('SIGTERM');
     expect((await second.finished).exitCode).toBe(0);
-    // By the main server of the run, and not by the daemon once more.
+    // Sent by the main server of the run, and not again by the daemon.
     expect(notices('/all')).toEqual([
       expect.objectContaining({ event: 'ended', good: true, run: slot!.run_id, exitCode: 0, due: [due.toISOString()] }),
     ]);
-    // One that does not take the notice changes nothing of that.
+    // A target that rejects the notice does not change that.
     const [{ report }] = (await fleet.query('select report from crawlfleet_runs')) as [{ report: string }];
     expect((JSON.parse(report) as RunReport).notes).toContainEqual(
       expect.stringContaining('did not take a notice: it answered 404'),
@@ -97,7 +99,7 @@ describe('orchestrator schedule', { timeout: 300_000 }, () => {
     expect(fleet.leftovers()).toEqual([]);
   });
 
-  it('F41: SIGTERM before the run is stored loses no night: the next start begins it afresh', NIGHTLY, async () => {
+  it('F41: SIGTERM before the run is stored loses no night: the next start begins the run anew', NIGHTLY, async () => {
     await open(productIds(6), { schedule: {}, server: OPERATOR, run: SHORT });
     await setDue();
     const first = fleet.start('schedule', '--dry-run');

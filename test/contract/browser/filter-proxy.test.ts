@@ -158,7 +158,7 @@ describe('the filter proxy', () => {
     expect(report.faults.get(authority)).toMatch(/too many bytes/);
   });
 
-  it('is no server: refuses a request that is not for a proxy', async () => {
+  it('refuses a request that is not for a proxy', async () => {
     expect(await talk(request('/'), /proxy$/)).toMatch(/^HTTP\/1\.1 400 /);
     const { hostname, port } = new URL(proxy.url);
     const socket = connect(Number(port), hostname);

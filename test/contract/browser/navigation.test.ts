@@ -56,7 +56,7 @@ describe('F28: a ban page that leads elsewhere', () => {
     ['a script that empties the page first', '<script>document.body?.remove();location.replace("/c")</script>', '/c'],
     ['meta refresh', '<meta http-equiv="refresh" content="0;url=/c">', '/c'],
     ['a form', '<form method="post" action="/c"></form><script>document.forms[0].submit()</script>', '/c'],
-  ])('%s: costs one request, and is recognized for what it is', async (_, body, target) => {
+  ])('%s: costs one request, and is recognized as a ban page', async (_, body, target) => {
     site.pages.set('/p/ban', body);
     site.pages.set('/c', body);
     const { result, asked } = await visit('/p/ban');

@@ -104,7 +104,7 @@ describe('F36: requests that a page makes the browser send', () => {
     expect(site.paths()).toEqual(expect.arrayContaining(['/worker.js', '/out']));
   });
 
-  it('would reach it if the guard let them through: the tests above can fail', async () => {
+  it('would succeed without the guard: the tests above can fail', async () => {
     const open = await openStage(site, { guard: { checkLiteral: () => null, checkResolved: () => null } });
     try {
       const before = canary.connections;

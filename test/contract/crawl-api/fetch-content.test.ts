@@ -87,7 +87,7 @@ describe('a compressed page', () => {
   });
 });
 
-describe('pages that are too much', () => {
+describe('pages beyond the limits', () => {
   it.each(['identity', 'gzip', 'br', 'zstd', 'deflate'])('fail over the cap, as %s (F33)', async (encoding) => {
     const text = `<h1>x</h1>${' '.repeat(2_000_000)}`;
     const body = coders[encoding]?.(text) ?? text;
@@ -138,7 +138,7 @@ describe('pages that are too much', () => {
     });
   });
 
-  it('or too odd for the extractor, fail with parse', async () => {
+  it('of the extractor fail with parse when it throws', async () => {
     const broken = { write: () => undefined, end: () => fail() } as unknown as PageExtractor;
     const fail = (): never => {
       throw new TypeError('a fault of ours');

@@ -134,7 +134,7 @@ describe('redirects of robots.txt', () => {
   });
 });
 
-describe('a server that has no robots.txt to give', () => {
+describe('a server that returns no robots.txt', () => {
   it.each<[string, Parameters<typeof serveRaw>[0]]>([
     ['never answers', () => undefined],
     ['never ends', (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nUser-agent: *\n')],

@@ -27,7 +27,7 @@ describe('a conditional request', () => {
   };
 
   it.each([{}, { 'content-encoding': 'gzip', 'content-type': 'image/png', 'content-length': '4711' }])(
-    'that is answered 304 gives no page, whatever its headers say: %j',
+    'answered 304 yields no page, whatever its headers contain: %j',
     async (headers) => {
       const { first, sent } = await asked(headers, VALIDATORS);
       expect(sent).toMatchObject({ 'if-none-match': VALIDATORS.etag, 'if-modified-since': VALIDATORS.modified });
@@ -35,19 +35,19 @@ describe('a conditional request', () => {
     },
   );
 
-  it('gives the page when it has changed, and the bytes that were transferred', async () => {
+  it('yields a changed page, and the number of bytes transferred', async () => {
     const { first } = await asked({}, { ...VALIDATORS, etag: '"coffee"' });
     expect(first).toMatchObject({ ...found, reply: { status: 200, bytes: Buffer.byteLength(PAGE) } });
   });
 
-  it('was none: then a 304 fails', async () => {
+  it('is required for a 304: without one the fetch fails', async () => {
     const shop = await serveBytes({ etag: '"tea"' }, '', 304);
     expect(await fetchPage(`${shop.url}/1`)).toMatchObject({ kind: 'failed', reason: 'redirect' });
   });
 });
 
 describe('a good page', () => {
-  it('is read from the own address, with the user agent, and without following anything', async () => {
+  it('is read from its own address, with the user agent, and without following anything', async () => {
     const seen: { from: string | undefined; headers: http.IncomingHttpHeaders }[] = [];
     const shop = await serve((request, response) => {
       seen.push({ from: request.socket.remoteAddress, headers: request.headers });
@@ -63,7 +63,7 @@ describe('a good page', () => {
     });
   });
 
-  it('includes the reply it was found in', async () => {
+  it('includes its reply', async () => {
     const headers = { ...html, 'X-Shop': 'tea', 'Set-Cookie': ['a=1', 'b=2'], Vary: ['a', 'b'] };
     const shop = await serveBytes(headers, PAGE);
     const result = await fetchPage(`${shop.url}/1`);

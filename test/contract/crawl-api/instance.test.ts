@@ -269,7 +269,7 @@ describe('offers', () => {
     expect((await stage.offer('1-1', good, { share: 3 })).body.held).toBe(3);
   });
 
-  it('of strangers fill no memory, whether they know the run or not, and those of the run are accepted', async () => {
+  it('from unauthenticated clients fill no memory, whether they know the run or not; those of the run are accepted', async () => {
     const stage = await startReady();
     const almost = Buffer.alloc(MAX_OFFER_BYTES - 1, 'x');
     const sockets = Array.from({ length: 240 }, (_, i) => {
@@ -385,7 +385,7 @@ describe('faults around it', () => {
   });
 });
 
-describe('the listener for the box itself', () => {
+describe('the local listener', () => {
   it('shows the run, its products page by page, and metrics', async () => {
     const stage = await startReady({
       page: (request, response) =>

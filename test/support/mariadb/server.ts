@@ -18,7 +18,7 @@ import { freePort, QUIET_ADDRESS } from '../free-port.ts';
 const run = promisify(execFile);
 const START_MS = 60_000;
 
-/** Options of a server that many share and whose data nobody needs after a power cut. */
+/** Options of a shared server whose data need not survive a power cut. */
 export const QUICK = [
   '--innodb-flush-log-at-trx-commit=2',
   '--skip-innodb-doublewrite',

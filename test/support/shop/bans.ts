@@ -1,6 +1,6 @@
 /**
- * How the shop bans addresses: for good, from the request on that a policy names, which is already refused. Tests judge
- * the crawler by the number of pages that a banned address has asked for.
+ * How the shop bans addresses: permanently, starting with the request that a policy names. Tests judge
+ * the crawler by the number of pages that a banned address has requested.
  */
 import { z } from 'zod';
 import { type Behaviour, behaviourSchema } from './behaviour-schema.ts';

@@ -79,7 +79,7 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
     if (!response.ok) throw new Error(`the demo shop refuses ${method} ${route}: ${await response.text()}`);
     return response;
   };
-  const tell = async (route: string, body?: unknown): Promise<void> => {
+  const post = async (route: string, body?: unknown): Promise<void> => {
     await (await ask('POST', route, body)).text();
   };
 
@@ -96,11 +96,11 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
         .filter(Boolean)
         .map((line) => JSON.parse(line) as Arrival);
     },
-    setRules: (rules) => tell('rules', rules),
-    addProducts: (ids) => tell('products', ids),
-    setRobots: (text) => tell('robots', text),
-    setBanPolicies: (policies) => tell('ban-policies', policies),
-    reset: () => tell('reset'),
+    setRules: (rules) => post('rules', rules),
+    addProducts: (ids) => post('products', ids),
+    setRobots: (text) => post('robots', text),
+    setBanPolicies: (policies) => post('ban-policies', policies),
+    reset: () => post('reset'),
     async stop() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
       await exited;

@@ -1,4 +1,4 @@
-/** `site.conditional` on an instance: which pages it names, what it asks with, and what a 304 proves. */
+/** `site.conditional` on an instance: which validators it keeps, which requests are conditional, and what a 304 proves. */
 import { describe, expect, it } from 'vitest';
 import { conditionsOf, stampOf } from '../../../crawl-api/fetch/validators.ts';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
@@ -29,11 +29,11 @@ const named = (path: string, links: string[] = []): PageResult => {
 /** Answers 304 to whatever is conditional, else with the page. */
 const honest: Site = (path, _tries, _via, validators) => (validators ? unchanged(validators) : named(path));
 
-describe('the name of a page', () => {
+describe('the validators of a page', () => {
   const stamp = (headers: Record<string, string>, changes: object = { bytes: 9 }) =>
     stampOf({ ...reply('/', 200), headers, ...changes });
 
-  it('is its ETag and its Last-Modified, as the site has sent them', () => {
+  it('are its ETag and its Last-Modified as sent', () => {
     expect(stamp({ etag: 'W/"a/b=="' })).toEqual({ etag: 'W/"a/b=="', bytes: 9 });
     const date = 'Sat, 21 Nov 2026 02:16:30 GMT';
     expect(stamp({ 'last-modified': DATE, date })).toEqual({ modified: DATE, bytes: 9 });
@@ -48,16 +48,16 @@ describe('the name of a page', () => {
     ['an ETag is longer than 256 bytes', { etag: `"${'x'.repeat(255)}"` }],
     ['an ETag is no ETag', { etag: '"a"\r\nx: "b"' }],
     ['the page changed within the last minute', { 'last-modified': DATE, date: 'Sat, 21 Nov 2026 02:16:29 GMT' }],
-    ['nobody knows when the page changed', { 'last-modified': 'yesterday', date: DATE }],
+    ['Last-Modified is not a date', { 'last-modified': 'yesterday', date: DATE }],
     ['a browser got it', { etag: '"a"' }, { bytes: undefined }],
     ['its status is 203', { etag: '"a"' }, { bytes: 9, status: 203 }],
-  ])('is not kept where %s', (_what, headers, changes) => {
+  ])('are not kept where %s', (_what, headers, changes) => {
     expect(stamp(headers, changes)).toBeNull();
   });
 });
 
 describe('a product', () => {
-  it('is named by its page when that alone gave its rows', async () => {
+  it('has the validators of its page when that alone gave its rows', async () => {
     const w = await world(3, null);
     const site: Site = (path) =>
       path === '/p2' ? toElsewhere('/q2') : named(path, path === '/p3' ? ['http://shop.example/p3?page=2'] : []);
@@ -68,7 +68,7 @@ describe('a product', () => {
     expect(pages).toEqual([{ etag: '"v2"', bytes: 4_000 }, undefined, undefined]);
   });
 
-  it('is asked for conditionally at its own URL only, also after a restart', async () => {
+  it('is requested conditionally at its own URL only, even after a restart', async () => {
     const w = await world(2);
     const asked: string[] = [];
     const site: Site = (path, _tries, _via, validators) => {
@@ -96,7 +96,7 @@ describe('a 304', () => {
     expect(judge({ kind: 'unchanged', reply: reply('/', 304) }, '/', rules)).toMatchObject({ kind, rule });
   });
 
-  it('stands once a page asked for without conditions is right: at the end, and after fifty', async () => {
+  it('is accepted once an unconditional request yields a right page: at the end, and after fifty', async () => {
     const w = await world(60);
     const scene = await createScene(w, honest);
     await scene.run(45_000);
@@ -107,7 +107,7 @@ describe('a 304', () => {
     expect(scene.end()).toBe('finished');
   });
 
-  it('waits for its proof through the death of the process, without being asked for again', async () => {
+  it('still waits for its proof after the process has died, and is not requested again', async () => {
     const w = await world(9);
     const scene = await createScene(w, honest);
     await scene.run(5_500);

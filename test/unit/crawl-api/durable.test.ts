@@ -45,7 +45,7 @@ describe('F25: a product that kills the process', () => {
     expect(poisoned(createQueue({ journal: first.journal }).queue)).toBeNull();
   });
 
-  it('is not one that an orderly shutdown interrupted', async () => {
+  it('does not include one interrupted by an orderly shutdown', async () => {
     const first = await createGranted(3);
     const scene = await createScene(first);
     await scene.run(1_100);

@@ -89,7 +89,7 @@ describe('a canonical path', () => {
     ['NUL', '/a\0b'],
     ['an escaped NUL', '/a%00b'],
     ['no URL', 'https://'],
-  ])('is none for %s', (_, link) => {
+  ])('does not exist for %s', (_, link) => {
     expect(canonicalPath(link, BASE)).toBeNull();
   });
 

@@ -32,7 +32,7 @@ const judge = (rules: LinkRules, path: string, depth = 1): unknown => {
   return 'denied' in judged ? judged.denied : judged.key;
 };
 
-describe('what a discovery may take', () => {
+describe('link rules', () => {
   it('knows a product by its ID and a page of links by its path', () => {
     const rules = rulesOf();
     expect(rules.judge('https://shop.example/item/7/teapot?utm_source=x', 2)).toEqual({
@@ -56,7 +56,7 @@ describe('what a discovery may take', () => {
     expect(judge(rulesOf(), link)).toBe(why);
   });
 
-  it('denies what is too deep, what no allowed pattern names, and what the list begins with', () => {
+  it('denies links that are too deep, match no allowed pattern, or begin with an entry of the deny list', () => {
     expect(judge(rulesOf(), '/item/7', 3)).toBe('depth');
     expect(judge(rulesOf({ allow: ['^/item/'] }), '/list')).toBe('allow');
     const deny = [
@@ -76,14 +76,14 @@ describe('what a discovery may take', () => {
     expect(judge(rulesOf({}, ['SHOP.example']), '/item/7')).toBe('list');
   });
 
-  it('compares a path with 20,000 lines of a deny list, wherever its own line is', () => {
+  it('finds a path in a deny list of 20,000 lines, wherever its line is', () => {
     const lines = Array.from({ length: 20_000 }, (_, i) => `/item/${i * 7}/`);
     const rules = rulesOf({}, lines);
     const some = [0, 7_777, 19_999].flatMap((i) => Array.from({ length: 7 }, (_, k) => i * 7 + k));
     expect(some.filter((i) => judge(rules, `/item/${i}/x`) === 'list')).toEqual([0, 7_777 * 7, 19_999 * 7]);
   });
 
-  it('takes a path of a trap that the user allows by name', () => {
+  it('allows a path of a trap that the user names', () => {
     expect(judge(rulesOf({}, [], ['/list']), '/list')).toBe('trap');
     expect(judge(rulesOf({ allow: ['^/list'] }, [], ['/list']), '/list')).toBe('page /list');
     expect(judge(rulesOf({ allow: ['^/list'] }), '/list/a/a/a/a')).toBe('page /list/a/a/a/a');
@@ -97,7 +97,7 @@ describe('traps', () => {
     key: id === null ? `page ${path}` : `item ${id}`,
   });
 
-  /** How many pages it takes until the pattern is cut; null: it is not. */
+  /** Number of pages until the pattern is cut; null: it is not. */
   function cutAfter(pages: number, linksOf: (i: number) => ReturnType<typeof target>[], pathOf: (i: number) => string) {
     const watch = new TrapWatch([]);
     for (let i = 1; i <= pages; i++) {
@@ -107,7 +107,7 @@ describe('traps', () => {
     return null;
   }
 
-  it('cuts a calendar that leads to months alone', () => {
+  it('cuts a calendar that leads only to months', () => {
     const month = (i: number): string => `/calendar/${2026 + Math.floor(i / 12)}/${1 + (i % 12)}`;
     const footer = [target('/'), target('/about'), target('/item/1', '1')];
     expect(cutAfter(100, (i) => [...footer, target(month(i + 1)), target(month(i - 1))], month)).toBe(51);
@@ -119,14 +119,14 @@ describe('traps', () => {
     expect(cutAfter(100, (i) => [...same, target(list(i + 1))], list)).toBe(51);
   });
 
-  it('leaves a search of 200 pages alone, also where every product is known', () => {
+  it('keeps a search of 200 pages, even when every product is known', () => {
     const search = (i: number): string => `/search?page=${i}&q=tea`;
     const shown = (i: number) =>
       Array.from({ length: 48 }, (_, k) => target(`/item/${i * 48 + k}`, String(i * 48 + k)));
     expect(cutAfter(200, (i) => [...shown(i), target(search(i + 1))], search)).toBe(null);
   });
 
-  it('leaves a tree of categories alone whose leaves have products', () => {
+  it('keeps a tree of categories whose leaves have products', () => {
     const category = (i: number): string => `/c/${i}`;
     const links = (i: number) => (i % 10 === 0 ? [target(`/item/${i}`, String(i))] : [target(category(i * 10))]);
     expect(cutAfter(500, links, category)).toBe(null);

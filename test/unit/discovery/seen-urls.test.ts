@@ -1,4 +1,4 @@
-/** The Bloom filter of seen URLs: what it promises for every set, and its rate of false positives. */
+/** The Bloom filter of seen URLs: its guarantees for every set, and its rate of false positives. */
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ describe('BloomSeen', () => {
     expect([seen.count, seen.falsePositiveRate()]).toEqual([0, 0]);
   });
 
-  it('counts a URL once, and says whether it was new', () => {
+  it('counts a URL once, and returns whether it was new', () => {
     const seen = new BloomSeen(1_000);
     expect([seen.add(hashOf('/a')), seen.add(hashOf('/a')), seen.add(hashOf('/b'))]).toEqual([true, false, true]);
     expect(seen.count).toBe(2);
@@ -59,14 +59,14 @@ describe('BloomSeen', () => {
     ['half full', 10_000],
     ['full', 20_000],
     ['three times overfull', 60_000],
-  ])('says its own rate of false positives when it is %s', (_, urls) => {
+  ])('estimates its rate of false positives when it is %s', (_, urls) => {
     const seen = filled(20_000, urls);
     const rate = seen.falsePositiveRate();
     // Five standard deviations of 20,000 trials.
     expect(Math.abs(measuredRate(seen) - rate)).toBeLessThan(5 * Math.sqrt((rate * (1 - rate)) / 20_000));
   });
 
-  it('uses the extreme hashes without leaving its bytes', () => {
+  it('stays within its bytes for the extreme hashes', () => {
     for (const capacity of [1, 7, 1_000]) {
       const seen = new BloomSeen(capacity);
       for (const byte of [0, 255]) seen.add(new Uint8Array(HASH_BYTES).fill(byte));
@@ -87,7 +87,7 @@ describe('BloomSeen', () => {
 });
 
 describe('a stored filter', () => {
-  it('comes back from its pages as it was', () => {
+  it('is restored unchanged from its pages', () => {
     const seen = filled(60_000, 20_000);
     const pages = [...seen.pages()].map((page) => Uint8Array.from(page));
     expect(pages.map((page) => page.length)).toEqual([PAGE_BYTES, 75_000 - PAGE_BYTES]);
@@ -99,7 +99,7 @@ describe('a stored filter', () => {
     expect(measuredRate(again)).toBe(measuredRate(seen));
   });
 
-  it('does not share its bytes with what it was read from', () => {
+  it('does not share memory with its source', () => {
     const page = new Uint8Array(125);
     const seen = BloomSeen.from(100, 0, [page]);
     seen.add(hashOf('/a'));

@@ -108,7 +108,7 @@ describe('a sitemap', () => {
     }
   });
 
-  it('is empty without a complaint when it has no pages', async () => {
+  it('is empty, without a warning, when it has no pages', async () => {
     expect(await read(urlset(''))).toEqual([]);
     expect(await read(`<urlset/>`)).toEqual([]);
   });
@@ -134,11 +134,11 @@ describe('the last change', () => {
 });
 
 describe('a list of one URL a line', () => {
-  it('is read with any line ends, blank lines and without a last one', async () => {
+  it('is read with any line ends, with blank lines, and without a final line end', async () => {
     expect(await summary(`\uFEFF\n${page(1)}\r\n\r\n  ${page(2)}  \r${page(3)}`)).toEqual([page(1), page(2), page(3)]);
   });
 
-  it('says how many lines are no URLs', async () => {
+  it('reports how many lines are not URLs', async () => {
     expect(await summary(`# ours\n${page(1)}\n/item/2\nhttps://\n`)).toEqual([
       page(1),
       'cut: 3 entries without a usable URL',
@@ -158,7 +158,7 @@ describe('a compressed sitemap', () => {
     expect(await summary(parts)).toEqual([page(1), page(2)]);
   });
 
-  it('that ends early gives what there was, and says so', async () => {
+  it('that ends early yields its entries, and is reported', async () => {
     const list = Array.from({ length: 5_000 }, (_, i) => page(i)).join('\n');
     const bytes = gzipSync(list);
     const found = await summary(bytes.subarray(0, bytes.length / 2));
@@ -167,7 +167,7 @@ describe('a compressed sitemap', () => {
     expect(found.at(-1)).toBe('cut: broken gzip: unexpected end of file');
   });
 
-  it('that is damaged says so', async () => {
+  it('that is damaged is reported', async () => {
     const bytes = gzipSync(urlset(pages(1, 2_000)), { level: constants.Z_NO_COMPRESSION });
     bytes[bytes.length - 6]! ^= 1;
     const found = await summary(bytes);
@@ -201,14 +201,14 @@ describe('the limits', () => {
     expect(SITEMAP_LIMITS).toEqual({ maxBytes: 50 * 2 ** 20, maxUrls: 50_000 });
   });
 
-  it('let as many URLs pass as they say', async () => {
+  it('admit exactly that many URLs', async () => {
     expect(await summary(urlset(pages(1, 3)), limits)).toEqual([1, 2, 3].map(page));
     const cut = [...[1, 2, 3].map(page), 'cut: more than 3 URLs'];
     expect(await summary(urlset(pages(1, 4)), limits)).toEqual(cut);
     expect(await summary([1, 2, 3, 4].map(page).join('\n'), limits)).toEqual(cut);
   });
 
-  it('let as many bytes pass as they say, and never half a URL', async () => {
+  it('admit exactly that many bytes, and never half a URL', async () => {
     const xml = urlset(pages(1, 3));
     const text = [1, 2, 3].map(page).join('\n');
     for (const source of [xml, text]) {
@@ -222,7 +222,7 @@ describe('the limits', () => {
     }
   });
 
-  it('end the reading of the source', async () => {
+  it('stop reading the source', async () => {
     let isClosed = false;
     async function* endless(): AsyncGenerator<Uint8Array> {
       try {
@@ -237,7 +237,7 @@ describe('the limits', () => {
   });
 });
 
-describe('what is no sitemap', () => {
+describe('a file that is not a sitemap', () => {
   it.each<[string, Source, string[]]>([
     ['an empty file', '', ['cut: the file is empty']],
     ['white space', ' \n ', ['cut: the file is empty']],
@@ -245,7 +245,7 @@ describe('what is no sitemap', () => {
     ['a feed', '<rss version="2.0"><channel/></rss>', ['cut: not a sitemap: it is <rss>']],
     ['a declaration alone', '<?xml version="1.0"?>', ['cut: broken XML: it has no element']],
     ['text', 'Not found', ['cut: 1 entry without a usable URL']],
-  ])('%s says so', async (_, source, expected) => {
+  ])('is reported: %s', async (_, source, expected) => {
     expect(await summary(source)).toEqual(expected);
   });
 });
@@ -259,7 +259,7 @@ describe('broken XML', () => {
       '<loc> is not closed',
     ],
     ['with a second document', urlset(pages(1, 2)) + urlset(pages(3, 4)), 'it has a second root element'],
-    ['nested for ever', `<urlset>${pages(1, 2)}${'<a>'.repeat(100_000)}`, 'elements nested deeper than 64'],
+    ['nested without end', `<urlset>${pages(1, 2)}${'<a>'.repeat(100_000)}`, 'elements nested deeper than 64'],
     [
       'with an endless comment',
       `<urlset>${pages(1, 2)}<!--${'x'.repeat(400_000)}`,
@@ -270,7 +270,7 @@ describe('broken XML', () => {
       `<urlset>${pages(1, 2)}<a b="${'x'.repeat(400_000)}`,
       'a tag, comment or section does not end within 262144 characters',
     ],
-  ])('%s gives what came before, and says so', async (_, xml, why) => {
+  ])('%s yields the entries before the fault, and is reported', async (_, xml, why) => {
     const items = await collect(chunksOf(xml, 10_000));
     expect(items.map((item) => (item.kind === 'cut' ? item.why : item.loc))).toEqual([
       page(1),
@@ -312,7 +312,7 @@ describe('a source that fails', () => {
   it.each([
     ['plain', (text: string): Uint8Array => Buffer.from(text)],
     ['compressed', (text: string): Uint8Array => gzipSync(text)],
-  ])('passes its own error on: %s', async (_, encode) => {
+  ])('propagates its own error: %s', async (_, encode) => {
     async function* failing(): AsyncGenerator<Uint8Array> {
       yield* chunksOf(encode(urlset(pages(1, 2))), 20);
       throw new Error('connection reset');
@@ -325,7 +325,7 @@ describe('a sitemap as a stream', () => {
   it.each([
     ['plain', (text: string): Uint8Array => Buffer.from(text)],
     ['compressed', (text: string): Uint8Array => gzipSync(text, { level: constants.Z_NO_COMPRESSION })],
-  ])('is read no further than its entries are asked for: %s', async (_, encode) => {
+  ])('is read only as far as its entries are consumed: %s', async (_, encode) => {
     let taken = 0;
     async function* counted(): AsyncGenerator<Uint8Array> {
       for await (const chunk of chunksOf(encode(urlset(pages(1, 20_000))), 4_096)) {

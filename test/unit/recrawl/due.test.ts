@@ -41,7 +41,7 @@ describe('a product', () => {
     expect(days({ score }, {})).toBeCloseTo(expected, 2);
   });
 
-  it('of a category with its own base is due by that', () => {
+  it('of a category with its own base uses that base', () => {
     expect(days({ category: 'daily' }, {})).toBeCloseTo(1, 6);
     expect(days({ category: 'daily', score: 0.5 }, {})).toBeCloseTo(Math.exp(-1), 6);
   });
@@ -52,18 +52,18 @@ describe('a product', () => {
     expect(days({ changedAtMs: 100 * DAY }, {})).toBeCloseTo(30, 6);
   });
 
-  it('that failed comes early, ever later, and never later than usual', () => {
+  it('that failed is due early, later after each failure, and never later than usual', () => {
     const after = [1, 2, 3, 4, 5, 6, 7, 60].map((inARow) => days({}, { outcome: 'failed', inARow }));
     expect(after).toEqual([1, 2, 4, 8, 16, 30, 30, 30]);
     expect(days({ score: 0.9 }, { outcome: 'failed', inARow: 20 })).toBeCloseTo(4.96, 2);
   });
 
-  it('that is gone is asked for ever more rarely, up to eight bases, and never sooner than usual', () => {
+  it('that is gone is due after growing intervals of up to eight bases, and never sooner than usual', () => {
     expect([1, 2, 3, 4, 50].map((inARow) => days({}, { outcome: 'gone', inARow }))).toEqual([60, 120, 240, 240, 240]);
     expect(days({ category: 'daily' }, { outcome: 'gone', inARow: 9 })).toBe(240);
   });
 
-  it('comes sooner the more often it had changed, later when it never did, within four times', () => {
+  it('is due sooner the more often it has changed, later when it never has, within a factor of four', () => {
     const factor = (watched: number, changes: number): number =>
       learnedFactor(crawled({ watchedMs: watched * DAY, changes }), intervalMs(listed(), POLICY));
     expect(factor(0, 0)).toBe(1);

@@ -22,7 +22,7 @@ function nightOf(products: readonly Given[], policy = POLICY): Night {
 }
 
 describe('a night', () => {
-  it('takes what was never crawled, then what has waited most of its own intervals, and nothing that is not due', () => {
+  it('takes products never crawled, then the most overdue by their own interval, and none that is not due', () => {
     const night = nightOf([
       { id: 'late', daysAgo: 40 },
       { id: 'young', daysAgo: 29 },
@@ -38,7 +38,7 @@ describe('a night', () => {
     expect(night.backlog.productsPerDay).toBeCloseTo(4 / 30 + 1 / 4.959, 3);
   });
 
-  it('carries over what it has no room for, and says since when that is due', () => {
+  it('carries over what exceeds its capacity, with the time since which it is due', () => {
     const choice = nightOf([
       { id: 'a', daysAgo: 45 },
       { id: 'b', daysAgo: 60 },
@@ -55,7 +55,7 @@ describe('a night', () => {
     expect(night.choose(5).ids).toEqual(['b', 'a']);
   });
 
-  it('gives no category more than its share; products without one are bound by none', () => {
+  it('gives no category more than its share; products without one have no limit', () => {
     const many = (category: string | null, count: number): Given[] =>
       Array.from({ length: count }, (_, i) => ({ id: `${category}${i}`, category }));
     const policy = { ...POLICY, maxShare: 0.5 };

@@ -25,7 +25,7 @@ export const HTML = 'text/html; charset=utf-8';
 
 const MODIFIED = 'Thu, 01 Jan 2026 00:00:00 GMT';
 
-/** Sends an ordinary page under a name that changes with it; to a request that knows the name, 304. */
+/** Sends an ordinary page with an ETag that changes with it; answers 304 to a request with that ETag. */
 export function sendNamed({ response }: Pick<Exchange, 'response'>, html: string): void {
   const etag = `"${createHash('sha1').update(html).digest('base64url')}"`;
   const { 'if-none-match': known, 'if-modified-since': since } = response.req.headers;

@@ -25,7 +25,7 @@ export class Catalogue {
     this.#seed = seed;
   }
 
-  /** The IDs of all products: what a crawl has found when it has found everything. */
+  /** The IDs of all products: what a complete crawl finds. */
   *products(): Generator<string> {
     for (let number = 1; number <= this.count; number++) yield productId(number);
   }

@@ -1,6 +1,6 @@
 /**
  * A shop whose pages link to each other, for crawls that discover products: front page, categories and a search, with
- * the traps of real shops. Months, list parameters and paths that go on for ever are linked from every footer.
+ * the traps of real shops. Months, list parameters and paths without end are linked from every footer.
  */
 import { escapeHtml, type PageFrame } from '../page.ts';
 import { expectedProduct, numberOfProduct, productId } from '../product.ts';

@@ -1,7 +1,7 @@
 /** What all pages of the linked shop share: a few KB, built like a real shop's page, with text enough for a real one. */
 import { escapeHtml } from '../page.ts';
 
-/** Above what a page needs so that nobody takes it for a notice (ENOUGH_CHARS in crawl-api/politeness/page-shape.ts). */
+/** More text than a notice may have (ENOUGH_CHARS in crawl-api/politeness/judgement.ts). */
 export const PROSE = [
   'We send every order from our own warehouse, usually on the day on which it reaches us.',
   'You can return what you do not like within thirty days; we pay the postage both ways.',
