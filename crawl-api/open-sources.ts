@@ -2,9 +2,10 @@
  * Opens the sources of pages: plain HTTP always, a browser if the site needs one; both behind the same address guard.
  */
 import { isIPv4 } from 'node:net';
-import { type AddressGuard, createAddressGuard, portOf } from '../shared/adapters/http/address-guard.ts';
+import { type AddressGuard, createAddressGuard } from '../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
 import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
+import { bareHostOf, portOf } from '../shared/domain/same-site.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
 import type { Log } from './control/retry.ts';
@@ -71,7 +72,7 @@ export async function findBrowser(chromiumPath: string | null): Promise<string> 
   try {
     return findChromium({ named, playwrightPath: () => '' });
   } catch {
-    const { playwrightPath } = await import('./fetch/browser/create-browser-source.ts');
+    const { playwrightPath } = await import('./fetch/browser/browser-source.ts');
     return findChromium({ named, playwrightPath });
   }
 }
@@ -82,7 +83,7 @@ export async function openBrowser(
   compiled: CompiledMapping,
   options: Omit<BrowserSourceOptions, 'executablePath' | 'expect'>,
 ): Promise<BrowserSource> {
-  const { createBrowserSource, expectBy } = await import('./fetch/browser/create-browser-source.ts');
+  const { createBrowserSource, expectBy } = await import('./fetch/browser/browser-source.ts');
   return createBrowserSource({ ...options, executablePath, expect: expectBy(compiled) });
 }
 
@@ -107,7 +108,7 @@ function createGuard({ settings, address, metadataEndpoint }: SourceParts): Addr
     forbidden: [
       { address, port: apiPort },
       { address: localAddressOf(address), port: localPort },
-      { address: imds.hostname.replace(/^\[|\]$/g, ''), port: portOf(imds.protocol, imds.port) },
+      { address: bareHostOf(imds), port: portOf(imds) },
     ],
   });
 }

@@ -6,7 +6,7 @@ import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts'
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
-import { createBrowserSource } from '../../crawl-api/fetch/browser/create-browser-source.ts';
+import { createBrowserSource } from '../../crawl-api/fetch/browser/browser-source.ts';
 import { signsOf } from '../../crawl-api/fetch/browser/expected-elements.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';

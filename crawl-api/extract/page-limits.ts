@@ -35,28 +35,21 @@ const BUDGET = {
   containers: { max: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
 };
 
-/** Counts down the budget of a page; throws PageLimitError when it is used up. */
+/** Counts what a page uses; throws PageLimitError when it exceeds the budget. */
 export class PageBudget {
-  readonly #left: Record<keyof typeof BUDGET, number>;
+  readonly #spent: Record<keyof typeof BUDGET, number>;
   readonly #cpuMs: () => number;
   #searchEndMs: number | null = null;
 
   /** `cpuMs`: processor time of the process. Wall-clock time would fail pages where a small machine is throttled. */
   constructor(visits = BUDGET.visits.max, cpuMs = processCpuMs) {
-    const { chars, rowBytes, jsonBlocks, containers } = BUDGET;
-    this.#left = {
-      visits,
-      chars: chars.max,
-      rowBytes: rowBytes.max,
-      jsonBlocks: jsonBlocks.max,
-      containers: containers.max,
-    };
+    this.#spent = { visits: BUDGET.visits.max - visits, chars: 0, rowBytes: 0, jsonBlocks: 0, containers: 0 };
     this.#cpuMs = cpuMs;
   }
 
   spend(what: keyof typeof BUDGET, amount = 1): void {
-    this.#left[what] -= amount;
-    if (this.#left[what] < 0) throw new PageLimitError(BUDGET[what].fault);
+    this.#spent[what] += amount;
+    if (this.#spent[what] > BUDGET[what].max) throw new PageLimitError(BUDGET[what].fault);
   }
 
   /**

@@ -12,12 +12,18 @@ export type ContentClass = PageKind | 'text' | 'bytes' | 'other';
 /** By the content-type and content-disposition headers. */
 export function classifyContent(contentType: string, disposition: string): ContentClass {
   const type = contentType.split(/[;,]/, 1)[0]!.trim().toLowerCase();
-  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
-  if (type.startsWith('image/')) return 'other';
-  if (type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml')) return 'xml';
-  if (type === 'application/json' || type === 'text/json' || type.endsWith('+json')) return 'json';
+  const declared = declaredKind(type);
+  if (declared !== null) return declared;
   if (BYTES.has(type)) return /^\s*attachment/i.test(disposition) ? 'other' : 'bytes';
   return type === '' || !type.includes('/') || type.startsWith('text/') || SCRIPTS.has(type) ? 'text' : 'other';
+}
+
+/** The kind of page that a media type names; null for any other. XHTML is HTML to the extractor, and SVG is an image. */
+export function declaredKind(type: string): PageKind | null {
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
+  if (type.startsWith('image/')) return null;
+  if (type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml')) return 'xml';
+  return type === 'application/json' || type === 'text/json' || type.endsWith('+json') ? 'json' : null;
 }
 
 const BYTES = new Set(

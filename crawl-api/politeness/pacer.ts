@@ -86,8 +86,11 @@ export class PageTimes {
 
   /** Milliseconds; null before the first page. */
   median(): number | null {
-    if (this.#times.length === 0) return null;
-    const sorted = [...this.#times].sort((a, b) => a - b);
-    return Math.round(sorted[sorted.length >> 1]! * 10) / 10;
+    return this.#times.length === 0 ? null : Math.round(median(this.#times) * 10) / 10;
   }
+}
+
+/** The upper median; 0 without any value. */
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 }

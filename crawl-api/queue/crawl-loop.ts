@@ -9,6 +9,7 @@ import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
 import { createEvidence, type Judgement, type JudgementKind } from '../politeness/judgement.ts';
+import { median } from '../politeness/pacer.ts';
 import { PageBaseline } from '../politeness/page-baseline.ts';
 import { findBarrier, Pages, type PagesParts } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
@@ -309,8 +310,4 @@ export class LatencyWatch {
     const recent = median(this.#waits.slice(-RECENT));
     return recent > MIN_SLOW_MS && recent > FACTOR * median(this.#waits.slice(0, -RECENT));
   }
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
 }

@@ -113,7 +113,10 @@ export class AppError extends Error {
   }
 }
 
-/** The message of anything thrown, with its causes, on one line. */
+/** The first line of that: libraries such as Playwright and RE2 add lines for developers. */
+export const firstLineOf = (error: unknown): string => describeError(error).split('\n', 1)[0]!;
+
+/** The message of anything thrown, with its causes. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
   for (let e: unknown = error, depth = 0; e !== undefined && e !== null && depth < 5; depth++) {

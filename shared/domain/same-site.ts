@@ -39,7 +39,12 @@ function parseHttp(text: string): URL | null {
 /** `shop.example.` is the same host as `shop.example`. */
 const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
 
-const portOf = (url: URL): string => url.port || (url.protocol === 'https:' ? '443' : '80');
+/** The port of a URL; the scheme's default where it names none. */
+export const portOf = ({ protocol, port }: Pick<URL, 'protocol' | 'port'>): number =>
+  port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+
+/** The host without the brackets of an IPv6 address. */
+export const bareHostOf = ({ hostname }: Pick<URL, 'hostname'>): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
  * An IP address, or a name such as `localhost`. URL has normalized every spelling of an IPv4 address to four numbers.

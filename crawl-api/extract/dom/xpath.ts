@@ -3,7 +3,6 @@
  * the number of the page's nodes; everything counts against the page's budget.
  */
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
-import { parseXPath } from '../../../shared/adapters/xpath/parse-xpath.ts';
 import type { PageBudget } from '../page-limits.ts';
 import { textOf, type TreeNode } from './tree.ts';
 import { type CallContext, callFunction, nodesOf } from './xpath-functions.ts';
@@ -39,8 +38,6 @@ export function evaluateXPath(
 export function selectByXPath(expression: XPath, root: TreeNode, budget: PageBudget): XPathNode[] {
   return nodesOf(evaluate(expression, { node: root, position: 1, size: 1, world: { root, budget } }));
 }
-
-export { parseXPath };
 
 function evaluate(expression: XPath, context: CallContext): XPathValue {
   switch (expression.kind) {

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type BrowserContext, type CDPSession, chromium, type Page } from 'playwright';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { AppError, firstLineOf } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { BLOCKED_URLS, chromiumFlags } from './chromium-flags.ts';
 import { DocumentGate } from './document-gate.ts';
@@ -67,7 +67,7 @@ export class BrowserSession {
       );
     } catch (error) {
       await endProcesses(findChild(`--user-data-dir=${profile}`), profile, clock);
-      throw new AppError('platform', `${executablePath} did not start: ${firstLine(describeError(error))}`, {
+      throw new AppError('platform', `${executablePath} did not start: ${firstLineOf(error)}`, {
         hint: 'Start it by hand with --headless to see what it lacks; on Debian: apt-get install --no-install-recommends chromium.',
         cause: error,
       });
@@ -99,7 +99,7 @@ async function endProcesses(pid: number | null, profile: string, clock: Clock): 
   const isGone = pid === null || (await killGroup(pid, clock, KILL_MS));
   const left = await rm(profile, { recursive: true, force: true, maxRetries: 5 }).then(
     () => null,
-    (error: unknown) => `the browser's profile cannot be removed: ${firstLine(describeError(error))}`,
+    (error: unknown) => `the browser's profile cannot be removed: ${firstLineOf(error)}`,
   );
   return isGone ? left : `a process of the browser (group ${pid}) cannot be killed`;
 }
@@ -156,5 +156,3 @@ async function giveCredential(page: Page, cdp: CDPSession, { username, password 
   await cdp.send('Fetch.disable');
   cdp.off('Fetch.requestPaused', letThrough);
 }
-
-const firstLine = (text: string): string => text.split('\n', 1)[0]!;

@@ -2,18 +2,23 @@
  * Fetches pages with a real browser. One Chromium with one page serves one product after another; it is killed and
  * restarted when it hangs, crashes, has grown too large or has served its number of pages.
  */
-import { describeError } from '../../../shared/domain/errors.ts';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { chromium } from 'playwright';
+import { firstLineOf } from '../../../shared/domain/errors.ts';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
 import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from '../page-result.ts';
-import { BrowserSession } from './browser-session.ts';
-import type { FilterProxy } from './filter-proxy.ts';
+import { BrowserSession, PROFILE_PREFIX } from './browser-session.ts';
+import { type FilterProxy, startFilterProxy } from './filter-proxy.ts';
 import { firstRequestOf } from './proxy-gate.ts';
 import { visitPage } from './page-visit.ts';
 import { failed } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';
+
+export { expectBy } from './expected-elements.ts';
 
 const RECYCLE_PAGES = 100;
 /** Attempts to start: one may fail temporarily because of low memory or a slow machine. */
@@ -178,7 +183,7 @@ export class BrowserSource implements PageSource {
       return await this.start();
     } catch (error) {
       if (this.#closed) return null;
-      this.#options.onProblem(describeError(error).split('\n', 1)[0]!);
+      this.#options.onProblem(firstLineOf(error));
       if (tries > 1) return this.#startAgain(tries - 1);
       this.#closed = true;
       this.#broken.reject(error);
@@ -208,7 +213,7 @@ export class BrowserSource implements PageSource {
 
   async #judgeEnd(session: BrowserSession, error: unknown): Promise<PageAnswer> {
     if (this.#closed) return { kind: 'not-now' };
-    const why = session.dead.aborted ? 'the page or the browser crashed' : describeError(error).split('\n', 1)[0]!;
+    const why = session.dead.aborted ? 'the page or the browser crashed' : firstLineOf(error);
     if (this.#session === session) await this.#endSession(`${why}: the browser was killed`);
     return failed('network', why);
   }
@@ -229,7 +234,7 @@ export class BrowserSource implements PageSource {
     try {
       await withTimeout(clock, BLANK_MS, 'clearing the page', session.clear());
     } catch (error) {
-      await this.#endSession(`${describeError(error).split('\n', 1)[0]!}: the browser was killed`);
+      await this.#endSession(`${firstLineOf(error)}: the browser was killed`);
     }
   }
 
@@ -251,6 +256,26 @@ export class BrowserSource implements PageSource {
 
   get #memoryLimit(): number {
     return this.#options.recycle?.memoryBytes ?? MEMORY_BYTES;
+  }
+}
+
+/** Where Playwright would install its own browser. */
+export const playwrightPath = (): string => chromium.executablePath();
+
+/** Starts the proxy and the browser; throws an AppError with a hint when the browser does not start. */
+export async function createBrowserSource(options: BrowserSourceOptions): Promise<BrowserSource> {
+  const { profileDirectory, localAddress, guard, settings } = options;
+  await mkdir(profileDirectory, { recursive: true, mode: 0o700 });
+  for (const name of await readdir(profileDirectory))
+    if (name.startsWith(PROFILE_PREFIX)) await rm(path.join(profileDirectory, name), { recursive: true, force: true });
+  const proxy = await startFilterProxy({ localAddress, guard, timeoutMs: settings.timeoutMs });
+  const source = new BrowserSource(options, proxy);
+  try {
+    await source.start();
+    return source;
+  } catch (error) {
+    await source.close();
+    throw error;
   }
 }
 

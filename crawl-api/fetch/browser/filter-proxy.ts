@@ -7,8 +7,9 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { bareHostOf } from '../../../shared/domain/same-site.ts';
 import { forwardRequest } from './forward-request.ts';
-import { checkHost, connectGuarded, type ConnectOptions } from './guarded-connect.ts';
+import { connectGuarded, type ConnectOptions } from './guarded-connect.ts';
 import { openTunnel } from './open-tunnel.ts';
 import { ProxyGate } from './proxy-gate.ts';
 import type { Duplex } from 'node:stream';
@@ -57,7 +58,7 @@ export async function startFilterProxy(options: ConnectOptions & { listenAddress
     if (CHROMIUMS_OWN.has(host)) return [403, 'not for the page'];
     if (!gate.admits(authority, isTunnel ? null : path, isForDocument(request)))
       return [503, 'no product is being fetched, or its page has made too many requests'];
-    const fault = checkHost(options.guard, host, port);
+    const fault = options.guard.checkHost(host, port);
     if (fault === null) return null;
     gate.fault(authority, fault);
     request.resume();
@@ -118,10 +119,9 @@ interface Target {
 function parseTarget(text: string | undefined, defaultPort = 80): Target | null {
   if (text === undefined || !/^http:\/\//i.test(text) || !URL.canParse(text)) return null;
   const url = new URL(text);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
   // The parser drops :80 as the scheme's default; in CONNECT it must stay.
   const port = url.port !== '' ? Number(url.port) : text.endsWith(':80') ? 80 : defaultPort;
-  return { host, port, path: url.pathname + url.search };
+  return { host: bareHostOf(url), port, path: url.pathname + url.search };
 }
 
 /** Chromium sends this header for pages, frames and windows that it requests over plain HTTP, and for nothing else. */

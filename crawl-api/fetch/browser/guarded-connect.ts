@@ -14,11 +14,6 @@ export interface ConnectOptions {
   timeoutMs: number;
 }
 
-/** Why the guard refuses this host outright, or null; a name is checked only when it is resolved. */
-export function checkHost(guard: AddressGuard, host: string, port: number): string | null {
-  return isIP(host) === 0 ? null : guard.checkLiteral(host, port);
-}
-
 /**
  * A socket that connects to the host; it fails with an AddressRefusedError when the guard allows none of its addresses.
  */

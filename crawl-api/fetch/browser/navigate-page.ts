@@ -5,7 +5,8 @@ import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
 import type { BrowserSession } from './browser-session.ts';
 import type { DocumentReport } from './document-gate.ts';
 import type { Expected } from './expected-elements.ts';
-import { describeError } from '../../../shared/domain/errors.ts';
+import { firstLineOf } from '../../../shared/domain/errors.ts';
+import { declaredKind } from '../page-kind.ts';
 import type { FetchSettings, PageResult } from '../page-result.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { firstRequestOf, type GateReport } from './proxy-gate.ts';
@@ -35,9 +36,7 @@ export async function navigate(url: string, { session }: VisitOptions): Promise<
     return null;
   } catch (error) {
     if (session.dead.aborted) throw error;
-    return describeError(error)
-      .split('\n', 1)[0]!
-      .replace(/^page\.goto: /, '');
+    return firstLineOf(error).replace(/^page\.goto: /, '');
   }
 }
 
@@ -104,19 +103,10 @@ function faultOf(urls: (string | null)[], { report }: VisitOptions): string | nu
 function isDownload(problem: string, headers: Readonly<Record<string, string>>): boolean {
   if (/Download is starting/.test(problem)) return true;
   const isOffered = /^\s*attachment/i.test(headers['content-disposition'] ?? '');
-  return /ERR_ABORTED/.test(problem) && (isOffered || classifyMediaType(mediaTypeOf(headers)) === null);
+  return /ERR_ABORTED/.test(problem) && (isOffered || declaredKind(mediaTypeOf(headers)) === null);
 }
 
 /** Lower-case, without parameters; '' without a header. */
 export function mediaTypeOf(headers: Readonly<Record<string, string>>): string {
   return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
-}
-
-/** Null for what is no page: PDF, video, archives … XHTML is HTML to the extractor, and SVG is an image. */
-export function classifyMediaType(mediaType: string): PageKind | null {
-  if (mediaType === 'text/html' || mediaType === 'application/xhtml+xml') return 'html';
-  if (mediaType === 'application/json' || mediaType === 'text/json' || mediaType.endsWith('+json')) return 'json';
-  if (mediaType === 'image/svg+xml') return null;
-  if (mediaType === 'application/xml' || mediaType === 'text/xml' || mediaType.endsWith('+xml')) return 'xml';
-  return null;
 }

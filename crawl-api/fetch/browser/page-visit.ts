@@ -3,17 +3,11 @@ import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { isSameSite } from '../../../shared/domain/same-site.ts';
 import { type Extraction, hasValues, type PageKind } from '../../extract/page-extractor.ts';
+import { declaredKind } from '../page-kind.ts';
 import type { PageResult, Reply } from '../page-result.ts';
 import { parseRetryAfter } from '../reply-head.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
-import {
-  classifyMediaType,
-  judgeNavigation,
-  mediaTypeOf,
-  navigate,
-  type Replies,
-  type VisitOptions,
-} from './navigate-page.ts';
+import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
 import { type ProbeAnswer, probePage } from './page-probe.ts';
 import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
@@ -105,7 +99,7 @@ class Visit {
       return { kind: 'failed', reason: 'http-status', detail: `status ${status}`, reply, retryAfterMs };
     }
     const mediaType = mediaTypeOf(response.headers());
-    const kind = mediaType === '' ? 'html' : classifyMediaType(mediaType);
+    const kind = mediaType === '' ? 'html' : declaredKind(mediaType);
     if (kind === null) return this.#failed('content-type', mediaType);
     return kind === 'html' ? null : this.#readData(kind, response);
   }
@@ -141,7 +135,7 @@ class Visit {
     const { maxPageBytes } = this.#options.settings;
     if (answer.html === null)
       return this.#failed('too-large', `${answer.length} characters, ${maxPageBytes} are allowed`);
-    const kind = classifyMediaType(answer.contentType);
+    const kind = declaredKind(answer.contentType);
     if (kind === null) return this.#failed('content-type', answer.contentType);
     return this.#pageFrom('html', answer.html);
   }

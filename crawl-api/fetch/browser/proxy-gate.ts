@@ -2,7 +2,7 @@
  * The gate of the filter proxy: open for one product at a time. Between two products nothing of the last page can reach
  * the site, and the first request for the next page is the moment from which the pace counts.
  */
-import { portOf } from '../../../shared/adapters/http/address-guard.ts';
+import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
 import type { FetchHooks } from '../page-result.ts';
 
 /** The traffic of one product. */
@@ -140,9 +140,8 @@ function decode(path: string): string {
 /** The request as the proxy sees it; null for what is no http or https URL. */
 export function firstRequestOf(url: string): FirstRequest | null {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) return null;
-  const { protocol, hostname, port, pathname, search } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, '');
-  return { authority: `${host}:${portOf(protocol, port)}`, path: pathname + search };
+  const target = new URL(url);
+  return { authority: `${bareHostOf(target)}:${portOf(target)}`, path: target.pathname + target.search };
 }
 
 /** True when a browser sent to the one URL may request the other: it switches to TLS once the site has sent HSTS. */

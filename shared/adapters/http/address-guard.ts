@@ -2,7 +2,9 @@
  * The addresses that a crawl may connect to: public ones, and a private one only if the user named it. No page and no
  * DNS record can lead a request to the metadata service, the private network or our own listeners.
  */
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { bareHostOf, portOf } from '../../domain/same-site.ts';
 
 export interface GuardOptions {
   /** A literal private ip:port in it is allowed, and only that one. */
@@ -14,8 +16,8 @@ export interface GuardOptions {
 }
 
 export interface AddressGuard {
-  /** Why a URL with this literal address and port is refused, or null. */
-  checkLiteral(address: string, port: number): string | null;
+  /** Why a connection to this host and port is refused, or null. A name passes: it is checked when it is resolved. */
+  checkHost(host: string, port: number): string | null;
   /** Why a name that resolves to this address is refused, or null. */
   checkResolved(address: string): string | null;
 }
@@ -26,7 +28,8 @@ export function createAddressGuard(options: GuardOptions): AddressGuard {
   const named = literalTarget(options.productUrl);
   const forbidden = options.forbidden.map(({ address, port }) => ({ address: normalise(address), port }));
   return {
-    checkLiteral(address, port) {
+    checkHost(address, port) {
+      if (isIP(address) === 0) return null;
       const plain = normalise(address);
       if (forbidden.some((f) => f.address === plain && f.port === port))
         return `${address}:${port} is this instance's own`;
@@ -81,12 +84,7 @@ function literalTarget(productUrl: string): { address: string; port: number } | 
   const origin = /^https?:\/\/[^/?#]+/i.exec(productUrl)?.[0];
   if (origin === undefined || origin.includes('{') || !URL.canParse(origin)) return null;
   const url = new URL(origin);
-  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const host = bareHostOf(url);
   if (!ipaddr.isValid(host)) return null;
-  return { address: normalise(host), port: portOf(url.protocol, url.port) };
-}
-
-/** The port of an origin; the scheme's default where none is given. */
-export function portOf(protocol: string, port: string): number {
-  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  return { address: normalise(host), port: portOf(url) };
 }

@@ -5,7 +5,8 @@
 import dns from 'node:dns';
 import { isIP } from 'node:net';
 import { Agent, buildConnector } from 'undici';
-import { type AddressGuard, portOf } from './address-guard.ts';
+import { bareHostOf, portOf } from '../../domain/same-site.ts';
+import type { AddressGuard } from './address-guard.ts';
 import { AddressRefusedError, createGuardedLookup, type Lookup } from './guarded-lookup.ts';
 
 export interface TargetOptions {
@@ -31,9 +32,7 @@ export function createTargetDispatcher(options: TargetOptions): Agent {
     pipelining: 1,
     ...bound,
     connect(target, callback) {
-      const host = target.hostname.replace(/^\[|\]$/g, '');
-      const port = portOf(target.protocol, target.port);
-      const fault = isIP(host) === 0 ? null : guard.checkLiteral(host, port);
+      const fault = guard.checkHost(bareHostOf(target), portOf(target));
       if (fault !== null) callback(new AddressRefusedError(fault), null);
       else connect({ ...target, ...bound }, callback);
     },

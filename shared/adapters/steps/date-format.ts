@@ -3,7 +3,7 @@
  * dropped. Everything is computed in UTC, so that no hour falls into a daylight-saving gap.
  */
 import { DateTime } from 'luxon';
-import { lineOf } from './regex.ts';
+import { firstLineOf } from '../../domain/errors.ts';
 
 export interface DateReading {
   /** Luxon tokens; null for ISO 8601. */
@@ -60,7 +60,7 @@ export function findDateFault({ format, locale }: DateReading): string | null {
     if (read.year !== SAMPLE.year) return `${named} has no year; dates without one cannot be stored`;
     return null;
   } catch (error) {
-    return `${named} cannot be used: ${lineOf(error)}`;
+    return `${named} cannot be used: ${firstLineOf(error)}`;
   }
 }
 

@@ -3,7 +3,8 @@
  * page's text, which can take exponential time; here RE2 runs both.
  */
 import { FunctionExpressionType, JSONPathEnvironment, type JSONPathQuery, type JSONValue } from 'json-p3';
-import { compilePattern, lineOf, type Pattern } from './regex.ts';
+import { firstLineOf } from '../../domain/errors.ts';
+import { compilePattern, type Pattern } from './regex.ts';
 
 export class JsonTooLargeError extends Error {}
 
@@ -94,7 +95,7 @@ function find(query: JSONPathQuery, json: unknown, limit: number): unknown[] {
       if (found.length >= limit) break;
     }
   } catch (error) {
-    throw new JsonTooLargeError(`a JSONPath cannot be evaluated on this JSON: ${lineOf(error)}`, { cause: error });
+    throw new JsonTooLargeError(`a JSONPath cannot be evaluated on this JSON: ${firstLineOf(error)}`, { cause: error });
   }
   return found;
 }
@@ -105,6 +106,6 @@ export function findJsonPathFault(expression: string): string | null {
     compileJsonPath(expression);
     return null;
   } catch (error) {
-    return `the JSONPath ${JSON.stringify(expression)} cannot be used: ${lineOf(error)}`;
+    return `the JSONPath ${JSON.stringify(expression)} cannot be used: ${firstLineOf(error)}`;
   }
 }

@@ -1,4 +1,5 @@
 /** Runs users' patterns with RE2: a match always takes time linear in the text. */
+import { firstLineOf } from '../../domain/errors.ts';
 import { RE2JS, type RE2JS as Program } from 're2js';
 
 /** A compiled pattern; its memory and its time per character are bounded. */
@@ -49,12 +50,6 @@ export function findPatternFault(pattern: string, group = 0): string | null {
     const has = groupCount === 0 ? 'no groups' : groupCount === 1 ? 'only one group' : `only ${groupCount} groups`;
     return `the pattern ${JSON.stringify(pattern)} has ${has}, but group ${group} is requested`;
   } catch (error) {
-    return `the pattern ${JSON.stringify(pattern)} cannot be used: ${lineOf(error)} (RE2 syntax: no back references or look-ahead)`;
+    return `the pattern ${JSON.stringify(pattern)} cannot be used: ${firstLineOf(error)} (RE2 syntax: no back references or look-ahead)`;
   }
-}
-
-/** The first line of a thrown error. */
-export function lineOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return text.split('\n', 1)[0]!;
 }

@@ -1,7 +1,7 @@
 /** Run by a test, which kills it: renders one page and keeps running. Arguments: the browser, a folder, a URL. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
-import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';
+import { createBrowserSource } from '../../../crawl-api/fetch/browser/browser-source.ts';
 
 const [executablePath, profileDirectory, url] = process.argv.slice(2) as [string, string, string];
 const source = await createBrowserSource({

@@ -105,7 +105,7 @@ describe('F36: requests that a page makes the browser send', () => {
   });
 
   it('would succeed without the guard: the tests above can fail', async () => {
-    const open = await openStage(site, { guard: { checkLiteral: () => null, checkResolved: () => null } });
+    const open = await openStage(site, { guard: { checkHost: () => null, checkResolved: () => null } });
     try {
       const before = canary.connections;
       const result = await open.source.fetch(`${site.url}/p/attempts`, NO_HOOKS, neverAborted());

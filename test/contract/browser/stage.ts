@@ -10,8 +10,11 @@ import { expect, inject, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Extraction, PageExtractor, PageKind } from '../../../crawl-api/extract/page-extractor.ts';
-import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';
-import type { BrowserSource, BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
+import {
+  type BrowserSource,
+  type BrowserSourceOptions,
+  createBrowserSource,
+} from '../../../crawl-api/fetch/browser/browser-source.ts';
 import { findChromium } from '../../../shared/adapters/find-chromium.ts';
 import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 

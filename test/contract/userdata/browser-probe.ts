@@ -8,7 +8,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { createBrowserSource } from '../../../crawl-api/fetch/browser/create-browser-source.ts';
+import { createBrowserSource } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import { findChild, groupMemory, listGroup } from '../../../crawl-api/fetch/browser/process-group.ts';
 import type { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';

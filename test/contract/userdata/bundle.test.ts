@@ -146,7 +146,7 @@ describe('a bundle with its own Node', () => {
     ['there is no npm', null, 'there is no npm on the PATH'],
     ['the registry cannot be reached', ['echo "npm error network ECONNREFUSED" >&2', 'exit 1'], 'ECONNREFUSED'],
     ['npm leaves nothing', [], 'left no file'],
-    ['the registry sends another file', ['echo rubbish > "$4/x.tgz"'], 'has the integrity sha512-'],
+    ['the registry sends another file', ['echo rubbish > "$4/x.tgz"'], 'with the integrity sha512-'],
   ];
   it.each(failures)('reports when %s, and leaves nothing behind', async (_what, lines, says) => {
     const { release } = makePackage(folder.path);
@@ -219,7 +219,7 @@ describe('a bundle with its own Node', () => {
 
   it.each([
     ['has the very package', ['echo sha512-right'], null],
-    ['has another one', ['echo sha512-other'], 'has it with the integrity sha512-other'],
+    ['has another one', ['echo sha512-other'], 'lists the integrity sha512-other'],
     ['does not have it', ['echo "npm error 404 Not Found" >&2', 'exit 1'], '404 Not Found'],
     ['cannot be queried without npm', null, 'there is no npm on the PATH'],
   ])('can be checked beforehand: the registry %s', async (_what, lines, says) => {

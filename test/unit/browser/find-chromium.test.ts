@@ -33,7 +33,7 @@ describe('the selected browser', () => {
 
   it('is no other browser when the configured one is missing', () => {
     const search = { named: '/opt/mine', playwrightPath: noPlaywright, isExecutable: only('/usr/bin/chromium') };
-    expect(() => findChromium(search)).toThrow('/opt/mine is not there');
+    expect(() => findChromium(search)).toThrow('/opt/mine does not exist');
   });
 
   it('is an error that says what to install when there is none, even where Playwright has none', () => {

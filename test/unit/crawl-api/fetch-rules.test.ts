@@ -15,7 +15,7 @@ describe('the address guard', () => {
   it.each(['93.184.216.34', '2606:2800:220:1:248:1893:25c8:1946', '::ffff:93.184.216.34', '64:ff9b::5db8:d822'])(
     'allows the public address %s',
     (address) => {
-      expect(guard(shop).checkLiteral(address, 443)).toBeNull();
+      expect(guard(shop).checkHost(address, 443)).toBeNull();
       expect(guard(shop).checkResolved(address)).toBeNull();
     },
   );
@@ -26,7 +26,7 @@ describe('the address guard', () => {
       '::ffff:7f00:1'
     ).split(' '),
   )('allows the private address %s only with site.allow_private', (address) => {
-    expect(guard(shop).checkLiteral(address, 80)).not.toBeNull();
+    expect(guard(shop).checkHost(address, 80)).not.toBeNull();
     expect(guard(shop).checkResolved(address)).toContain('site.allow_private');
     expect(guard(shop, true).checkResolved(address)).toBeNull();
   });
@@ -34,31 +34,36 @@ describe('the address guard', () => {
   it.each(
     (
       '169.254.169.254 168.63.129.16 169.254.1.1 fe80::1 fd00:ec2::254 0.0.0.0 224.0.0.1 255.255.255.255 :: ' +
-      'nonsense ::ffff:169.254.169.254 64:ff9b::a9fe:a9fe 64:ff9b:1::a00:1 ::7f00:1 ::ffff:0:127.0.0.1 ' +
+      '::ffff:169.254.169.254 64:ff9b::a9fe:a9fe 64:ff9b:1::a00:1 ::7f00:1 ::ffff:0:127.0.0.1 ' +
       '2002:7f00:1:: 2001::1 fec0::1 fe80::1%eth0 4000::1'
     ).split(' '),
   )('never allows %s', (address) => {
-    expect(guard(shop, true).checkLiteral(address, 80)).not.toBeNull();
+    expect(guard(shop, true).checkHost(address, 80)).not.toBeNull();
     expect(guard(shop, true).checkResolved(address)).not.toBeNull();
     expect(
-      guard(`http://${address.includes(':') ? `[${address}]` : address}/{id}`, true).checkLiteral(address, 80),
+      guard(`http://${address.includes(':') ? `[${address}]` : address}/{id}`, true).checkHost(address, 80),
     ).not.toBeNull();
+  });
+
+  it('leaves a name to the check of its addresses, and resolves it to nothing but addresses', () => {
+    expect(guard(shop).checkHost('localhost', 80)).toBeNull();
+    expect(guard(shop, true).checkResolved('localhost')).not.toBeNull();
   });
 
   it('allows exactly the private address and port in product_url', () => {
     const exact = guard('http://10.1.2.3:8000/item/{id}');
-    expect(exact.checkLiteral('10.1.2.3', 8_000)).toBeNull();
-    expect(exact.checkLiteral('::ffff:10.1.2.3', 8_000)).toBeNull();
-    expect(exact.checkLiteral('10.1.2.3', 80)).not.toBeNull();
-    expect(exact.checkLiteral('10.1.2.4', 8_000)).not.toBeNull();
+    expect(exact.checkHost('10.1.2.3', 8_000)).toBeNull();
+    expect(exact.checkHost('::ffff:10.1.2.3', 8_000)).toBeNull();
+    expect(exact.checkHost('10.1.2.3', 80)).not.toBeNull();
+    expect(exact.checkHost('10.1.2.4', 8_000)).not.toBeNull();
     expect(exact.checkResolved('10.1.2.3')).not.toBeNull();
     for (const host of ['127.1', '0177.0.0.1', '0x7f.1', '2130706433'])
-      expect(guard(`http://${host}/{id}`).checkLiteral('127.0.0.1', 80)).toBeNull();
-    expect(guard('http://[::1]:99/{id}').checkLiteral('::1', 99)).toBeNull();
+      expect(guard(`http://${host}/{id}`).checkHost('127.0.0.1', 80)).toBeNull();
+    expect(guard('http://[::1]:99/{id}').checkHost('::1', 99)).toBeNull();
   });
 
   it("never allows a request to the instance's own listeners", () => {
-    expect(guard('http://10.0.0.9:8080/{id}', true).checkLiteral('10.0.0.9', 8_080)).toContain('own');
+    expect(guard('http://10.0.0.9:8080/{id}', true).checkHost('10.0.0.9', 8_080)).toContain('own');
     expect(guard(shop, true).checkResolved('127.9.9.9')).toContain('own');
     expect(guard(shop, true).checkResolved('::ffff:127.9.9.9')).toContain('own');
     expect(guard(shop, true).checkResolved('64:ff9b::7f09:909')).toContain('own');
