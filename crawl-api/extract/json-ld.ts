@@ -11,12 +11,12 @@
  */
 import { type PageBudget, PageLimitError } from './page-limits.ts';
 
-/** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `keeper` see parseBounded. */
-export function parseJsonBlock(text: string, keeper?: Pick<PageBudget, 'spend'>): unknown {
+/** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `budget` see parseBounded. */
+export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
   const bare = unwrap(text.trim());
   for (const repair of [asItIs, repaired]) {
     try {
-      return parseBounded(repair(bare), keeper);
+      return parseBounded(repair(bare), budget);
     } catch (error) {
       if (error instanceof PageLimitError) throw error;
     }
@@ -135,12 +135,12 @@ const MAX_JSON_CONTAINERS = 200_000;
 
 /**
  * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
- * @param keeper passed when the value stays in memory along with others of the page
+ * @param budget passed when the value stays in memory along with others of the page
  */
-export function parseBounded(text: string, keeper?: Pick<PageBudget, 'spend'>): unknown {
+export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
   const containers = countContainers(text);
   const value = JSON.parse(text) as unknown;
-  keeper?.spend('containers', containers);
+  budget?.spend('containers', containers);
   return value;
 }
 
