@@ -18,8 +18,8 @@ interface Try {
 }
 
 /**
- * The result of one visit. Only a page judged right is stored, or the second page in a row with fewer values than usual;
- * for the latter the caller makes sure that a canary page is right at this moment.
+ * The result of one visit. Only a page judged right is stored, or one that has fewer values than usual at its second
+ * attempt, too; for the latter the caller makes sure that a canary page is right at this moment.
  */
 export function toItemResult(tried: Try, page: PageResult, judgement: Judgement): ItemResult {
   const { item, url } = tried;

@@ -113,9 +113,6 @@ export class AppError extends Error {
   }
 }
 
-/** The first line of that: libraries such as Playwright and RE2 add lines for developers. */
-export const firstLineOf = (error: unknown): string => describeError(error).split('\n', 1)[0]!;
-
 /** The message of anything thrown, with its causes. */
 export function describeError(error: unknown): string {
   const parts: string[] = [];
@@ -131,3 +128,6 @@ export function describeError(error: unknown): string {
   }
   return parts.join(': ');
 }
+
+/** The first line of `describeError`: Playwright, for one, adds lines for developers. */
+export const firstLineOf = (error: unknown): string => describeError(error).split('\n', 1)[0]!;

@@ -1,4 +1,4 @@
-/** The daemon with real processes: dry runs on the sandbox, a crash in the middle, two daemons on one database; and the notices. */
+/** The daemon with real processes: dry runs on the sandbox, a crash, two daemons on one database, and the notices. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';

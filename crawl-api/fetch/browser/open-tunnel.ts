@@ -74,8 +74,9 @@ const APPLICATION_DATA = 0x17;
 const HEADER_BYTES = 5;
 
 /**
- * Detects when one direction of a connection begins to carry data: a TLS tunnel first carries its handshake. In TLS 1.3 the end of the client's handshake looks like data too, but it is
- * sent together with the first request, so the moment is exact to within one write.
+ * Detects when one direction of a connection begins to carry data: a TLS tunnel first carries its handshake. In TLS 1.3
+ * the end of the client's handshake looks like data too, but it is sent together with the first request, so the moment
+ * is exact to within one write.
  */
 class DataDetector {
   #isTls: boolean | null = null;

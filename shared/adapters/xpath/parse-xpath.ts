@@ -248,7 +248,10 @@ const TOKEN =
 const NODE_TYPES = ['comment', 'text', 'processing-instruction', 'node'];
 const NAMED_OPERATORS = ['and', 'or', 'div', 'mod'];
 
-/** All tokens (https://www.w3.org/TR/xpath-10/#exprlex), and a final one of kind `end`. Throws XPathFault at the first character that starts no token. */
+/**
+ * All tokens (https://www.w3.org/TR/xpath-10/#exprlex), and a final one of kind `end`. Throws XPathFault at the first
+ * character that starts no token.
+ */
 function lexXPath(expression: string): XPathToken[] {
   const tokens: XPathToken[] = [];
   const pattern = new RegExp(TOKEN);
