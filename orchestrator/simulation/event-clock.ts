@@ -61,20 +61,24 @@ export class EventClock implements Clock {
     });
   }
 
-  /** Lets run what can, jumps to the next event, makes it happen, and lets everything run that follows from it; false when none is left. */
+  /** Settles, jumps to the next event, makes it happen, and settles again; false when no event is left. */
   async step(): Promise<boolean> {
     // What was begun between two steps may be due before the next event.
     await this.settle();
-    for (;;) {
-      const next = this.#pop();
-      if (next === undefined) return false;
-      if (next.cancelled) continue;
-      this.#taken++;
-      this.#nowMs = next.atMs;
-      next.run();
-      await this.settle();
-      return true;
-    }
+    const isMore = this.next();
+    if (isMore) await this.settle();
+    return isMore;
+  }
+
+  /** Jumps to the next event and makes it happen; false when none is left. What follows from it runs with the next `settle`. */
+  next(): boolean {
+    let next = this.#pop();
+    while (next?.cancelled) next = this.#pop();
+    if (next === undefined) return false;
+    this.#taken++;
+    this.#nowMs = next.atMs;
+    next.run();
+    return true;
   }
 
   /** Lets everything run that can without time passing: what was begun between two events, such as a main server. */

@@ -151,9 +151,12 @@ export class SimulatedFleet implements OfferSender {
     if (this.switchesOff && this.#o.compute.isRunning(id)) this.#o.compute.kill(id);
   }
 
-  async #call(path: string, callback: Callback): Promise<CallbackReply | null> {
+  #call(path: string, callback: Callback): Promise<CallbackReply | null> {
     const delivery = this.network(path, callback);
-    if (delivery === null) return this.deliver(path, callback);
+    return delivery === null ? this.deliver(path, callback) : this.#carry(delivery, path, callback);
+  }
+
+  async #carry(delivery: Delivery, path: string, callback: Callback): Promise<CallbackReply | null> {
     const { clock } = this.#o;
     for (const afterMs of delivery.copiesAfterMs ?? [])
       void clock.sleep(afterMs).then(() => this.deliver(path, callback));

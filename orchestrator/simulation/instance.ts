@@ -110,6 +110,8 @@ interface Message {
 
 /** Between two tries of what did not succeed: a hello, an upload, a completion. */
 const RETRY_MS = 1_000;
+/** The least memory that zlib accepts: a modelled part is small, and there are thousands. */
+const PACKING = { level: 1, memLevel: 1, windowBits: 9 };
 
 export class SimulatedInstance {
   readonly id: string;
@@ -464,7 +466,7 @@ export class SimulatedInstance {
     const { seq, results } = this.#cut;
     this.#isUploading = true;
     this.#after(uploadMs, () => {
-      const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), { level: 1 });
+      const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), PACKING);
       const sha256 = sha256Hex(bytes);
       const key = partKey(settings.run, { slot: settings.slot, epoch: settings.epoch, seq, sha256 });
       this.#await(objects.putIfAbsent(key, bytes, 'application/gzip'), (failure) => {
@@ -560,8 +562,8 @@ export class SimulatedInstance {
     const { clock, settings } = this.#o;
     const now = clock.now();
     this.#nextBeatMs = now + settings.heartbeatMs;
-    const offered: string[] = [];
-    for (const [id, { granted }] of this.#held) if (!granted) offered.push(id);
+    const offered =
+      this.#offeredProducts === 0 ? [] : [...this.#held].flatMap(([id, { granted }]) => (granted ? [] : [id]));
     const phase = this.#closed ? 'done' : this.incident ? 'banned' : this.#isClosing ? 'uploading' : 'crawling';
     const body = JSON.stringify({
       phase,

@@ -29,9 +29,9 @@ export class Losses {
     const returnChunks = work.returnChunks.bind(work);
     const grant = work.grant.bind(work);
     work.returnChunks = async (at) => {
-      const { instances, chunks } = run();
+      const { instances, granted } = run();
       const record = instances.get(epochKey(at));
-      const owned = chunks.filter((c) => c.state === 'granted' && c.slot === at.slot && c.epoch === at.epoch);
+      const owned = [...(granted.get(epochKey(at)) ?? [])];
       const products = await returnChunks(at);
       const returned = owned.filter((c) => c.state === 'waiting');
       // One that serves still, or is through, gives back what it was not to crawl.

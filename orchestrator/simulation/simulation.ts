@@ -38,14 +38,16 @@ export async function simulate(
   await world.startServer();
   onStart?.(world);
   const lastMs = powerOffAtMs(world.run) + 24 * 3_600_000;
-  await world.clock.settle();
+  const { clock, fleet } = world;
+  await clock.settle();
   for (;;) {
-    const isMore = await world.clock.step();
-    if (world.fleet.faults.length > 0) throw world.fleet.faults[0];
+    const isMore = clock.next();
+    await clock.settle();
+    if (fleet.faults.length > 0) throw fleet.faults[0];
     const ended = world.server?.ended ?? null;
     if (ended !== null && ended.error !== null) throw ended.error;
     if (ended !== null) return resultOf(world, stage.losses);
-    if (!isMore || world.clock.now() > lastMs)
+    if (!isMore || clock.now() > lastMs)
       throw new Error(`the simulated run does not end: it is ${world.db.run(world.run.id).record.phase}`);
     onStep?.(world);
   }

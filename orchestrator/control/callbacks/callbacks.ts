@@ -182,20 +182,24 @@ export class Callbacks {
     }
     const record = await this.#record(received, callback.counter!);
     if (record === null) return refuse(409, 'this counter has been used');
-    const serving = isServing(record.phase);
-    const effects = serving ? await this.#carryOut({ ...received, record }) : NO_EFFECTS;
-    const orders = await this.#ordersAfter({ ...received, record }, effects);
+    const recorded = { ...received, record };
+    const effects = isServing(record.phase) ? await this.#carryOut(recorded) : NO_EFFECTS;
+    const orders = await this.#ordersAfter(recorded, effects);
     this.#dispatcher.release(orders.drops);
     if (!routine) this.#loop.wake();
     return this.#answer(HEARTBEAT_PATH, callback, orders);
   }
 
-  /** The heartbeat beside what the loop has last observed, with the current row of the run; null before the first observation. */
+  /** The heartbeat beside what the loop has last observed, unless it is routine with the current row of the run; null before the first observation. */
   async #received(record: InstanceRecord, heartbeat: Heartbeat): Promise<Received | null> {
     const observed = this.#loop.world();
+    if (observed === null) return null;
     const routine = isRoutine(heartbeat, record);
-    const run = routine ? observed?.run : await this.#freshRun(observed);
-    return observed && run ? { record, heartbeat, routine, world: { ...observed, run } } : null;
+    if (routine) return { record, heartbeat, routine, world: observed };
+    const run = await this.#core.run.get();
+    // With the tail that only the loop measures.
+    const { measuredTailMs } = observed.run;
+    return run && { record, heartbeat, routine, world: { ...observed, run: { ...run, measuredTailMs } } };
   }
 
   /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
@@ -204,7 +208,8 @@ export class Callbacks {
     const { progress, problem } = heartbeat;
     if (!(await core.fleet.heartbeat(record, { counter, progress, problem }))) return null;
     if (problem !== null && problem !== record.problem) await core.alarm(`slot ${record.slot}: ${problem}`, record);
-    return { ...record, ...(await recordIncident(core, record, heartbeat)) };
+    const incident = await recordIncident(core, record, heartbeat.incident);
+    return { ...record, progress, lastHeartbeatAtMs: core.clock.now(), incident };
   }
 
   /** What a serving instance reports and requests, in an order that matters: parts, transferred chunks, then grants. */
@@ -257,12 +262,6 @@ export class Callbacks {
     if (progress.stored > 0 || totals.stored === 0) return null;
     this.#canaryPage ??= await this.#core.work.anyStored();
     return this.#canaryPage;
-  }
-
-  /** The current row of the run, with the tail that only the loop measures. */
-  async #freshRun(world: World | null): Promise<World['run'] | null> {
-    const run = await this.#core.run.get();
-    return run === null || world === null ? null : { ...run, measuredTailMs: world.run.measuredTailMs };
   }
 
   async completion(callback: Callback): Promise<CallbackReply> {
@@ -365,10 +364,12 @@ interface Schema<T> {
   parse(value: unknown): T;
 }
 
+const UTF8 = new TextDecoder();
+
 /** The body parsed by its schema, or what is wrong with it. */
 function parseBody<T>(schema: Schema<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
   try {
-    return { ok: true, value: schema.parse(JSON.parse(Buffer.from(body).toString('utf8'))) };
+    return { ok: true, value: schema.parse(JSON.parse(UTF8.decode(body))) };
   } catch (error) {
     return { ok: false, error: describeError(error).slice(0, 500) };
   }
@@ -378,26 +379,21 @@ const MAX_URL = 2_000;
 const MAX_HEADERS = 40;
 const MAX_HEADER = 500;
 
-/** Returns what the heartbeat changes in the record. Writes only when the incident began, became a ban, or ended. */
+/** The incident of the record after this heartbeat. Writes only when it began, became a ban, or ended. */
 async function recordIncident(
   core: Core,
   record: InstanceRecord,
-  heartbeat: Heartbeat,
-): Promise<Partial<InstanceRecord>> {
-  const nowMs = core.clock.now();
-  const heard = { progress: heartbeat.progress, lastHeartbeatAtMs: nowMs };
-  const open = openIncident(record);
-  const { incident } = heartbeat;
-  if ((open?.verdict ?? null) === (incident?.verdict ?? null)) return heard;
-  await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, nowMs));
+  incident: Incident | null,
+): Promise<InstanceRecord['incident']> {
+  if ((openIncident(record)?.verdict ?? null) === (incident?.verdict ?? null)) return record.incident;
+  await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, core.clock.now()));
   if (incident?.verdict === 'suspect')
     await core.alarm(
       `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
         'the other addresses will show whether it is banned or the site has changed',
       record,
     );
-  const after = await core.fleet.get(record);
-  return { ...heard, incident: after?.incident ?? null };
+  return (await core.fleet.get(record))?.incident ?? null;
 }
 
 function toReport(incident: Incident, nowMs: number): IncidentReport {

@@ -168,7 +168,7 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
     world.loopStartedAtMs,
     heardInBucketMs(world, record),
   );
-  if (world.nowMs - heardMs > silenceMs(world, record)) return [lose(record, LOSS.silent)];
+  if (isSilent(world, record, world.nowMs - heardMs)) return [lose(record, LOSS.silent)];
   const drainingSinceMs = drainedSinceMs(world, record);
   if (drainingSinceMs !== null && world.nowMs > uploadEndMs(world, drainingSinceMs))
     return [lose(record, LOSS.overdue)];
@@ -188,10 +188,11 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   return actions;
 }
 
-/** How long an instance may be silent while EC2 shows it running. With passing health checks it is slow, not dead. */
-function silenceMs({ limits, targets }: World, { instanceId }: InstanceRecord): number {
+/** Silent for too long while EC2 shows it running. With passing health checks it is slow, not dead, for twice as long. */
+function isSilent({ limits, targets }: World, { instanceId }: InstanceRecord, silentMs: number): boolean {
+  if (silentMs <= limits.lostMs) return false;
   const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy';
-  return isHealthy ? 2 * limits.lostMs : limits.lostMs;
+  return !isHealthy || silentMs > 2 * limits.lostMs;
 }
 
 /** A time in the future, from before a step back, proves nothing; up to a heartbeat ahead is drift, and means now. */

@@ -7,18 +7,19 @@ export class CloudSnapshot {
   /** When EC2 was polled. */
   readonly seenAtMs: number;
   readonly #byId: ReadonlyMap<string, CloudInstance>;
-  readonly #byTags: ReadonlyMap<string, CloudInstance>;
+  #byTags?: ReadonlyMap<string, CloudInstance>;
 
   constructor(instances: readonly CloudInstance[], seenAtMs: number) {
     this.instances = instances;
     this.seenAtMs = seenAtMs;
     this.#byId = firstOf(instances, (i) => i.id);
-    this.#byTags = firstOf(instances, (i) => `${i.tags[TAG.slot]} ${i.tags[TAG.epoch]}`);
   }
 
   /** By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it. */
   find({ instanceId, slot, epoch }: InstanceRecord): CloudInstance | undefined {
-    return instanceId === null ? this.#byTags.get(`${slot} ${epoch}`) : this.#byId.get(instanceId);
+    if (instanceId !== null) return this.#byId.get(instanceId);
+    this.#byTags ??= firstOf(this.instances, (i) => `${i.tags[TAG.slot]} ${i.tags[TAG.epoch]}`);
+    return this.#byTags.get(`${slot} ${epoch}`);
   }
 }
 

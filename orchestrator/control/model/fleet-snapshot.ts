@@ -60,7 +60,8 @@ export class FleetSnapshot {
 
   /** The same fleet with a newer row of one instance. */
   with(record: InstanceRecord): FleetSnapshot {
-    return new FleetSnapshot(this.all.map((r) => (r.slot === record.slot && r.epoch === record.epoch ? record : r)));
+    const known = this.find(record);
+    return known === undefined ? this : new FleetSnapshot(this.all.with(this.all.indexOf(known), record));
   }
 
   get #slots(): ReadonlyMap<number, readonly InstanceRecord[]> {

@@ -22,7 +22,7 @@ export function heardInBucketMs(
   { uploads, limits }: Pick<World, 'uploads' | 'limits'>,
   record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
 ): number {
-  const uploadedMs = uploads.get(epochKey(record)) ?? 0;
+  const uploadedMs = (uploads.size > 0 && uploads.get(epochKey(record))) || 0;
   const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
   // The next part is due one `partMs` later.
   return uploadedMs > spokenMs + 2 * limits.heartbeatMs ? uploadedMs + limits.partMs : 0;
@@ -50,7 +50,8 @@ export class ManifestPoll {
    */
   look(instances: readonly InstanceRecord[], limits: RunLimits): void {
     if (this.#busy) return;
-    const due = instances.filter((record) => this.#isDue(record, limits));
+    const now = this.#core.clock.now();
+    const due = instances.filter((record) => this.#isDue(record, limits, now));
     if (due.length === 0) return;
     this.#inBackground(this.#poll(due));
   }
@@ -77,9 +78,8 @@ export class ManifestPoll {
     }
   }
 
-  #isDue(record: InstanceRecord, limits: RunLimits): boolean {
+  #isDue(record: InstanceRecord, limits: RunLimits, now: number): boolean {
     if (!isServing(record.phase) || record.manifestKey !== null || record.publicKey === null) return false;
-    const now = this.#core.clock.now();
     const heardMs = record.phase === 'uploading' ? record.phaseAtMs : (record.lastHeartbeatAtMs ?? record.phaseAtMs);
     if (now - Math.max(heardMs, this.#startedAtMs) < limits.lostMs / 2) return false;
     return now - (this.#polledAtMs.get(epochKey(record)) ?? 0) >= limits.lostMs / 3;

@@ -87,6 +87,7 @@ export class SiteWatch {
       const name = epochKey({ slot, epoch });
       const before = this.#known.get(name);
       const { tried, unavailable, served } = progress;
+      if (before?.tried === tried && before.served === served && before.unavailable === unavailable) continue;
       this.#known.set(name, { tried, unavailable, served });
       // Counts from before this main server started are only a baseline.
       if (before === undefined ? !this.#hasLooked : tried < before.tried) continue;

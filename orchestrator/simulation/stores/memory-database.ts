@@ -34,6 +34,8 @@ export interface MemoryItem {
 }
 
 export interface MemoryChunk {
+  /** `<index>-<generation>`. */
+  id: string;
   index: number;
   first: number;
   last: number;

@@ -3,6 +3,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../shared/domain/states.ts';
+import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type {
@@ -182,6 +183,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
       rows: 0,
     })),
     chunks: cutChunks(productIds.length, run.plan.chunkSize).map(({ index, first, last }) => ({
+      id: chunkId({ idx: index, generation: 1 }),
       index,
       first,
       last,

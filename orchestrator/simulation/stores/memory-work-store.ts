@@ -3,7 +3,7 @@ import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
-import { parseChunkId } from '../../db/chunk-rows.ts';
+import { chunkId, parseChunkId } from '../../db/chunk-rows.ts';
 import type { BoundMemory, MemoryChunk, MemoryItem, MemoryRun } from './memory-database.ts';
 
 export class MemoryWorkStore implements WorkStore {
@@ -27,10 +27,10 @@ export class MemoryWorkStore implements WorkStore {
           if (i === run.firstWaiting) run.firstWaiting++;
           continue;
         }
-        if (except.has(chunkId(chunk))) continue;
+        if (except.has(chunk.id)) continue;
         seen++;
         const products = openItems(run, chunk).map(({ n, id }) => ({ n, id }));
-        if (products.length > 0) found.push({ id: chunkId(chunk), products });
+        if (products.length > 0) found.push({ id: chunk.id, products });
         else close(run, chunk);
       }
       return found;
@@ -49,11 +49,11 @@ export class MemoryWorkStore implements WorkStore {
       for (const { index, generation } of asked) {
         const chunk = run.chunks[index - 1];
         if (!chunk || chunk.generation !== generation || taken.has(index)) continue;
-        if (isOwn(chunk, { slot, epoch })) granted.push(chunkId(chunk));
+        if (isOwn(chunk, { slot, epoch })) granted.push(chunk.id);
         if (chunk.state !== 'waiting' || room <= 0) continue;
         room--;
         taken.add(index);
-        granted.push(chunkId(chunk));
+        granted.push(chunk.id);
         change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.#run.now() });
       }
       return granted;
@@ -70,7 +70,7 @@ export class MemoryWorkStore implements WorkStore {
     return this.#run.read('work.chunksOf', (run) =>
       owned(run, at)
         .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
-        .map((chunk) => ({ id: chunkId(chunk), open: openItems(run, chunk).length }))
+        .map((chunk) => ({ id: chunk.id, open: openItems(run, chunk).length }))
         .filter((chunk) => chunk.open > 0),
     );
   }
@@ -80,7 +80,7 @@ export class MemoryWorkStore implements WorkStore {
     if (asked.size === 0) return Promise.resolve(0);
     return this.#run.write('work.transferChunks', (run) =>
       owned(run, at)
-        .filter((chunk) => asked.has(chunkId(chunk)))
+        .filter((chunk) => asked.has(chunk.id))
         .reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
     );
   }
@@ -138,8 +138,6 @@ export class MemoryWorkStore implements WorkStore {
   }
 }
 
-const chunkId = (chunk: Pick<MemoryChunk, 'index' | 'generation'>): string => `${chunk.index}-${chunk.generation}`;
-
 /** Closes these products' waiting chunks that were reassigned and have nothing left to crawl. */
 export function closeReturned(run: MemoryRun, settled: readonly MemoryItem[]): void {
   const size = run.record.plan.chunkSize;
@@ -183,7 +181,8 @@ function nextGeneration(run: MemoryRun, chunk: MemoryChunk): number {
   const products = openItems(run, chunk).length;
   if (products === 0) return 0;
   const generation = chunk.generation + 1;
-  change(run, chunk, { state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
+  const id = chunkId({ idx: chunk.index, generation });
+  change(run, chunk, { id, state: 'waiting', generation, products, slot: null, epoch: null, grantedAtMs: null });
   run.firstWaiting = Math.min(run.firstWaiting, chunk.index - 1);
   return products;
 }
