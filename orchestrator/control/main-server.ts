@@ -11,7 +11,7 @@ import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts'
 import { Dispatcher } from './sharing/dispatch.ts';
 import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
-/** RunInstances: AWS lets so many calls through at once, and then so many a second. */
+/** RunInstances calls that AWS accepts at once, and then per second. */
 const LAUNCH_BURST = 5;
 const LAUNCHES_PER_SECOND = 2;
 

@@ -6,7 +6,7 @@ import { momentsAbove, normalQuantile, sigmaOf } from '../plan/lognormal.ts';
 import type { Pace } from './instance.ts';
 import { OUTSIDE, type Scenario } from './scenario.ts';
 
-/** What awaits an instance from its launch on. */
+/** The course of an instance from its launch on. */
 export interface Fate {
   bootMs: number;
   /** Health checks come every so often: when the second good one has passed after the registration. */

@@ -12,7 +12,7 @@ interface Entry extends Timer {
   run: () => void;
 }
 
-/** Immediates let signals and timers of this process through: one every so many events costs nothing. */
+/** Immediates let signals and timers of this process through: one in 5,000 events costs nothing. */
 const EVENTS_BETWEEN_TURNS = 5_000;
 
 export class EventClock implements Clock {

@@ -12,7 +12,7 @@ import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
 import { SimulatedInstance, type Site, type Wrongs } from './instance.ts';
 
-/** An instance takes a callback for lost after this; more than any answer takes without a fault. */
+/** Time-out of a callback; longer than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
@@ -36,13 +36,13 @@ export interface FleetOptions {
 export interface Delivery {
   lose?: 'request' | 'reply';
   delayMs?: number;
-  /** Copies of it arrive after so long each. */
+  /** Delays after which copies of it arrive. */
   copiesAfterMs?: number[];
 }
 
 export class SimulatedFleet implements OfferSender {
   readonly instances: SimulatedInstance[] = [];
-  /** What no modelled instance can cope with: a reply with a wrong signature, unreadable user data. */
+  /** Errors that end the simulation: a reply with a wrong signature, unreadable user data. */
   readonly faults: unknown[] = [];
   /** Changes the answer to an offer that was delivered, as a balancer between may. */
   onOffer: (result: OfferResult) => OfferResult = (result) => result;
@@ -55,7 +55,7 @@ export class SimulatedFleet implements OfferSender {
     targets[turn % Math.max(1, targets.length)];
   /** False: the user data of this machine never runs. */
   boots: (machine: CloudInstance) => boolean = () => true;
-  /** Called with each instance before its first word. */
+  /** Called with each instance before its hello. */
   onBoot: (instance: SimulatedInstance) => void = () => undefined;
   /** False: machines neither power off at the end of their time nor when they are fenced. */
   switchesOff = true;

@@ -56,7 +56,7 @@ export interface Pace {
   pageMs: number;
 }
 
-/** What an instance does wrong, to see whether anybody notices. */
+/** What an instance does wrong: each must break an invariant. */
 export interface Wrongs {
   forgetsPace?: boolean;
   keepsCrawlingBanned?: boolean;
@@ -65,20 +65,20 @@ export interface Wrongs {
 export interface InstanceOptions {
   id: string;
   settings: InstanceSettings;
-  /** The address that it says it has, and crawls from. */
+  /** The address that it reports, and crawls from. */
   address: string;
   clock: EventClock;
   objects: ObjectStore;
   signatures: Signatures;
   site: Site;
-  /** Reaches whatever main server there is: null when there is none, or it died before it answered. */
+  /** Sends a callback; null when no main server runs, or it died before it answered. */
   call: (path: string, callback: Callback) => Promise<CallbackReply | null>;
   /** From a message to its answer, and what an upload takes. */
   roundTripMs: number;
   uploadMs: number;
   /** Its epoch belongs to another instance: it powers itself off. */
   onFenced: () => void;
-  /** What no modelled instance can cope with: a reply that the run has not signed. */
+  /** An error that ends the simulation: a reply that the run has not signed. */
   onFault: (error: unknown) => void;
   wrongs: Wrongs;
 }
@@ -177,7 +177,7 @@ export class SimulatedInstance {
   /** One call, and one upload, at a time. */
   #isCalling = false;
   #isUploading = false;
-  /** Counts its processes: what an earlier one waits for never comes back to it. */
+  /** Number of its process: promises of an earlier process are dropped. */
   #life = 0;
   #timer: Timer | null = null;
 

@@ -13,7 +13,6 @@ interface Loss {
   reassignedAtMs: number | null;
 }
 
-/** Notes what is lost and who gets it. */
 export class Losses {
   readonly #now: () => number;
   readonly #losses: Loss[] = [];
@@ -24,7 +23,7 @@ export class Losses {
     this.#now = now;
   }
 
-  /** Follows what a main server does with the chunks of this run. */
+  /** Wraps the chunk calls of a main server. */
   follow(work: WorkStore, run: () => MemoryRun): void {
     const returnChunks = work.returnChunks.bind(work);
     const grant = work.grant.bind(work);
@@ -34,7 +33,7 @@ export class Losses {
       const owned = [...(granted.get(epochKey(at)) ?? [])];
       const products = await returnChunks(at);
       const returned = owned.filter((c) => c.state === 'waiting');
-      // One that serves still, or is through, gives back what it was not to crawl.
+      // A serving or finished instance only returns chunks that others can crawl sooner.
       if (record && isGivenUp(record) && record.phase !== 'done' && returned.length > 0) {
         const lastHeardMs = record.lastHeartbeatAtMs ?? this.#now();
         const loss: Loss = { lastHeardMs, waiting: returned.length, reassignedAtMs: null };

@@ -20,7 +20,7 @@ export interface SimResult {
   cost: number;
   /** Time for which instances were paid, all together. */
   instanceMs: number;
-  /** From the last word of each lost instance until all of its products had new owners; null where they never had. */
+  /** From the last heartbeat of each lost instance until all of its products had new owners; null where they never had. */
   reassignedAfterMs: (number | null)[];
   /** What happened, in words; times count from the start of the run. */
   timeline: TimelineEntry[];

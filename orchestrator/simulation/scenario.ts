@@ -15,11 +15,11 @@ export interface Chances {
 
 export const NO_CHANCES: Readonly<Chances> = { loss: 0, ban: 0, slow: 0, bootFailure: 0 };
 
-/** EC2, ELBv2, S3 and the shop as they usually are, beside what a plan knows of them. Milliseconds. */
+/** Usual delays of EC2, ELBv2, S3 and the shop that a plan does not contain. Milliseconds. */
 export const OUTSIDE = {
   /** From the call to EC2 saying `running`. */
   pendingMs: 15_000,
-  /** EC2 does not show a fresh instance for so long. */
+  /** How long EC2 omits a fresh instance. */
   invisibleMs: 1_000,
   /** From the terminate call to `terminated`. */
   shuttingDownMs: 30_000,
@@ -35,7 +35,7 @@ export const OUTSIDE = {
   goneShare: 0.01,
 } as const;
 
-/** What the configuration says and the plan does not. */
+/** Configuration that the plan does not contain. */
 export interface Rules {
   onBan: 'cool-down' | 'replace' | 'stop';
   coolDownMs: number;
@@ -58,7 +58,7 @@ export interface Scenario {
   chances: Chances;
 }
 
-/** A calm day for this plan, with whatever is to be different. */
+/** A calm day for this plan, with these changes. */
 export function scenarioOf(
   input: PlanInput,
   plan: Plan,

@@ -53,7 +53,7 @@ export async function simulate(
   }
 }
 
-/** The world of a scenario, and what befalls it. */
+/** The world of a scenario, with the fates drawn for its instances. */
 class Stage {
   readonly world: SimulatedWorld;
   readonly losses = new Losses(() => this.world.clock.now());
@@ -89,7 +89,7 @@ class Stage {
     this.world.instanceTypes = typesOf(scenario);
     const { fleet } = this.world;
     fleet.boots = (machine) => this.#fateOf(machine.id).boots;
-    fleet.onBoot = (instance) => this.#await(instance);
+    fleet.onBoot = (instance) => this.#scheduleFate(instance);
   }
 
   #fateOf(id: string): Fate {
@@ -101,8 +101,8 @@ class Stage {
     return fate;
   }
 
-  /** What its fate has in store for an instance that has just booted. */
-  #await(instance: SimulatedInstance): void {
+  /** Schedules the faults of an instance that has just booted. */
+  #scheduleFate(instance: SimulatedInstance): void {
     const { clock, cloud } = this.world;
     const { slowness, diesAfterMs, diesSilently, bannedAfterMs } = this.#fateOf(instance.id);
     instance.slowness = slowness;
@@ -141,7 +141,7 @@ class Stage {
       treat: ({ address }) => (this.#refused.delete(address) ? 'ban' : 'fine'),
       result: ({ n, id }): ItemResult => {
         const common = { n, id, url: '', at: START, attempts: 1 };
-        // Spread evenly, the same ones whoever crawls them.
+        // Spread evenly, the same ones for every fleet.
         if (goneBelow(n + 1) > goneBelow(n)) return { ...common, outcome: 'gone', status: 404 };
         return { ...common, outcome: 'stored', rows: [{ key: null, row: {} }] };
       },

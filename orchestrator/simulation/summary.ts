@@ -11,13 +11,13 @@ interface Spread {
 
 export interface SimSummary {
   runs: number;
-  /** How most runs end; of equally many the worse one. */
+  /** The most frequent exit code; the higher one of a tie. */
   exitCode: ExitCode;
   /** Runs by exit code. */
   exitCodes: Record<string, number>;
   /** Share of runs with every product done and the rows in the table by the deadline. */
   onTimeShare: number;
-  /** What the plan says of it. */
+  /** The same by the plan. */
   plannedOnTimeShare: number;
   endMs: Spread;
   plannedEndMs: Spread;
@@ -30,7 +30,7 @@ export interface SimSummary {
   waste: number;
   /** Paid time of instances over the time that the requests alone take, on average. */
   paidTimeRatio: number;
-  /** From the last word of a lost instance until others have all of its products; null without any such loss. */
+  /** From the last heartbeat of a lost instance until others have all of its products; null without any such loss. */
   reassignmentMs: { losses: number; p50: number; max: number } | null;
 }
 

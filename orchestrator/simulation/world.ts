@@ -25,7 +25,7 @@ import { MemoryDatabase } from './stores/memory-database.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import { type Envelope, exportPublicKey, type Signatures } from '../../shared/wire/signature.ts';
 
-/** Any day does: nothing depends on the date. */
+/** Nothing depends on the date. */
 export const START_MS = Date.UTC(2026, 0, 1);
 /** Value of the owner tag on everything that a modelled run launches. */
 export const OWNER = 'simulation';
@@ -55,7 +55,7 @@ export interface WorldOptions {
   /** Stores on this database; left out: as they are. */
   stores?: (db: MemoryDatabase, clock: EventClock) => MemoryStores;
   site: Site;
-  /** From the launch of a machine to the first word of its instance. */
+  /** From the launch of a machine to the hello of its instance. */
   bootMs: (machine: CloudInstance) => number;
   roundTripMs: number;
   uploadMs: number;
@@ -127,7 +127,7 @@ export class SimulatedWorld {
     await this.stores.runs.create(this.run, this.#productIds, fence, this.clock.now());
   }
 
-  /** Starts a main server, which takes the lock from whoever has it. */
+  /** Starts a main server, which takes the lock from its holder. */
   async startServer(options: ServerOptions = {}): Promise<ServerProcess> {
     const fence = await this.#takeLock('main');
     const { run, fleet } = this;
@@ -213,7 +213,7 @@ export class SimulatedWorld {
     return this.server?.loop.world() ?? null;
   }
 
-  /** The lock is taken by force: what a main server that is known to be dead had under it is fenced off. */
+  /** Takes the lock by force: writes of the earlier main server are fenced off. */
   async #takeLock(owner: string): Promise<number> {
     const { runs } = this.stores;
     const first = await runs.acquireLock(owner, this.clock.now(), LEASE_MS);

@@ -272,7 +272,7 @@ function decideLeaving(world: World, record: InstanceRecord, cloudInstance: Clou
       actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
     return actions;
   }
-  // A machine that has ended on its own needs no terminate call, which might be denied and then fail for ever.
+  // A machine that has ended on its own needs no terminate call, which might be denied and then fail on every try.
   if (cloudInstance?.state === 'terminated') actions.push(move(record, 'terminated'));
   else actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
   return actions;

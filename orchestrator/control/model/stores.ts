@@ -180,7 +180,7 @@ export interface RunStore {
   addEvent(id: string, event: RunEvent): Promise<void>;
   /** Newest first; only events of `kind` if given. */
   events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
-  /** Stores a point of the run's charts; one of the same moment stays. Omitted where nobody looks (in memory). */
+  /** Stores a point of the run's charts; one of the same moment stays. Omitted in memory, where no page shows charts. */
   addSample?(id: string, sample: RunSample): Promise<void>;
   /** Those after `afterMs`, in order of time. */
   samples?(id: string, afterMs: number): Promise<RunSample[]>;

@@ -69,7 +69,7 @@ export class Transfers {
 export async function reassignProducts(core: Core, { limits }: World, { slot, epoch }: EpochId): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
   if (!record?.incident || record.incident.returnedAtMs !== null) return;
-  // A product whose result is still on its way would be crawled twice. That costs a page; waiting for ever would cost
+  // A product whose result is still on its way would be crawled twice. That costs a page; waiting without a limit would cost
   // the run.
   const patienceMs = record.incident.atMs + limits.uploadMs;
   if (core.clock.now() < patienceMs && !(await isAllUploaded(core, record))) return;

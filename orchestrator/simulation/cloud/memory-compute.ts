@@ -27,9 +27,9 @@ export interface MemoryComputeOptions {
   pendingMs?: number;
   /** From the terminate call to `terminated`. Default 0. */
   shuttingDownMs?: number;
-  /** A fresh instance is missing from list() for so long, as its tags may be on EC2. Default 0. */
+  /** How long list() omits a fresh instance, as EC2 may. Default 0. */
   invisibleMs?: number;
-  /** A fresh instance is unknown to terminate() for so long: the call does nothing, as EC2's NotFound. Default 0. */
+  /** How long terminate() ignores a fresh instance, as EC2's NotFound does. Default 0. */
   unknownMs?: number;
   subnets?: SubnetInfo[];
 }
@@ -226,7 +226,7 @@ export class MemoryCompute implements Compute {
     this.#end(instanceId, 'terminated');
   }
 
-  /** Somebody stops it, or EC2 retires its host. */
+  /** Stopped by a user, or its host is retired. */
   stop(instanceId: string): void {
     this.#end(instanceId, 'stopped');
   }

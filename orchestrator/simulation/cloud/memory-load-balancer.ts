@@ -186,7 +186,7 @@ export class MemoryLoadBalancer implements LoadBalancer {
     return [...this.#balancers.values()].find((s) => s.balancer.targetGroupArn === balancer.targetGroupArn);
   }
 
-  /** A balancer with a name of its own: not the target group of a run behind somebody else's. */
+  /** A balancer with a name of its own: not the target group of a run behind an existing one. */
   #named(nameOrArn: string): State | undefined {
     return [...this.#balancers.values()].find(
       (s) => !s.balancer.shared && (s.request.name === nameOrArn || s.balancer.loadBalancerArn === nameOrArn),
