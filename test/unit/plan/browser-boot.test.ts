@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { limitsOf } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
-import { plan } from './plan-input.ts';
+import { plan } from '../../support/plan-input.ts';
 
 const MINUTE = 60_000;
 

@@ -4,7 +4,7 @@ import { lastLaunchMs, shareOf, workOf } from '../../../orchestrator/plan/fleet-
 import type { PlanInput } from '../../../orchestrator/plan/plan.ts';
 import { momentsAbove, normalCdf, normalQuantile, normalTail } from '../../../orchestrator/plan/lognormal.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { planInput } from './plan-input.ts';
+import { planInput } from '../../support/plan-input.ts';
 
 const modelOf = (input: PlanInput) => new FinishModel(input, workOf(input), drawDays(seededRandom(3)));
 

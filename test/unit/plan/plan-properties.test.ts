@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { PlanInput } from '../../../orchestrator/plan/plan.ts';
-import { HOUR, plan } from './plan-input.ts';
+import { HOUR, plan } from '../../support/plan-input.ts';
 
 const RUNS = 30;
 

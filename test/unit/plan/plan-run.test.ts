@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
-import { HOUR, plan } from './plan-input.ts';
+import { HOUR, plan } from '../../support/plan-input.ts';
 
 describe('planRun', () => {
   it('plans 30,000 products at 10 s in 4 h close to the lower bound, on time and for about a dollar', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
-import { plan } from './plan-input.ts';
+import { plan } from '../../support/plan-input.ts';
 
 describe('renderPlan', () => {
   it('shows the fleet, its finish, its price and the lower bound', () => {

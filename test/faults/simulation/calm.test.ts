@@ -8,7 +8,7 @@ import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { summarize, wasteOf } from '../../../orchestrator/simulation/summary.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
-import { HOUR, plan, planInput } from '../plan/plan-input.ts';
+import { HOUR, plan, planInput } from '../../support/plan-input.ts';
 import { MINUTE, PRODUCTS, play } from './play.ts';
 
 async function summaryOf(change: Partial<PlanInput>, runs: number) {

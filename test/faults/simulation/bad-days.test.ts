@@ -1,6 +1,6 @@
 /** Days on which something goes wrong, on the virtual clock: every run ends in bounded time with every product accounted for. */
 import { describe, expect, it } from 'vitest';
-import { HOUR } from '../plan/plan-input.ts';
+import { HOUR } from '../../support/plan-input.ts';
 import { MINUTE, ROOMY, kill, play, slow } from './play.ts';
 
 const AT = 40 * MINUTE;

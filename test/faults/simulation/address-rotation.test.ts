@@ -5,7 +5,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { planRun } from '../../../orchestrator/plan/plan-run.ts';
 import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../../orchestrator/simulation/simulation.ts';
-import { HOUR, plan, planInput } from '../plan/plan-input.ts';
+import { HOUR, plan, planInput } from '../../support/plan-input.ts';
 import { MINUTE, dry, play, quota, serverDown } from './play.ts';
 
 const NIGHT = { products: 3_000, deadlineMs: 4 * HOUR, recycleEveryMs: 20 * MINUTE };

@@ -8,7 +8,7 @@ import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { type SimulatedWorld, START_MS } from '../../../orchestrator/simulation/world.ts';
 import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
 import { describeInstanceType } from '../../../orchestrator/plan/instance-types.ts';
-import { planInput } from '../plan/plan-input.ts';
+import { planInput } from '../../support/plan-input.ts';
 
 export const MINUTE = 60_000;
 export const PRODUCTS = 6_000;
