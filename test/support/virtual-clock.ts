@@ -45,8 +45,9 @@ export class VirtualClock implements Clock {
     const untilMs = this.#nowMs + ms;
     for (;;) {
       await settle();
-      const next = [...this.#sleepers].filter((s) => s.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs)[0];
-      if (!next) break;
+      let next: Sleeper | null = null;
+      for (const sleeper of this.#sleepers) if (next === null || sleeper.atMs < next.atMs) next = sleeper;
+      if (next === null || next.atMs > untilMs) break;
       this.#nowMs = Math.max(this.#nowMs, next.atMs);
       next.wake();
     }

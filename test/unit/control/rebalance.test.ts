@@ -143,7 +143,7 @@ describe('balanceOf', () => {
           for (const slot of next.give.keys()) expect(balance.get.has(slot)).toBe(false);
         },
       ),
-      { numRuns: 300 },
+      { numRuns: 100 },
     );
   });
 });

@@ -79,7 +79,7 @@ describe('JournalFile', () => {
         // A flip in the last record looks like a torn tail; an earlier one proves that records are lost.
         if (kept < 3) expect(result.damaged).toBe(true);
       }),
-      { numRuns: 150 },
+      { numRuns: 50 },
     );
   });
 

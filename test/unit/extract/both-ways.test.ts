@@ -175,7 +175,7 @@ describe('the streaming matcher and the tree', () => {
         fc.integer({ min: 1, max: 40 }),
         agree,
       ),
-      { numRuns: 400 },
+      { numRuns: 150 },
     );
   });
 });

@@ -95,7 +95,7 @@ describe('the tree of a page', () => {
       fc.property(page, (source) => {
         expect(treeOf(source)).toBe(referenceOf(source));
       }),
-      { numRuns: 2_000 },
+      { numRuns: 600 },
     );
   });
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PlanInput } from '../../../orchestrator/plan/plan.ts';
 import { HOUR, plan } from '../../support/plan-input.ts';
 
-const RUNS = 30;
+const RUNS = 12;
 
 const input = fc.record({
   products: fc.integer({ min: 0, max: 20_000 }),

@@ -20,14 +20,13 @@ describe('F53 a daily schedule', () => {
   const crons = ['0 2 * * *', '30 2 * * *', '30 1 * * *', '0 0 * * *', '0 3 * * *', '59 23 * * *'];
 
   it.each(zones.flatMap((zone) => crons.map((cron) => ({ zone, cron }))))(
-    'is due once on every day of two years: $cron in $zone',
+    'is due once on every day of a leap year: $cron in $zone',
     ({ zone, cron }) => {
-      const days = allBetween(cron, zone, at('2027-01-01T12:00:00Z'), at('2029-01-01T12:00:00Z')).map((ms) =>
+      const days = allBetween(cron, zone, at('2028-01-01T12:00:00Z'), at('2029-01-01T12:00:00Z')).map((ms) =>
         showLocal(ms, zone).slice(0, 10),
       );
       expect(new Set(days).size).toBe(days.length);
-      // 2028 is a leap year.
-      expect(days).toHaveLength(731);
+      expect(days).toHaveLength(366);
       expect(days).toContain('2028-02-29');
     },
   );

@@ -85,7 +85,7 @@ describe('every product', () => {
     for (let category = 0; category < catalogue.categories; category++)
       for (let page = 1; page <= catalogue.categoryPages(category); page++) {
         const numbers = catalogue.inCategory(category, page);
-        expect(new Set(numbers.map((number) => catalogue.categoryOf(number)))).toEqual(new Set([category]));
+        expect(numbers.every((number) => catalogue.categoryOf(number) === category)).toBe(true);
         for (const number of numbers) seen[number]!++;
       }
     expect(seen.slice(1).every((times) => times === 1)).toBe(true);
@@ -171,7 +171,9 @@ describe('the sitemaps', () => {
     );
     const locs = files.map((file) => locsOf(sitemapChunks(catalogue, file, ORIGIN)!));
     expect(Math.max(...locs.map((urls) => urls.length))).toBe(most);
-    expect(locs.flat().map((loc) => loc.slice(`${ORIGIN}/item/`.length))).toEqual([...catalogue.products()]);
+    // As text: comparing arrays of 100,000 takes most of a second.
+    const found = locs.flat().map((loc) => loc.slice(`${ORIGIN}/item/`.length));
+    expect(found.join(' ') === [...catalogue.products()].join(' ')).toBe(true);
   });
 
   it('give each product the lastmod of the catalogue, by day or to the second', () => {
