@@ -4,6 +4,10 @@
  * work; a command that only shows something ends. Without this, the first such line would end any command with an
  * internal error.
  */
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Output } from '../app/caller.ts';
+import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 
@@ -37,4 +41,25 @@ export function onLostOutput(listener: (text: string) => void): () => void {
   for (const text of lost.values()) listener(text);
   listeners.add(listener);
   return () => void listeners.delete(listener);
+}
+
+/** Writes lines with the time; once an output is lost, they go to `file` as well. */
+export function timedLines({ line }: Pick<Output, 'line'>, file: string): (text: string) => void {
+  let isLost = false;
+  const say = (text: string): void => {
+    const timed = `${new Date(systemClock.now()).toISOString()} ${text}`;
+    line(timed);
+    if (!isLost) return;
+    try {
+      mkdirSync(dirname(file), { recursive: true });
+      appendFileSync(file, `${timed}\n`, { mode: 0o600 });
+    } catch {
+      // A service goes on without its log.
+    }
+  };
+  onLostOutput((text) => {
+    isLost = true;
+    say(`! ${text}`);
+  });
+  return say;
 }

@@ -118,7 +118,7 @@ export function unstartedNotice(
   const times =
     dueAtMs.length > 3 ? `${dueAtMs.length} due times, the last ones ${shown.join(', ')}` : shown.join(', ');
   const hint = event === 'missed' ? 'Start it by hand if the rows are needed: orchestrator run' : '';
-  const why = reason ?? (event === 'missed' ? 'nobody was there' : 'a run was at work');
+  const why = reason ?? (event === 'missed' ? 'no daemon was running' : 'a run was at work');
   const due = dueAtMs.map((ms) => new Date(ms).toISOString());
   return { ...notice(event, `${event} ${times}: ${why}.`, hint, named), reason, due };
 }

@@ -1,8 +1,9 @@
 /** What a daemon does next: a pure function of the record, the processes and the clock. */
+import { backoffMs } from '../../shared/domain/backoff.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
-import { NO_RESULT } from '../notify/notice.ts';
-import { type DueState, type DueTime, isOpen, NO_PROCESS, type StoredDueTime } from './due-times.ts';
+import { NO_RESULT, type RunResult, type StuckRun } from '../notify/notice.ts';
+import { type DueState, type DueTime, isOpen, type StoredDueTime } from './due-times.ts';
 import type { Timetable } from './timetable.ts';
 
 const MINUTE_MS = 60_000;
@@ -14,9 +15,9 @@ const PREPARE_MS = 60 * MINUTE_MS;
 const MAX_MISSED = 100;
 /** Starts of a process for one run, or for a due time that has none yet. */
 const MAX_STARTS = 8;
+const START_PAUSE = { firstMs: 10_000, maxMs: 300_000 };
 
-/** What a daemon goes by: its settings, the record, and what it sees of processes and the database. */
-export interface View {
+export interface Settings {
   /** This daemon, as `host:pid:start`. */
   me: string;
   timetable: Timetable;
@@ -25,17 +26,36 @@ export interface View {
   catchUpMs: number;
   /** After its deadline plus this no instance of a run is left. */
   graceMs: number;
+  processes: {
+    /** Of a process name; `elsewhere`: it is of another host. */
+    stateOf: (name: string) => 'alive' | 'dead' | 'elsewhere';
+    /** How a process has ended that this daemon started. */
+    exitOf: (name: string) => ProcessExit | undefined;
+  };
+}
+
+export interface ProcessExit {
+  /** Its exit code, or the signal that ended it. */
+  code: ExitCode | string;
+  /** Its error, if it printed one. */
+  reason: string | null;
+  hint: string;
+}
+
+/** What a daemon goes by: its settings, the record, and what it sees of processes and the database. */
+export interface View extends Settings {
   nowMs: number;
+  monotonicMs: number;
   /** Oldest first. */
   rows: readonly StoredDueTime[];
   /** The living main server on the database. */
   busy: { owner: string; runId: string | null } | null;
   /** An unfinished run of this schedule's table that no due time has started. */
   leftRunId: string | null;
-  /** Of a process name; `elsewhere`: it is of another host. */
-  stateOf: (name: string) => 'alive' | 'dead' | 'elsewhere';
-  /** Processes that this daemon has started for a run, or for a due time in milliseconds; `rested`: not just now. */
-  starts: (of: string | number) => { count: number; rested: boolean };
+  /** How the runs of started rows have ended; undefined for one that was never stored. */
+  ends: ReadonlyMap<string, RunResult | 'unfinished' | undefined>;
+  /** Starts of processes by this daemon, the last one in monotonic ms; by run, or by due time where there is no run. */
+  starts: ReadonlyMap<string | number, { count: number; atMs: number; runner: string }>;
   /** When a process was asked to leave; Infinity once it was killed. */
   askedAtMs: ReadonlyMap<string, number>;
   /** The database did not answer at the last look. */
@@ -44,29 +64,24 @@ export interface View {
   isLeaving: boolean;
 }
 
-/** What an action says begins with `!` where a person should see it. */
-export type Action =
-  /** Changes the row as it was seen, or inserts it. `started` carries it out in a new process. */
-  | { do: 'write'; dueAtMs: number; seen: StoredDueTime | null; change: Partial<DueTime>; say?: string | undefined }
-  /** For the process of a row that goes on long after its end; `name` is for people. */
-  | { do: 'stop'; row: StoredDueTime; runner: string; signal: 'SIGTERM' | 'SIGKILL'; name: string }
+/** `say` is a line of the log, with `!` before what a person should see; `stuck` is for the webhooks. */
+export type Action = { say?: string | undefined; stuck?: StuckRun } & (
+  | { do: 'write'; dueAtMs: number; seen: StoredDueTime | null; change: Partial<DueTime> }
+  | { do: 'stop'; runner: string; signal: 'SIGTERM' | 'SIGKILL' }
   | { do: 'forget'; dueAtMs: number; state: DueState }
-  | { do: 'resume' | 'give-up'; runId: string };
+  | { do: 'resume'; runId: string }
+  | { do: 'give-up'; runId: string }
+);
 
 /** Empty when there is nothing to do; at most one action starts a process. */
 export function decide(view: View): Action[] {
-  const { rows, leftRunId, busy } = view;
+  const { rows } = view;
   const takenUp = rows.map((row) => takeUp(row, view)).find((write) => write !== null);
   if (takenUp) return [takenUp];
-  if (view.isLeaving) return [];
+  const expired = expire(view);
+  if (expired.length > 0 || view.isLeaving) return expired;
   const upkeep = [...keep(view), ...stopStuck(view), ...lookAhead(view)];
-  if (upkeep.length > 0) return upkeep;
-  if (leftRunId !== null && !busy && !rows.some((row) => isAtWork(row, view))) {
-    const { count, rested } = view.starts(leftRunId);
-    // A run that was given up counts one start more, so it is given up once.
-    if (rested && count <= MAX_STARTS) return [{ do: count < MAX_STARTS ? 'resume' : 'give-up', runId: leftRunId }];
-  }
-  return [...settle(view), ...dequeue(view)];
+  return upkeep.length > 0 ? upkeep : (resumeLeft(view) ?? [...settle(view), ...dequeue(view)]);
 }
 
 /** A write of this daemon to a row that it has seen, or, by its time, to one that is not there yet. */
@@ -96,37 +111,70 @@ function lookAhead(view: View): Action[] {
   return next === null || isThere ? [] : [write(view, next, { state: 'next', reason: spec })];
 }
 
-/** A started row that has lost its process or its daemon. */
+/** A started row whose process has ended, or that has lost its daemon. */
 function takeUp(row: StoredDueTime, view: View): Action | null {
-  const { dueAtMs, state, owner, runner, runId } = row;
+  const { dueAtMs, state, owner, runner } = row;
   if (state !== 'started' || isAnothers(row, view)) return null;
-  if (runner !== null && view.stateOf(runner) === 'alive') {
+  if (isAlive(row, view)) {
     const say = `${iso(dueAtMs)}: its run is still at work (${runner}); it is watched again`;
     return owner === view.me || view.isLeaving ? null : write(view, row, {}, say);
   }
-  // Somebody has resumed it by hand, or a process that cannot be seen from here still does.
+  const end = row.runId === null ? undefined : view.ends.get(row.runId);
+  // The main server of the run has announced it.
+  if (end !== undefined && end !== 'unfinished') return finish(view, row, end, { told: true });
+  const runId = end ? row.runId : null;
+  const child = view.starts.get(runId ?? dueAtMs)?.runner;
+  if (runner === null && owner === view.me && child) return write(view, row, { runner: child });
+  const exit = view.processes.exitOf(runner ?? '');
+  if (runId !== null || !exit || exit.code === EXIT.interrupted || typeof exit.code === 'string')
+    return startAgain(row, runId, view);
+  const { code, hint } = exit;
+  // The run lock, or an unfinished run.
+  if (code === EXIT.locked) {
+    const state = view.ifRunning === 'queue' ? 'queued' : 'skipped';
+    return write(view, row, { ...NOT_STARTED, state, reason: exit.reason });
+  }
+  const reason = exit.reason ?? (code === EXIT.complete ? null : `ended with ${code} before a run began`);
+  return finish(view, row, { ...NO_RESULT, exitCode: code, reason, hint });
+}
+
+/** Resumes the run of a started row; one without a run waits for another start while it is young. */
+function startAgain(row: StoredDueTime, runId: string | null, view: View): Action | null {
+  const { dueAtMs, owner, runner } = row;
+  // Resumed by hand, or by a process that cannot be seen from here.
   if (view.busy) return null;
-  const { count, rested } = view.starts(runId ?? dueAtMs);
-  if (count >= MAX_STARTS) {
-    const alarm = runId === null ? undefined : `! ${describeGivenUp(runId, count)}`;
-    return write(view, row, withoutEnd(runId, null, view.nowMs), alarm);
+  if (startsOf(view, runId ?? dueAtMs) >= MAX_STARTS) {
+    const hint = 'Look at .crawlfleet/schedule beside the configuration.';
+    if (runId === null)
+      return finish(view, row, { ...NO_RESULT, reason: 'its process was ended again and again', hint });
+    const unfinished = { run: runId, exitCode: EXIT.internal, reason: 'unfinished', hint };
+    return finish(view, row, { ...NO_RESULT, ...unfinished }, { say: `! ${describeGivenUp(runId)}` });
   }
   if (runId !== null) {
-    // Handed over to whichever daemon comes next.
+    // Handed over to the next daemon.
     if (view.isLeaving) return owner === null ? null : write(view, row, { owner: null });
-    return rested ? write(view, row, START, `run ${runId} is unfinished: it is taken up`) : null;
+    return isRested(view, runId) ? write(view, row, start(view), `run ${runId} is unfinished: it is taken up`) : null;
   }
   const reason = runner === null ? 'its process never began' : 'its process died before a run began';
-  if (isYoung(dueAtMs, view)) return write(view, row, { state: 'queued', ...NO_PROCESS, reason });
-  return write(view, row, { state: 'missed', reason }, `! missed ${iso(dueAtMs)}: ${reason}, and it is too old by now`);
+  return write(view, row, { ...NOT_STARTED, owner: null, state: 'queued', reason });
+}
+
+/** `told`: the main server of its run has announced the end. */
+function finish(
+  view: View,
+  row: StoredDueTime,
+  result: RunResult,
+  { told = false, say = describeEnd(row, result) } = {},
+) {
+  const { reason } = result;
+  return write(view, row, { state: 'done', result, reason, endedAtMs: view.nowMs, told }, say);
 }
 
 /** What goes on long after its deadline is asked to leave, a minute later killed, and taken up again like any other. */
 function stopStuck(view: View): Action[] {
   return view.rows.flatMap((row): Action[] => {
     const { dueAtMs, runner, runId, deadlineAtMs } = row;
-    if (runner === null || row.owner !== view.me || row.state !== 'started' || view.stateOf(runner) !== 'alive')
-      return [];
+    if (runner === null || row.owner !== view.me || !isAlive(row, view)) return [];
     const sinceMs = row.startedAtMs ?? view.nowMs;
     const marginMs = Math.min(30 * MINUTE_MS, Math.max(2 * MINUTE_MS, ((deadlineAtMs ?? 0) - sinceMs) / 8));
     // A process that took its run up after the deadline gets the grace and a margin, too.
@@ -134,11 +182,29 @@ function stopStuck(view: View): Action[] {
     const askedMs = view.askedAtMs.get(runner);
     if (view.nowMs <= limitMs || (askedMs !== undefined && view.nowMs - askedMs < MINUTE_MS)) return [];
     const name = runId === null ? `the run of ${iso(dueAtMs)}` : `run ${runId}`;
-    return [{ do: 'stop', row, runner, signal: askedMs === undefined ? 'SIGTERM' : 'SIGKILL', name }];
+    if (askedMs !== undefined)
+      return [{ do: 'stop', runner, signal: 'SIGKILL', say: `! ${name} has not left within a minute: it is killed` }];
+    const sentence = `${name} is long past its deadline and does not end`;
+    const hint = 'The schedule resumes it; look at it with: orchestrator logs';
+    const stuck = { runId, dueAtMs, sentence, hint };
+    return [{ do: 'stop', runner, signal: 'SIGTERM', say: `! ${sentence}: it is asked to leave`, stuck }];
   });
 }
 
-/** Due times that have come: the newest is started, queued or skipped; the others, and one that is too old, are missed. */
+/** Resumes the run that no due time has started, or gives it up; null when there is none. */
+function resumeLeft(view: View): Action[] | null {
+  const { leftRunId: runId, busy, rows } = view;
+  if (runId === null || busy || rows.some((row) => isAtWork(row, view)) || !isRested(view, runId)) return null;
+  const count = startsOf(view, runId);
+  if (count < MAX_STARTS) return [{ do: 'resume', runId, say: `run ${runId} is unfinished: it is taken up` }];
+  // One that was given up counts one start more.
+  if (count > MAX_STARTS) return null;
+  const sentence = describeGivenUp(runId);
+  const hint = `See why with: orchestrator logs ${runId}; then orchestrator resume ${runId}`;
+  return [{ do: 'give-up', runId, say: `! ${sentence}`, stuck: { runId, dueAtMs: null, sentence, hint } }];
+}
+
+/** Due times that have come: the newest is queued or skipped; the others, and one that is too old, are missed. */
 function settle(view: View): Action[] {
   const { rows, nowMs, timetable } = view;
   const come = rows.filter((row) => row.state === 'next' && row.dueAtMs <= nowMs).map((row) => row.dueAtMs);
@@ -147,77 +213,86 @@ function settle(view: View): Action[] {
   const times = [...new Set([...come, ...timetable.between(come[0]!, nowMs, MAX_MISSED)])]
     .filter((ms) => (rowAt.get(ms)?.state ?? 'next') === 'next')
     .sort((a, b) => a - b);
-  const show = (ms: number): string => showLocal(ms, timetable.timezone);
-  const decided = (ms: number, change: Partial<DueTime>, say?: string): Action =>
-    write(view, rowAt.get(ms) ?? ms, change, say);
   // Of several the newest alone: two crawls in a row for one night's delay would ask the site twice.
   const due = isYoung(times.at(-1)!, view) ? times.pop()! : null;
   const why = view.wasAway ? AWAY : MISSED;
-  const alarm = `! missed ${times.length} due times, the last one ${show(times.at(-1) ?? 0)}: ${why}`;
+  const alarm = `! missed ${times.length} due times, the last one ${show(times.at(-1) ?? 0, view)}: ${why}`;
   const missed = times.map((ms, i) =>
-    decided(ms, { state: 'missed', reason: why }, i === times.length - 1 ? alarm : undefined),
+    write(view, rowAt.get(ms) ?? ms, { state: 'missed', reason: why }, i === times.length - 1 ? alarm : undefined),
   );
   if (due === null) return missed;
-  const obstacle = obstacleOf(view);
-  if (obstacle === null) {
-    const late = nowMs - due > MINUTE_MS ? `${Math.round((nowMs - due) / MINUTE_MS)} min late` : null;
-    const say = `${show(due)} is due${late ? `, ${late}` : ''}: its run is started`;
-    return [...missed, decided(due, { ...START, reason: late }, say)];
-  }
-  const waiting = rows.some((row) => row.state === 'queued');
-  const waits = (view.ifRunning === 'queue' || obstacle.passing) && !waiting;
-  const reason = waiting ? 'another due time waits already' : obstacle.reason;
-  const say = `${show(due)} is due and ${waits ? 'waits' : 'is skipped'}: ${reason}`;
-  return [...missed, decided(due, { state: waits ? 'queued' : 'skipped', reason }, say)];
+  const row = rowAt.get(due) ?? due;
+  const obstacle = rows.some(({ state }) => state === 'queued')
+    ? { reason: 'another due time waits already', waits: false }
+    : obstacleOf(view);
+  if (obstacle === null) return [...missed, write(view, row, { state: 'queued', reason: null })];
+  const { waits, reason } = obstacle;
+  const say = `${show(due, view)} is due and ${waits ? 'waits' : 'is skipped'}: ${reason}`;
+  return [...missed, write(view, row, { state: waits ? 'queued' : 'skipped', reason }, say)];
 }
 
-/** A waiting due time whose turn it is; one whose daemon is gone only while it is young. */
+/** A queued due time waits as long as the daemon that queued it is there, else only while it is young. */
+const expire = (view: View): Action[] =>
+  view.rows
+    .filter((row) => row.state === 'queued' && row.owner !== view.me && !isAnothers(row, view))
+    .filter(({ dueAtMs }) => !isYoung(dueAtMs, view))
+    .map((row) => {
+      const reason = `${row.reason ?? 'it was not started'}, and it is too old by now`;
+      return write(view, row, { state: 'missed', reason }, `! missed ${iso(row.dueAtMs)}: ${reason}`);
+    });
+
+/** Starts a queued due time when nothing is in its way. */
 function dequeue(view: View): Action[] {
   const row = view.rows.find((r) => r.state === 'queued' && !isAnothers(r, view));
   if (!row) return [];
-  const { dueAtMs, owner } = row;
-  if (owner !== view.me && !isYoung(dueAtMs, view))
-    return [write(view, row, { state: 'missed', reason: TOO_OLD }, `! missed ${iso(dueAtMs)}: ${TOO_OLD}`)];
-  if (obstacleOf(view) || !view.starts(dueAtMs).rested) return [];
-  return [write(view, row, START, `${showLocal(dueAtMs, view.timetable.timezone)} has waited: its run is started`)];
+  const { dueAtMs } = row;
+  if (obstacleOf(view) || !isRested(view, dueAtMs)) return [];
+  const lateMs = view.nowMs - dueAtMs;
+  const late = lateMs > MINUTE_MS ? `${Math.round(lateMs / MINUTE_MS)} min late` : null;
+  const say = `${show(dueAtMs, view)} is due${late ? `, ${late}` : ''}: its run is started`;
+  return [write(view, row, { ...start(view), reason: late }, say)];
 }
 
-/** What a due time would meet; `passing`: the end of a run whose deadline is past is no reason to skip. */
-function obstacleOf(view: View): { reason: string; passing: boolean } | null {
+/** What a due time would meet. It waits for a run whose deadline is past: that is about to end. */
+function obstacleOf(view: View): { reason: string; waits: boolean } | null {
   const { busy, nowMs } = view;
   const row = view.rows.find((r) => isAtWork(r, view));
-  const passing = (row?.deadlineAtMs ?? Infinity) < nowMs;
-  if (row) return { reason: `the run of ${iso(row.dueAtMs)} is at work`, passing };
-  return busy && { reason: `${busy.owner} works on ${busy.runId ?? 'a new run'}`, passing };
+  const waits = view.ifRunning === 'queue' || (row?.deadlineAtMs ?? Infinity) < nowMs;
+  if (row) return { reason: `the run of ${iso(row.dueAtMs)} is at work`, waits };
+  return busy && { reason: `${busy.owner} works on ${busy.runId ?? 'a new run'}`, waits };
 }
 
 /** A living process of this host carries the row out, or another daemon that is alive answers for it. */
 const isAtWork = (row: StoredDueTime, view: View): boolean =>
-  row.state === 'started' && (isAnothers(row, view) || (row.runner !== null && view.stateOf(row.runner) === 'alive'));
+  row.state === 'started' && (isAnothers(row, view) || isAlive(row, view));
 
-const isAnothers = ({ owner, idleMs }: StoredDueTime, view: View): boolean =>
-  owner !== null && owner !== view.me && idleMs < GONE_MS && view.stateOf(owner) !== 'dead';
+const isAlive = ({ state, runner }: StoredDueTime, { processes }: View): boolean =>
+  state === 'started' && runner !== null && processes.stateOf(runner) === 'alive';
+
+const isAnothers = ({ owner, idleMs }: StoredDueTime, { me, processes }: View): boolean =>
+  owner !== null && owner !== me && idleMs < GONE_MS && processes.stateOf(owner) !== 'dead';
 
 /** A daemon on a busy machine may look seconds late: up to a minute counts as on time. */
 const isYoung = (dueAtMs: number, { nowMs, catchUpMs }: View): boolean =>
   nowMs - dueAtMs <= Math.max(MINUTE_MS, catchUpMs);
 
-/** How a due time ends whose process could not say so; a null exit code: all of its processes were ended from outside. */
-export function withoutEnd(runId: string | null, exitCode: ExitCode | null, nowMs: number): Partial<DueTime> {
-  const early =
-    exitCode === null ? 'its process was ended again and again' : `ended with ${exitCode} before a run began`;
-  const reason = runId === null ? early : 'unfinished';
-  const hint = 'Look at .crawlfleet/schedule beside the configuration.';
-  const result = { ...NO_RESULT, run: runId, exitCode: runId === null ? exitCode : EXIT.internal, reason, hint };
-  return { state: 'done', result, reason, endedAtMs: nowMs };
-}
+const startsOf = ({ starts }: View, of: string | number): number => starts.get(of)?.count ?? 0;
 
-export const describeGivenUp = (runId: string, count: number): string =>
-  `run ${runId} could not be resumed ${count} times; the schedule goes on without it`;
+const isRested = ({ starts, monotonicMs }: View, of: string | number): boolean => {
+  const { count, atMs } = starts.get(of) ?? { count: 0, atMs: -Infinity };
+  return monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE);
+};
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
+const show = (ms: number, { timetable }: View): string => showLocal(ms, timetable.timezone);
 
-const START = { state: 'started', ...NO_PROCESS } as const;
-const MISSED = 'nobody was there to start its run, or the machine slept';
+const describeEnd = ({ dueAtMs }: DueTime, { run, exitCode, reason }: RunResult): string =>
+  `${iso(dueAtMs)}: ${run ? `run ${run}` : 'no run'}, exit code ${exitCode ?? 'unknown'}${reason ? ` (${reason})` : ''}`;
+
+const describeGivenUp = (runId: string): string =>
+  `run ${runId} could not be resumed ${MAX_STARTS} times; the schedule goes on without it`;
+
+const start = ({ nowMs }: View) => ({ state: 'started', runner: null, startedAtMs: nowMs }) as const;
+const NOT_STARTED = { runner: null, startedAtMs: null, runId: null, deadlineAtMs: null } as const;
+const MISSED = 'no daemon was running, or the machine slept';
 const AWAY = 'the database did not answer when it was due';
-const TOO_OLD = 'it has waited, its daemon is gone, and it is too old by now';

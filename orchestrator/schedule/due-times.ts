@@ -25,11 +25,11 @@ export interface DueTime {
   /** The run that its process was about to store, or has stored, and the deadline of that run. */
   runId: string | null;
   deadlineAtMs: number | null;
-  /** When the process signed in. */
+  /** When its process was started, which also names the start: a process of an earlier one stores no run. */
   startedAtMs: number | null;
   endedAtMs: number | null;
   result: RunResult | null;
-  /** The webhooks know. */
+  /** The webhooks have received it. */
   told: boolean;
 }
 
@@ -38,6 +38,3 @@ export type StoredDueTime = DueTime & { idleMs: number };
 
 export const isOpen = ({ state }: DueTime): boolean => state === 'queued' || state === 'started';
 export const isDecided = (row: DueTime): boolean => row.state !== 'next' && !isOpen(row);
-
-/** What a row loses when another process is to carry it out. */
-export const NO_PROCESS = { runner: null, startedAtMs: null } as const;

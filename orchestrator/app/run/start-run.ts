@@ -7,7 +7,9 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { ProcessState } from '../../control/model/process-state.ts';
 import { buildReport } from '../../control/results/finish.ts';
 import { newRunId, newRunKeys } from '../../control/new-run.ts';
+import type { Database } from '../../db/connect.ts';
 import { createResultTable } from '../../db/result-table.ts';
+import { ScheduleStore } from '../../db/schedule-store.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Planned } from '../plan/fit-night.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
@@ -26,6 +28,7 @@ import { awaitSite } from '../plan/await-site.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
+import { ownName } from './process-name.ts';
 import { underLock } from './run-lock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -51,8 +54,10 @@ const unchanged = (config: Config): Config => config;
 
 interface DueTimeOfRun {
   atMs: number;
-  /** Called with the run's ID before the run is stored; an error it throws prevents that. */
-  bindRun: (runId: string) => Promise<void>;
+  /** When the daemon started this process; it names the start. */
+  startedAtMs: number;
+  /** The name of the schedule. */
+  schedule: string;
 }
 
 export interface RunSource {
@@ -72,12 +77,11 @@ export const wholeQuery = (acceptDrop: boolean): RunSource => ({
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
   const config = (options.configure ?? unchanged)(loadConfig(options.configPath, options.environment, options.flags));
   let isStored = false;
-  const bindRun = async (runId: string): Promise<void> => {
-    await options.due?.bindRun(runId);
+  const onBound = (): void => {
     isStored = true;
   };
   try {
-    return await start(config, { ...options, bindRun }, caller, source);
+    return await start(config, { ...options, onBound }, caller, source);
   } catch (error) {
     if (options.unattended === true && !isStored)
       for (const fault of await announceRefusal(error, config)) caller.output.line(`! ${fault}`);
@@ -85,10 +89,12 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
   }
 }
 
-/** `bindRun` is called before the run is stored. */
-type BoundOptions = StartOptions & Pick<LaunchRunOptions, 'bindRun'>;
-
-async function start(config: Config, options: BoundOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
+async function start(
+  config: Config,
+  options: StartOptions & { onBound: () => void },
+  caller: Caller,
+  source: RunSource,
+): Promise<ExitCode> {
   const { environment, dryRun } = options;
   const { output, interrupts } = caller;
   // An error that stops the run is reported together with everything else that would stop it.
@@ -141,7 +147,10 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
         profile,
         runId: newRunId(systemClock.now(), systemRandom),
         dueAtMs: options.due?.atMs ?? null,
-        bindRun: options.bindRun,
+        bindRun: async (runId: string) => {
+          if (options.due) await bindDueTime(database, options.due, runId, systemClock.now() + plan.deadlineMs);
+          options.onBound();
+        },
       };
       if (products.ids.length === 0) return await runNothing(shared);
       if (!(await options.confirm())) {
@@ -155,6 +164,22 @@ async function start(config: Config, options: BoundOptions, caller: Caller, sour
   } finally {
     await checked.database.close();
   }
+}
+
+/**
+ * Writes the run into the row of its due time before the run is stored, so no run of a due time can be overlooked. Throws
+ * `lock-held` when the due time has been started anew since this process was: then this one must store no run.
+ */
+async function bindDueTime(
+  database: Database,
+  { atMs, startedAtMs, schedule }: DueTimeOfRun,
+  runId: string,
+  deadlineAtMs: number,
+): Promise<void> {
+  const store = new ScheduleStore(database, schedule);
+  const run = { runner: ownName(), runId, deadlineAtMs };
+  if (await store.write(atMs, { state: 'started', startedAtMs }, run)) return;
+  throw new AppError('lock-held', `the due time ${new Date(atMs).toISOString()} is given to another process`);
 }
 
 /** A run of no products is complete at once; nothing is launched for it. */

@@ -23,17 +23,14 @@ export interface ScheduleOptions extends ConfigPlace {
   next: number | null;
   printSystemd?: boolean;
   printCrontab?: boolean;
-  carryOut: { dueAtMs: number; owner: string; name: string } | null;
 }
 
 export async function scheduleCommand(options: ScheduleOptions, output: Output): Promise<ExitCode> {
-  const { next, printSystemd, printCrontab, carryOut } = options;
+  const { next, printSystemd, printCrontab } = options;
   if ([next !== null, printSystemd, printCrontab].filter(Boolean).length > 1)
     throw new AppError('usage', 'schedule takes one of --next, --print-systemd and --print-crontab at a time');
-  // A daemon that waits all day does without what a run needs.
-  if (carryOut)
-    return (await import('../schedule/carry-out-due-time.ts')).carryOutDueTime({ ...options, ...carryOut }, output);
   if (next !== null || printSystemd || printCrontab) return print(options, output);
+  // What only prints loads none of it.
   const { runDaemon } = await import('../schedule/daemon.ts');
   const interrupts = watchInterrupts();
   const daemon = runDaemon({ ...options, launcher: resolve(options.launcher), signal: interrupts.leave }, output);

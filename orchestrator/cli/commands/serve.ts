@@ -16,7 +16,7 @@ import { pageAssets } from '../../web/bundle-page.ts';
 import { createServeApp, type RunAction, type RunActions } from '../../web/serve-app.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { createProcesses, type ProcessOptions } from '../schedule/processes.ts';
+import { createProcesses, type ProcessOptions } from '../processes.ts';
 
 export interface ServeOptions extends ProcessOptions {
   environment: Environment;
@@ -133,8 +133,8 @@ function actionsOf(options: ServeOptions, runs: ReturnType<typeof createStores>[
     const said = lastWords(child.logFile);
     if (end === null)
       return `${said === '' ? `${action} has begun` : said} (it goes on; its output is in ${child.logFile})`;
-    if (end === EXIT.complete) return said;
-    throw new AppError('usage', said === '' ? `${action} ended with ${end}` : said);
+    if (end.code === EXIT.complete) return said;
+    throw new AppError('usage', said === '' ? `${action} ended with ${end.code}` : said);
   };
   return {
     stop: (id) => carryOut('stop', id),

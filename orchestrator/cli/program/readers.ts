@@ -49,3 +49,10 @@ export function readReasons(text: string): FailureReason[] {
       throw new InvalidArgumentError(`${word} is none of ${FAILURE_REASONS.join(', ')}.`);
   return reasons as FailureReason[];
 }
+
+/** `DUE/STARTED/SCHEDULE`, both times in milliseconds: what a daemon starts the process of a run with. */
+export function readDueStart(text: string): { atMs: number; startedAtMs: number; schedule: string } {
+  const [, atMs, startedAtMs, schedule] = /^(\d+)\/(\d+)\/(.+)$/s.exec(text) ?? [];
+  if (schedule === undefined) throw new InvalidArgumentError('It must be DUE/STARTED/SCHEDULE.');
+  return { atMs: Number(atMs), startedAtMs: Number(startedAtMs), schedule };
+}

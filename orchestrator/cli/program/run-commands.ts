@@ -14,7 +14,7 @@ import {
   verboseFlag,
   yesFlag,
 } from './flags.ts';
-import { readCount, readFewCount, readReasons } from './readers.ts';
+import { readCount, readDueStart, readFewCount, readReasons } from './readers.ts';
 
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -48,6 +48,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       yesFlag('before launching'),
       quietFlag,
       verboseFlag,
+      flag('--due <start>', 'the due time of a schedule that it is started for', readDueStart).hideHelp(),
     ],
     load: async () => (await import('../commands/run.ts')).runCommand,
   },
@@ -142,24 +143,11 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       flag('--print-systemd', 'print a unit file for the daemon'),
       flag('--print-crontab', 'print crontab lines to use instead of the daemon'),
       dryRunFlag,
-      flag('--carry-out <ms>', 'the due time of this process', Number).hideHelp(),
-      flag('--owner <name>', 'the daemon that has started it').hideHelp(),
-      flag('--record <name>', 'name of its schedule').hideHelp(),
     ],
     async load() {
       const { scheduleCommand } = await import('../commands/schedule.ts');
-      type Flags = Given & Partial<ScheduleOptions> & { carryOut?: number; owner?: string; record?: string };
-      return ({ next = null, carryOut, owner = '', record = '', ...given }: Flags, output: Output) =>
-        scheduleCommand(
-          {
-            ...given,
-            processEnvironment: process.env,
-            launcher: process.argv[1]!,
-            next,
-            carryOut: carryOut === undefined ? null : { dueAtMs: carryOut, owner, name: record },
-          },
-          output,
-        );
+      return ({ next = null, ...given }: Given & Partial<ScheduleOptions>, output: Output) =>
+        scheduleCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]!, next }, output);
     },
   },
   {

@@ -1,10 +1,10 @@
 /** The daemon put together: record, processes, listener, webhooks. Runs until a signal. */
-import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
+import { reportOf } from '../../control/results/report.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -15,8 +15,8 @@ import type { StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { createHealthApp } from '../../server/health-app.ts';
 import { listen, type Listener } from '../../server/listen.ts';
-import { namedOf, targetsOf } from '../../app/run/announce.ts';
-import { onLostOutput } from '../closed-output.ts';
+import { namedOf, resultOf, targetsOf } from '../../app/run/announce.ts';
+import { timedLines } from '../closed-output.ts';
 import { type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
@@ -24,7 +24,7 @@ import { ownName } from '../../app/run/process-name.ts';
 import { lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
-import { createProcesses, outputFolder, type ProcessOptions } from './processes.ts';
+import { createProcesses, outputFolder, type ProcessOptions } from '../processes.ts';
 import { Scheduler } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
@@ -42,7 +42,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);
   const [named, targets, folder] = [namedOf(config), targetsOf(config), outputFolder(configPath)];
-  const say = createVoice(output, folder);
+  const say = timedLines(output, join(folder, 'daemon.log'));
   const delivery = { clock: systemClock, signal };
   const patiently = (notice: Notice): Promise<void> =>
     notifyPatiently(targets, notice, delivery, (text) => say(`! ${text}`));
@@ -60,6 +60,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       // What was cut off is told by the next daemon: twice rather than never.
       if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
     };
+    const processes = createProcesses(options, named.name);
     const scheduler = new Scheduler({
       me: ownName(),
       timetable: createTimetable(schedule.cron, schedule.timezone),
@@ -77,11 +78,14 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
           const { table } = config.values.results;
           return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
         },
+        async end(runId) {
+          const run = await runs.get(runId);
+          if (run === null) return undefined;
+          return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
+        },
       },
-      processes: createProcesses(options, named.name),
+      processes,
       clock: systemClock,
-      // A dry run must not look at the user's account.
-      collectGarbage: !dryRun,
       say,
       tell,
       onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
@@ -92,6 +96,8 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       listen(createHealthApp(health, host), server.operator, 'server.operator'));
     say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
     say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
+    // A dry run must not look at the user's account.
+    if (!dryRun) void processes.start('gc', 'gc').ended.then(({ code }) => say(`gc has ended with exit code ${code}`));
     try {
       await scheduler.run(signal);
     } finally {
@@ -103,25 +109,4 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   } finally {
     await database.close();
   }
-}
-
-/** What the daemon says has its time; where its output is lost, it goes to a file from then on. */
-function createVoice(output: Output, folder: string): (text: string) => void {
-  let isLost = false;
-  const say = (text: string): void => {
-    const line = `${new Date(systemClock.now()).toISOString()} ${text}`;
-    output.line(line);
-    if (!isLost) return;
-    try {
-      mkdirSync(folder, { recursive: true });
-      appendFileSync(join(folder, 'daemon.log'), `${line}\n`, { mode: 0o600 });
-    } catch {
-      // The schedule's record is in the database.
-    }
-  };
-  onLostOutput((text) => {
-    isLost = true;
-    say(`! ${text}`);
-  });
-  return say;
 }

@@ -1,26 +1,25 @@
 /** The daemon's loop around `decide`: reads the record and acts until nothing is left. Any look may be the first. */
-import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from '../../db/schedule-store.ts';
-import { type Action, decide, describeGivenUp, iso, type View, withoutEnd } from '../../schedule/decide.ts';
-import type { StuckRun } from '../../notify/notice.ts';
+import { type Action, decide, iso, type Settings, type View } from '../../schedule/decide.ts';
+import type { RunResult, StuckRun } from '../../notify/notice.ts';
 import { isDecided, type StoredDueTime } from '../../schedule/due-times.ts';
-import type { Child, Processes } from './processes.ts';
+import type { Child, Processes } from '../processes.ts';
 
-export interface SchedulerOptions extends Pick<View, 'me' | 'timetable' | 'ifRunning' | 'catchUpMs' | 'graceMs'> {
+export interface SchedulerOptions extends Settings {
   store: DueTimeStore;
   runs: {
     busy(): Promise<View['busy']>;
     /** The newest unfinished run of this schedule's table that is not one of these. */
     left(started: readonly (string | null)[]): Promise<string | null>;
+    /** As in `View.ends`. */
+    end(runId: string): Promise<RunResult | 'unfinished' | undefined>;
   };
   processes: Processes;
   clock: Clock;
-  /** gc at the start. */
-  collectGarbage: boolean;
   /** A line that begins with `!` is one that a person should see. */
   say: (text: string) => void;
   /** Tells the webhooks of a decided due time, or of several missed ones, and marks the rows. */
@@ -32,10 +31,7 @@ export interface SchedulerOptions extends Pick<View, 'me' | 'timetable' | 'ifRun
 }
 
 const STOP_MS = 100_000;
-/** Between two looks at runs that no due time has started. */
-const LEFT_MS = 60_000;
 const TELL_FOR_MS = 86_400_000;
-const START_PAUSE = { firstMs: 10_000, maxMs: 300_000 };
 /** More in a row than any state of the record needs. */
 const MAX_LOOKS = 50;
 
@@ -50,17 +46,13 @@ export type Health = ReturnType<Scheduler['health']>;
 export class Scheduler {
   readonly #o: SchedulerOptions;
   #rows: readonly StoredDueTime[] = [];
-  #left: { runId: string | null; atMs: number } = { runId: null, atMs: -Infinity };
-  /** By run, or by due time in milliseconds. */
   readonly #starts = new Map<string | number, { count: number; atMs: number; runner: string }>();
   readonly #asked = new Map<string, number>();
   readonly #telling = new Set<string>();
-  /** `beganMs` is by the monotonic clock, and null between two rounds. */
-  #round: { beganMs: number | null; fault: string | null; isFirst: boolean } = {
-    beganMs: null,
-    fault: null,
-    isFirst: true,
-  };
+  #isFirst = true;
+  #fault: string | null = null;
+  /** Since when the record is read, in monotonic ms; null between two looks. */
+  #lookingSinceMs: number | null = null;
   #wake = new AbortController();
 
   constructor(options: SchedulerOptions) {
@@ -82,7 +74,7 @@ export class Scheduler {
     return {
       ok: problem === null,
       problem,
-      role: this.#round.isFirst ? ('starting' as const) : role,
+      role: this.#isFirst ? ('starting' as const) : role,
       next: next === null ? null : iso(next),
       running: running ? { kind, due: iso(running.dueAtMs), run: running.runId } : null,
       last: last ? { due: iso(last.dueAtMs), state: last.state, exitCode, run } : null,
@@ -90,9 +82,9 @@ export class Scheduler {
   }
 
   #problem(): string | null {
-    const { fault, beganMs } = this.#round;
-    if (fault) return fault;
-    const tookMs = beganMs === null ? 0 : this.#o.clock.monotonic() - beganMs;
+    if (this.#fault) return this.#fault;
+    const nowMs = this.#o.clock.monotonic();
+    const tookMs = nowMs - (this.#lookingSinceMs ?? nowMs);
     if (tookMs > SLOW_MS) return `the database does not answer, for ${Math.round(tookMs / 1_000)} s by now`;
     const result = this.#rows.findLast(({ state }) => state === 'done')?.result;
     if (!result || CONTENT.includes(result.exitCode)) return null;
@@ -102,11 +94,9 @@ export class Scheduler {
 
   /** Until the signal; then the processes of runs are asked to leave and waited for. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, timetable, processes, say, pollMs = 15_000 } = this.#o;
+    const { clock, timetable, say, pollMs = 15_000 } = this.#o;
     const next = timetable.next(clock.now());
     say(next === null ? 'no due time is ahead' : `next: ${showLocal(next, timetable.timezone)}`);
-    if (this.#o.collectGarbage)
-      void processes.start('gc', 'gc').ended.then((code) => say(`gc has ended with exit code ${code}`));
     while (!signal.aborted) {
       this.#wake = new AbortController();
       await this.#look(false);
@@ -118,7 +108,7 @@ export class Scheduler {
 
   async #look(isLeaving: boolean): Promise<void> {
     const { clock, say } = this.#o;
-    this.#round.beganMs = clock.monotonic();
+    this.#lookingSinceMs = clock.monotonic();
     try {
       for (let looks = 0; looks < MAX_LOOKS; looks++) {
         const actions = decide(await this.#view(isLeaving));
@@ -126,100 +116,76 @@ export class Scheduler {
         for (const action of actions) await this.#act(action);
       }
       this.#tellAll();
-      this.#round = { beganMs: null, fault: null, isFirst: false };
+      this.#isFirst = false;
+      this.#fault = null;
     } catch (error) {
       const fault = describeError(error);
       // What does not change is said once.
-      if (fault !== this.#round.fault) say(`! the schedule cannot go on for now, and is tried again: ${fault}`);
-      this.#round = { ...this.#round, beganMs: null, fault };
+      if (fault !== this.#fault) say(`! the schedule cannot go on for now, and is tried again: ${fault}`);
+      this.#fault = fault;
+    } finally {
+      this.#lookingSinceMs = null;
     }
   }
 
   async #view(isLeaving: boolean): Promise<View> {
-    const { clock, runs, store, processes, say } = this.#o;
-    const started = new Set(this.#rows.filter((row) => row.state === 'started').map((row) => row.dueAtMs));
-    this.#rows = await store.read();
-    for (const row of this.#rows) if (row.state === 'done' && started.has(row.dueAtMs)) say(describeEnd(row));
-    const [nowMs, monotonicMs] = [clock.now(), clock.monotonic()];
+    const { clock, runs, store, processes } = this.#o;
     const holder = await runs.busy();
-    // One that has just ended is not to be resumed.
-    if (monotonicMs - this.#left.atMs >= LEFT_MS || (this.#left.runId !== null && !holder))
-      this.#left = { runId: await runs.left(this.#rows.map((row) => row.runId)), atMs: monotonicMs };
-    const { stateOf } = processes;
-    const leftRunId = this.#left.runId;
+    this.#rows = await store.read();
+    const bound = this.#rows.flatMap(({ state, runId }) => (state === 'started' && runId !== null ? [runId] : []));
+    const ends = new Map(await Promise.all(bound.map(async (runId) => [runId, await runs.end(runId)] as const)));
+    const leftRunId = holder ? null : await runs.left(this.#rows.map((row) => row.runId));
     // A process that resumes takes the lock only after a moment.
     const resumer = this.#starts.get(leftRunId ?? '')?.runner;
-    const resuming = resumer && stateOf(resumer) === 'alive' ? { owner: resumer, runId: leftRunId } : null;
-    const starts: View['starts'] = (of) => {
-      const { count, atMs } = this.#starts.get(of) ?? { count: 0, atMs: -Infinity };
-      return { count, rested: monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE) };
+    const resuming = resumer && processes.stateOf(resumer) === 'alive' ? { owner: resumer, runId: leftRunId } : null;
+    return {
+      ...this.#o,
+      nowMs: clock.now(),
+      monotonicMs: clock.monotonic(),
+      rows: this.#rows,
+      busy: holder ?? resuming,
+      leftRunId,
+      ends,
+      starts: this.#starts,
+      askedAtMs: this.#asked,
+      wasAway: this.#fault !== null,
+      isLeaving,
     };
-    const seen = { nowMs, rows: this.#rows, busy: holder ?? resuming, leftRunId, stateOf, starts };
-    return { ...this.#o, ...seen, askedAtMs: this.#asked, wasAway: this.#round.fault !== null, isLeaving };
   }
 
   async #act(action: Action): Promise<void> {
-    const { store, processes, say, me } = this.#o;
+    const { store, processes, clock, say, onStuck } = this.#o;
     switch (action.do) {
-      case 'forget':
-        return store.forget(action.dueAtMs, action.state);
-      case 'stop':
-        return this.#stop(action);
-      case 'resume':
-        say(`run ${action.runId} is unfinished: it is taken up`);
-        return this.#take(processes.start(`resume-${action.runId}`, 'resume', action.runId), null, action.runId);
-      case 'give-up':
-        return this.#giveUp(action.runId);
       case 'write': {
         const { dueAtMs, seen, change } = action;
         const from = seen && { state: seen.state, owner: seen.owner, runner: seen.runner };
+        // Another daemon was quicker.
         if (!(await store.write(dueAtMs, from, change))) return;
-        if (action.say) say(action.say);
-        if (change.state !== 'started') return;
-        const child = processes.carryOut(dueAtMs, me);
-        this.#take(child, dueAtMs, seen?.runId ?? null);
-        await store.write(dueAtMs, { state: 'started', owner: me, runner: null }, { runner: child.runner });
+        if (change.state === 'started' && seen?.runId) this.#follow(processes.resume(seen.runId), seen.runId);
+        else if (change.state === 'started') this.#follow(processes.run(dueAtMs, change.startedAtMs!), dueAtMs);
+        break;
       }
+      case 'forget':
+        await store.forget(action.dueAtMs, action.state);
+        break;
+      case 'resume':
+        this.#follow(processes.resume(action.runId), action.runId);
+        break;
+      case 'give-up':
+        this.#starts.get(action.runId)!.count++;
+        break;
+      case 'stop':
+        this.#asked.set(action.runner, action.signal === 'SIGTERM' ? clock.now() : Infinity);
+        processes.signal(action.runner, action.signal);
     }
+    if (action.say) say(action.say);
+    if (action.stuck) onStuck(action.stuck);
   }
 
-  #take({ runner, ended }: Child, dueAtMs: number | null, runId: string | null): void {
-    const { clock, store, me } = this.#o;
-    const of = runId ?? dueAtMs!;
-    this.#starts.set(of, { count: (this.#starts.get(of)?.count ?? 0) + 1, atMs: clock.monotonic(), runner });
-    const onEnd = async (code: number | string): Promise<void> => {
-      // It could not write that down itself, as with a fault in the configuration.
-      if (runId !== null || typeof code !== 'number' || code === EXIT.interrupted) return;
-      const change = withoutEnd(null, code as ExitCode, clock.now());
-      await store.write(dueAtMs!, { state: 'started', owner: me, runner, runId }, change);
-    };
-    void ended
-      .then(onEnd)
-      .catch(() => undefined)
-      .finally(() => {
-        this.#left.atMs = -Infinity;
-        this.#wake.abort();
-      });
-  }
-
-  #giveUp(runId: string): void {
-    const { count, ...start } = this.#starts.get(runId)!;
-    this.#starts.set(runId, { ...start, count: count + 1 });
-    const sentence = describeGivenUp(runId, count);
-    this.#o.say(`! ${sentence}`);
-    const hint = `See why with: orchestrator logs ${runId}; then orchestrator resume ${runId}`;
-    this.#o.onStuck({ runId, dueAtMs: null, sentence, hint });
-  }
-
-  #stop({ row: { runId, dueAtMs }, runner, signal, name }: Extract<Action, { do: 'stop' }>): void {
-    const { say, onStuck, processes, clock } = this.#o;
-    this.#asked.set(runner, signal === 'SIGTERM' ? clock.now() : Infinity);
-    if (signal === 'SIGTERM') {
-      say(`! ${name} is long past its deadline and does not end: it is told to leave`);
-      const sentence = `${name} is long past its deadline and does not end`;
-      onStuck({ runId, dueAtMs, sentence, hint: 'It is taken up again by itself; look at it with: orchestrator logs' });
-    } else say(`! ${name} has not left within a minute: its process is ended`);
-    processes.signal(runner, signal);
+  #follow({ runner, ended }: Child, of: string | number): void {
+    const count = (this.#starts.get(of)?.count ?? 0) + 1;
+    this.#starts.set(of, { count, atMs: this.#o.clock.monotonic(), runner });
+    void ended.then(() => this.#wake.abort());
   }
 
   /** Each decision once; a night of sleep is one message. What a restart cuts off is told again for a day. */
@@ -249,10 +215,4 @@ export class Scheduler {
     signalAll('SIGKILL');
     await this.#look(true);
   }
-}
-
-function describeEnd({ dueAtMs, result }: StoredDueTime): string {
-  const why = result?.reason ? ` (${result.reason})` : '';
-  const run = result?.run ? `run ${result.run}` : 'no run';
-  return `${iso(dueAtMs)}: ${run}, exit code ${result?.exitCode ?? 'unknown'}${why}`;
 }

@@ -50,7 +50,7 @@ function keepsTheContract(make: () => DueTimeStore): void {
     await store.write(DUE, null, { state: 'next', owner: A });
     expect(await store.write(DUE, { state: 'next' }, { state: 'started', owner: A })).toBe(true);
     expect(await store.write(DUE, { state: 'next' }, { state: 'started', owner: B })).toBe(false);
-    // A process signs in once, and only for the daemon that the row belongs to.
+    // A run is bound to the row once, and only by the process that was started last.
     const seen = { state: 'started', owner: A, runner: null } as const;
     expect(await store.write(DUE, { ...seen, owner: B }, { runner: 'p' })).toBe(false);
     expect(await store.write(DUE, seen, { runner: 'p', startedAtMs: 5 })).toBe(true);

@@ -26,6 +26,6 @@ describe('completion', () => {
   it('offers every command, and no hidden flag', () => {
     const program = createProgram();
     expect(completionsFor(program, [''])).toEqual(program.commands.map((command) => command.name()).toSorted());
-    expect(completionsFor(program, ['schedule', '--'])).not.toContain('--carry-out');
+    expect(completionsFor(program, ['run', '--'])).not.toContain('--due');
   });
 });

@@ -49,7 +49,6 @@ const options = (configPath: string) => ({
   next: null,
   printSystemd: false,
   printCrontab: false,
-  carryOut: null,
 });
 
 describe('the schedule section', () => {

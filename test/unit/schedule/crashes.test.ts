@@ -225,8 +225,8 @@ describe('a run that is stuck', () => {
     }
     expect(most).toBe(1);
     expect(stage.alarms).toEqual([
-      expect.stringContaining('it is told to leave'),
-      ...(deaf ? [expect.stringContaining('its process is ended')] : []),
+      expect.stringContaining('it is asked to leave'),
+      ...(deaf ? [expect.stringContaining('it is killed')] : []),
     ]);
     expect(stage.told).toEqual(['stuck', 'ended']);
     expect(stage.resumed).toEqual(['run-1']);

@@ -30,14 +30,14 @@ describe('the schedule', () => {
   });
 
   it.each([
-    ['signs out', 16, 'exit code 16: infeasible'],
-    ['could not sign in', 'unsigned', 'exit code 4: ended with 4 before a run began'],
-  ] as const)('tells of a process that ended before a run began and %s', async (_what, refused, problem) => {
+    ['with an error', 16, 'exit code 16: infeasible'],
+    ['without a word', 'crashed', 'exit code 4: ended with 4 before a run began'],
+  ] as const)('reports a process that ended before a run began, %s', async (_what, refused, problem) => {
     await using stage = new Stage();
     stage.courses = [{ refused }];
     const daemon = stage.daemon();
     await stage.at('2026-11-21T12:00:00Z');
-    expect(await stage.record()).toEqual([`11-21T02:00 done ${refused === 'unsigned' ? 4 : 16}`]);
+    expect(await stage.record()).toEqual([`11-21T02:00 done ${refused === 'crashed' ? 4 : 16}`]);
     expect(daemon.scheduler.health()).toMatchObject({ ok: false, problem: expect.stringContaining(problem) });
     expect(stage.told).toEqual(['done']);
   });
@@ -125,7 +125,7 @@ describe('F53 missed is not skipped', () => {
     ['older', HOUR, '2026-11-23T03:01:00Z', 'missed'],
     ['late, with 0s', 0, '2026-11-23T02:02:00Z', 'missed'],
     ['a minute late, with 0s: on time', 0, '2026-11-23T02:01:00Z', 'done 0'],
-  ])('is what nobody was there for; the newest one is %s', async (_what, catchUpMs, back, became) => {
+  ])('is what no daemon was running for; the newest one is %s', async (_what, catchUpMs, back, became) => {
     await using stage = new Stage({ catchUpMs });
     await stage.daemon().stop();
     await stage.at(back);

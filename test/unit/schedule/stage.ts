@@ -1,7 +1,8 @@
 /** Daemons on a virtual clock, with a record in memory, and processes and runs that do what a test says. */
-import type { Child, Processes } from '../../../orchestrator/cli/schedule/processes.ts';
+import type { Child, Processes } from '../../../orchestrator/cli/processes.ts';
 import { Scheduler, type SchedulerOptions } from '../../../orchestrator/cli/schedule/scheduler.ts';
 import { NO_RESULT, type RunResult } from '../../../orchestrator/notify/notice.ts';
+import type { ProcessExit } from '../../../orchestrator/schedule/decide.ts';
 import type { StoredDueTime } from '../../../orchestrator/schedule/due-times.ts';
 import { createTimetable } from '../../../orchestrator/schedule/timetable.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -17,10 +18,10 @@ export interface Course {
   /** Default 1 h; a run that hangs never ends by itself. */
   lastsMs?: number | 'hangs';
   exitCode?: ExitCode;
-  /** Between signing in and storing its run. */
+  /** Between its start and storing its run. */
   preparesMs?: number;
-  /** Ends before a run is stored: it signs out with this code, or, `unsigned`, could not even sign in. */
-  refused?: ExitCode | 'unsigned';
+  /** Ends before a run is stored: with this code and an error, or, `crashed`, without a word. */
+  refused?: ExitCode | 'crashed';
   /** Does not leave when it is asked to: only a kill ends it. */
   deaf?: boolean;
 }
@@ -49,7 +50,8 @@ export interface StageOptions {
 
 interface FakeProcess extends Child {
   living: boolean;
-  end(code: number | string): void;
+  exit?: ProcessExit;
+  end(code: ExitCode | string, reason?: string): void;
 }
 
 /** A database, and machines that daemons come to and go from; runs and record stay. */
@@ -115,10 +117,13 @@ export class Stage {
         busy: () => Promise.resolve(this.foreign),
         left: (started: readonly (string | null)[]) =>
           Promise.resolve(this.runs.find((run) => run.ours && !run.result && !started.includes(run.id))?.id ?? null),
+        end: (runId: string) => {
+          const run = this.runs.find(({ id }) => id === runId);
+          return Promise.resolve(run && (run.result ?? 'unfinished'));
+        },
       }),
       processes: this.#processPort(),
       clock: this.wall,
-      collectGarbage: false,
       say: (text) => void (text.startsWith('! ') ? this.alarms : this.lines).push(text),
       tell: (rows) => this.#tell(rows),
       onStuck: () => this.told.push('stuck'),
@@ -192,12 +197,14 @@ export class Stage {
 
   #processPort(): Processes {
     return {
-      start: (_of, ...args) => this.#spawn((process) => this.#resume(process, args[1]!)),
-      carryOut: (dueAtMs, owner) => this.#spawn((process) => this.#carryOut(process, dueAtMs, owner)),
+      start: () => this.#spawn(() => Promise.resolve()),
+      run: (dueAtMs, startedAtMs) => this.#spawn((process) => this.#run(process, dueAtMs, startedAtMs)),
+      resume: (runId) => this.#spawn((process) => this.#resume(process, runId)),
       stateOf: (name) => {
         if (!name.startsWith('here:')) return 'elsewhere';
         return this.#daemons.has(name) || this.#processes.get(name)?.living ? 'alive' : 'dead';
       },
+      exitOf: (name) => this.#processes.get(name)?.exit,
       signal: (name, signal) => {
         if (signal === 'SIGKILL') this.#processes.get(name)?.end(signal);
         else if (!this.runs.at(-1)?.course.deaf) this.#processes.get(name)?.end(11);
@@ -206,15 +213,15 @@ export class Stage {
   }
 
   #spawn(body: (process: FakeProcess) => Promise<unknown>): FakeProcess {
-    const { promise, resolve } = Promise.withResolvers<number | string>();
+    const { promise, resolve } = Promise.withResolvers<ProcessExit>();
     const process: FakeProcess = {
       runner: `here:${1_000 + ++this.#made}:1`,
       ended: promise,
       logFile: '',
       living: true,
-      end: (code) => {
+      end: (code, reason) => {
         process.living = false;
-        resolve(code);
+        resolve((process.exit = { code, reason: reason ?? null, hint: '' }));
       },
     };
     this.#processes.set(process.runner, process);
@@ -222,66 +229,44 @@ export class Stage {
     return process;
   }
 
-  async #carryOut(process: FakeProcess, dueAtMs: number, owner: string): Promise<void> {
+  /** As `orchestrator run` does for a due time. */
+  async #run(process: FakeProcess, dueAtMs: number, startedAtMs: number): Promise<void> {
     const { runner } = process;
     await this.clock.sleep(1_000);
-    const course = this.courses[0] ?? {};
-    if (course.refused === 'unsigned') return process.end(4);
-    const signedIn = { runner, startedAtMs: this.wall.now() };
-    if (!process.living || !(await this.store.write(dueAtMs, { state: 'started', owner }, signedIn)))
-      return process.end(20);
-    const own = { state: 'started', owner, runner } as const;
-    const signOut = (result: RunResult): Promise<boolean> =>
-      this.store.write(dueAtMs, own, { state: 'done', result, told: result.run !== null });
-    const row = (await this.store.read()).find((r) => r.dueAtMs === dueAtMs);
-    if (row?.runId) {
-      await this.#resume(process, row.runId, signOut);
-      return;
-    }
-    this.courses.shift();
+    if (!process.living) return;
+    const course = this.courses.shift() ?? {};
+    if (course.refused === 'crashed') return process.end(4);
     await this.clock.sleep(course.preparesMs ?? 0);
     if (!process.living) return;
-    if (course.refused) {
-      await signOut({ ...NO_RESULT, exitCode: course.refused, reason: 'infeasible' });
-      return process.end(course.refused);
-    }
-    // As the run lock and `run` do.
-    if (this.runs.some((run) => !run.result && run.deadlineAtMs > this.wall.now())) {
-      const state = this.#o.ifRunning === 'queue' ? 'queued' : 'skipped';
-      await this.store.write(dueAtMs, own, {
-        state,
-        runner: null,
-        startedAtMs: null,
-        reason: 'an earlier run is not over',
-      });
-      return process.end(20);
-    }
+    if (course.refused) return process.end(course.refused, 'infeasible');
+    // As the run lock does.
+    if (this.runs.some((run) => !run.result && run.deadlineAtMs > this.wall.now()))
+      return process.end(20, 'an earlier run is not over');
     const { lastsMs = HOUR } = course;
     const run = this.addRun({ course, endsAtMs: lastsMs === 'hangs' ? Infinity : this.clock.now() + lastsMs });
-    if (!(await this.store.write(dueAtMs, own, { runId: run.id, deadlineAtMs: run.deadlineAtMs })))
-      return process.end(20);
-    await this.#crawl(process, run, signOut);
+    const bound = { runner, runId: run.id, deadlineAtMs: run.deadlineAtMs };
+    if (!(await this.store.write(dueAtMs, { state: 'started', startedAtMs }, bound))) {
+      this.runs.splice(this.runs.indexOf(run), 1);
+      return process.end(20, 'given to another process');
+    }
+    await this.#crawl(process, run);
   }
 
-  async #resume(process: FakeProcess, runId: string, signOut?: (result: RunResult) => Promise<boolean>): Promise<void> {
+  async #resume(process: FakeProcess, runId: string): Promise<void> {
     const run = this.runs.find((r) => r.id === runId)!;
-    if (run.result && signOut) {
-      await signOut(run.result);
-      return process.end(0);
-    }
+    if (run.result) return process.end(0);
     this.resumed.push(runId);
     if (this.resumeFails-- > 0) return process.end(1);
     // A run that was stuck does not hang again.
     if (run.endsAtMs === Infinity) run.endsAtMs = 0;
-    await this.#crawl(process, run, signOut);
+    await this.#crawl(process, run);
   }
 
-  async #crawl(process: FakeProcess, run: FakeRun, signOut?: (result: RunResult) => Promise<boolean>): Promise<void> {
+  async #crawl(process: FakeProcess, run: FakeRun): Promise<void> {
     if (run.endsAtMs > this.clock.now()) await this.clock.sleep(Math.min(900 * HOUR, run.endsAtMs - this.clock.now()));
     if (!process.living) return;
     run.result = { ...NO_RESULT, run: run.id, state: 'completed', exitCode: run.course.exitCode ?? 0 };
     this.told.push('ended');
-    await signOut?.(run.result);
     process.end(run.result.exitCode!);
   }
 }
