@@ -28,13 +28,12 @@ export async function confirmLoss(options: Asking & { question: string }): Promi
 }
 
 export async function ask(question: string, given?: AbortSignal): Promise<string> {
-  const interrupts = watchInterrupts();
+  using interrupts = watchInterrupts();
   const signal = given ?? interrupts.leave;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return (await terminal.question(question, { signal })).trim();
   } finally {
     terminal.close();
-    interrupts.dispose();
   }
 }

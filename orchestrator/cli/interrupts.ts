@@ -8,12 +8,8 @@ import { EXIT } from '../../shared/domain/exit-codes.ts';
  */
 export const LEAVE_WITHIN_MS = 15_000;
 
-export interface WatchedInterrupts extends Interrupts {
-  dispose(): void;
-}
-
-/** `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with its work. */
-export function watchInterrupts(leaveWithinMs: number | null = null): WatchedInterrupts {
+/** Until it is disposed. `leaveWithinMs`: the process ends at most this long after the first signal to leave; null: with its work. */
+export function watchInterrupts(leaveWithinMs: number | null = null): Interrupts & Disposable {
   const leave = new AbortController();
   let handler: (() => void) | null = null;
   const leaveNow = (): void => {
@@ -42,7 +38,7 @@ export function watchInterrupts(leaveWithinMs: number | null = null): WatchedInt
     onFirst(first) {
       handler = first;
     },
-    dispose() {
+    [Symbol.dispose]() {
       process.off('SIGINT', onInterrupt);
       process.off('SIGTERM', onTerminate);
       process.off('SIGHUP', onHangUp);

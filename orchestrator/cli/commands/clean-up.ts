@@ -60,19 +60,15 @@ export async function pruneCommand(options: PruneOptions, output: Output): Promi
         hint: 'Set it, or say how old: orchestrator prune --older-than 90d',
       });
     await storesOf(database);
-    const interrupts = watchInterrupts();
-    try {
-      const question = `Remove products, events and changes of runs that ended more than ${formatDuration(retentionMs)} ago?`;
-      if (!(await confirmLoss({ ...options, json: output.json, signal: interrupts.leave, question }))) {
-        output.line('Nothing was changed.');
-        return EXIT.interrupted;
-      }
-      const pruned = await pruneRuns(database, retentionMs, interrupts.leave);
-      output.line(`Removed what ${describePruned(pruned.runs.length, retentionMs)}: ${pruned.rows} rows.`);
-      output.document(pruned);
-      return interrupts.leave.aborted ? EXIT.interrupted : EXIT.complete;
-    } finally {
-      interrupts.dispose();
+    using interrupts = watchInterrupts();
+    const question = `Remove products, events and changes of runs that ended more than ${formatDuration(retentionMs)} ago?`;
+    if (!(await confirmLoss({ ...options, json: output.json, signal: interrupts.leave, question }))) {
+      output.line('Nothing was changed.');
+      return EXIT.interrupted;
     }
+    const pruned = await pruneRuns(database, retentionMs, interrupts.leave);
+    output.line(`Removed what ${describePruned(pruned.runs.length, retentionMs)}: ${pruned.rows} rows.`);
+    output.document(pruned);
+    return interrupts.leave.aborted ? EXIT.interrupted : EXIT.complete;
   });
 }

@@ -88,39 +88,35 @@ interface Making {
 
 async function make(making: Making, output: Output): Promise<ExitCode> {
   const { options, config, images, architecture, region } = making;
-  const interrupts = watchInterrupts();
-  try {
-    const baseImageId = await images.baseImage(options.base ?? null, architecture);
-    const instanceType = BUILDER_TYPE[architecture];
-    const usd = hourlyPrice(region, instanceType).usd * BUILDER_HOURS;
-    output.line(
-      `An image for ${architecture} is made from ${baseImageId}, by one ${instanceType} for about five minutes: less than $${Math.max(0.01, usd).toFixed(2)}; ${SNAPSHOT_WORD}.`,
-    );
-    const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave });
-    if (!go) throw new AppError('interrupted', 'nothing was launched');
-    const made = await makeImage({
-      cloud: images,
-      clock: systemClock,
-      signal: interrupts.leave,
-      onProgress: (text) => output.line(text),
-      owner: ownerOf(config),
-      builder: { instanceType, userData: imageRecipe({ powerOff: true }), ...(await placeOf(making)) },
-      baseImageId,
-      architecture,
-    });
-    output.line(
-      [
-        `Image ${made.imageId} (Chromium ${made.chromium}) is ready after ${formatDuration(Math.round(made.tookMs / 1_000) * 1_000)}.`,
-        'Runs with site.render: browser or auto use the newest one automatically. To pin this one:',
-        `  aws:\n    image: ${made.imageId}`,
-        'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
-      ].join('\n'),
-    );
-    output.document({ ...made, architecture, baseImageId });
-    return EXIT.complete;
-  } finally {
-    interrupts.dispose();
-  }
+  using interrupts = watchInterrupts();
+  const baseImageId = await images.baseImage(options.base ?? null, architecture);
+  const instanceType = BUILDER_TYPE[architecture];
+  const usd = hourlyPrice(region, instanceType).usd * BUILDER_HOURS;
+  output.line(
+    `An image for ${architecture} is made from ${baseImageId}, by one ${instanceType} for about five minutes: less than $${Math.max(0.01, usd).toFixed(2)}; ${SNAPSHOT_WORD}.`,
+  );
+  const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave });
+  if (!go) throw new AppError('interrupted', 'nothing was launched');
+  const made = await makeImage({
+    cloud: images,
+    clock: systemClock,
+    signal: interrupts.leave,
+    onProgress: (text) => output.line(text),
+    owner: ownerOf(config),
+    builder: { instanceType, userData: imageRecipe({ powerOff: true }), ...(await placeOf(making)) },
+    baseImageId,
+    architecture,
+  });
+  output.line(
+    [
+      `Image ${made.imageId} (Chromium ${made.chromium}) is ready after ${formatDuration(Math.round(made.tookMs / 1_000) * 1_000)}.`,
+      'Runs with site.render: browser or auto use the newest one automatically. To pin this one:',
+      `  aws:\n    image: ${made.imageId}`,
+      'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
+    ].join('\n'),
+  );
+  output.document({ ...made, architecture, baseImageId });
+  return EXIT.complete;
 }
 
 /** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */

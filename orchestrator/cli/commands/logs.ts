@@ -33,14 +33,10 @@ export async function logsCommand(options: LogsOptions, output: Output): Promise
   take();
   output.document({ run: runId, file, entries });
   if (!options.follow) return EXIT.complete;
-  const interrupts = watchInterrupts();
-  try {
-    while (!interrupts.leave.aborted) {
-      await systemClock.sleep(LOOK_EVERY_MS, interrupts.leave);
-      take();
-    }
-  } finally {
-    interrupts.dispose();
+  using interrupts = watchInterrupts();
+  while (!interrupts.leave.aborted) {
+    await systemClock.sleep(LOOK_EVERY_MS, interrupts.leave);
+    take();
   }
   return EXIT.complete;
 }

@@ -137,25 +137,21 @@ async function inTerminal<T>(
   work: (caller: Caller) => Promise<T>,
   leaveWithinMs: number | null = LEAVE_WITHIN_MS,
 ): Promise<T> {
-  const interrupts = watchInterrupts(leaveWithinMs);
+  using interrupts = watchInterrupts(leaveWithinMs);
   let shown: ProgressPrinter | null = null;
   const above = (write: () => void): void => (shown ? shown.above(write) : write());
-  try {
-    return await work({
-      output: {
-        ...output,
-        line: (text) => above(() => output.line(text)),
-        onLost: onLostOutput,
-        ...(output.detail === 'verbose' ? { log: (line: string) => above(() => writeEntry(line)) } : {}),
-      },
-      interrupts,
-      progress: (plan) =>
-        output.detail === 'quiet' ? NO_PROGRESS : (shown = createProgressPrinter(process.stderr, quietMs(plan))),
-      env: process.env,
-    });
-  } finally {
-    interrupts.dispose();
-  }
+  return await work({
+    output: {
+      ...output,
+      line: (text) => above(() => output.line(text)),
+      onLost: onLostOutput,
+      ...(output.detail === 'verbose' ? { log: (line: string) => above(() => writeEntry(line)) } : {}),
+    },
+    interrupts,
+    progress: (plan) =>
+      output.detail === 'quiet' ? NO_PROGRESS : (shown = createProgressPrinter(process.stderr, quietMs(plan))),
+    env: process.env,
+  });
 }
 
 const NO_PROGRESS: Progress = { show: () => undefined, end: () => undefined };

@@ -19,7 +19,7 @@ export interface ScheduleOptions extends ConfigPlace {
   /** The program that this process runs. */
   launcher: string;
   dryRun: boolean;
-  /** Prints so many due times and does nothing else. */
+  /** Prints this many due times and does nothing else. */
   next: number | null;
   printSystemd?: boolean;
   printCrontab?: boolean;
@@ -32,9 +32,8 @@ export async function scheduleCommand(options: ScheduleOptions, output: Output):
   if (next !== null || printSystemd || printCrontab) return print(options, output);
   // What only prints loads none of it.
   const { runDaemon } = await import('../schedule/daemon.ts');
-  const interrupts = watchInterrupts();
-  const daemon = runDaemon({ ...options, launcher: resolve(options.launcher), signal: interrupts.leave }, output);
-  return daemon.finally(() => interrupts.dispose());
+  using interrupts = watchInterrupts();
+  return await runDaemon({ ...options, launcher: resolve(options.launcher), signal: interrupts.leave }, output);
 }
 
 function print({ configPath, environment, ...options }: ScheduleOptions, output: Output): ExitCode {

@@ -31,7 +31,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   const setting = options.listen === undefined ? 'server.operator' : '--listen';
   const place = placeOf(config, address, setting);
   const database = await openDatabase(config.values.database.url);
-  const interrupts = watchInterrupts();
+  using interrupts = watchInterrupts();
   try {
     await migrate(database);
     const stores = createStores(database);
@@ -65,7 +65,6 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
     output.document({ served: address });
     return EXIT.complete;
   } finally {
-    interrupts.dispose();
     await database.close();
   }
 }

@@ -15,15 +15,15 @@ import type { StatusOptions } from './status.ts';
 const QUIET_MS = 10_000;
 
 export async function watchCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  const interrupts = watchInterrupts();
-  return withDatabase(options, async (database) => {
+  using interrupts = watchInterrupts();
+  return await withDatabase(options, async (database) => {
     const progress = createProgressPrinter(process.stderr, QUIET_MS);
     const stores = await storesOf(database);
     const id = options.runId ?? (await nextRun(stores.runs, interrupts.leave, output));
     if (id === null) return EXIT.complete;
     await getRun(stores.runs, id);
     const rows = stores.of(id);
-    let alone = false;
+    let wasAlone = false;
     for (;;) {
       const facts = await readFacts(rows);
       const ended = isRunEnd(facts.run.phase);
@@ -36,18 +36,18 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         return EXIT.complete;
       }
       const { state, holder } = await lookAtHolder(stores.runs);
-      const nobody = state !== 'alive' || (holder?.runId ?? id) !== id;
-      if (nobody && !alone) {
+      const isAlone = state !== 'alive' || (holder?.runId ?? id) !== id;
+      if (isAlone && !wasAlone) {
         progress.end();
         output.line(`! no main server works on this run; take it up with: orchestrator resume ${id}`);
       }
-      alone = nobody;
+      wasAlone = isAlone;
       await systemClock.sleep(
         Math.max(500, limitsFor(facts.run.deadlineAtMs - facts.run.startedAtMs).heartbeatMs / 5),
         interrupts.leave,
       );
     }
-  }).finally(() => interrupts.dispose());
+  });
 }
 
 const LOOK_MS = 1_000;

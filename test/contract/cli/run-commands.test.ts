@@ -239,7 +239,7 @@ describe('leaving a run that has ended', () => {
     const session = { run: () => Promise.resolve(), report } as unknown as Session;
     const leave = new AbortController();
     leave.abort();
-    const interrupts = { leave: leave.signal, onFirst: () => undefined, dispose: () => undefined };
+    const interrupts = { leave: leave.signal, onFirst: () => undefined };
     const config = loadConfig(base().configPath, {});
     const result = await carryOut(session, { runId: id, stores: bench.stores, config, interrupts, output });
     return { id, result, report };

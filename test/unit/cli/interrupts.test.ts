@@ -12,6 +12,6 @@ describe('a terminal that closes', () => {
     const interrupts = watchInterrupts();
     process.emit('SIGHUP');
     expect(interrupts.leave.aborted).toBe(leaves);
-    interrupts.dispose();
+    interrupts[Symbol.dispose]();
   });
 });

@@ -33,7 +33,7 @@ describe('a resumed run on AWS', () => {
     const port = new Proxy({}, { get: () => () => Promise.reject(reached) });
     const rows = { run: port, fleet: port, work: port, results: port };
     const stores = { runs: port, of: () => rows, bind: () => rows };
-    const interrupts = { leave: AbortSignal.abort(), onFirst: () => undefined, dispose: () => undefined };
+    const interrupts = { leave: AbortSignal.abort(), onFirst: () => undefined };
     const lock = { fence: 1, lost: new AbortController().signal };
     const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };
     const progress = () => ({ show: () => undefined, end: () => undefined });
