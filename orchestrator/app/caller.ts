@@ -5,11 +5,11 @@ import type { Plan } from '../plan/plan.ts';
 export interface Output {
   /** One or several lines for the user. */
   line(text?: string): void;
-  /** What has become of the run, in one line; omitted where nothing shows whether somebody has to look. */
+  /** What has become of the run, in one line; omitted where the caller does not show it. */
   verdict?: (text: string, isGood: boolean) => void;
   /** The outcome as one document, such as a run's report. */
   document(value: unknown): void;
-  /** Gets each line of a run's log, as JSON; omitted where nobody reads along. */
+  /** Gets each line of a run's log, as JSON; omitted where the caller does not show it. */
   log?: (line: string) => void;
   /** Calls `listener` once nothing can be written any more; returns a function that unsubscribes it. */
   onLost?: (listener: (text: string) => void) => () => void;

@@ -33,7 +33,7 @@ export interface Child {
 
 export type Processes = ReturnType<typeof createProcesses>;
 
-/** Output of so many processes is kept, newest first. */
+/** Number of output files that are kept, newest first. */
 const KEPT_FILES = 200;
 
 export const outputFolder = (configPath: string): string =>

@@ -37,7 +37,7 @@ export interface Delivery {
   timeoutMs?: number;
 }
 
-/** What a person knows the target by: of a URL the host alone, because that of a chat service is a secret in itself. */
+/** Name of a target in messages: only the host of a URL, because that of a chat service is a secret in itself. */
 export function nameOf(target: Target): string {
   switch (target.kind) {
     case 'webhook':
@@ -72,7 +72,7 @@ async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>
   }
 }
 
-/** Tells a dead man's switch that a run has begun or ended; null when it knows. Never rejects. */
+/** Pings a dead man's switch when a run has begun or ended; resolves to what failed, or null. Never rejects. */
 export async function ping(url: string, state: 'start' | 'end' | 'fail', delivery: Delivery): Promise<string | null> {
   const target = new URL(url);
   if (state !== 'end') target.pathname = `${target.pathname.replace(/\/$/, '')}/${state}`;
@@ -80,20 +80,20 @@ export async function ping(url: string, state: 'start' | 'end' | 'fail', deliver
   return answer === null ? null : `the ping of ${target.host} failed: ${answer}`;
 }
 
-/** Tells every target at once. One line for each that did not take the notice, without its path. Never rejects. */
+/** Sends the notice to every target at once. One line for each that did not take the notice, without its path. Never rejects. */
 export async function notify(targets: readonly Target[], notice: Notice, delivery: Delivery): Promise<string[]> {
   const faults = await Promise.all(targets.map((target) => deliver(target, notice, delivery)));
   return faults.flatMap((fault, i) => (fault === null ? [] : [untaken(targets[i]!, fault)]));
 }
 
-/** Tells every target until it takes the notice, for a day, with an alarm for each failed round. Never rejects. */
+/** Sends the notice to every target until it takes it, for a day, with an alarm for each failed round. Never rejects. */
 export async function notifyPatiently(
   targets: readonly Target[],
   notice: Notice,
   delivery: Delivery,
   alarm: (text: string) => void,
 ): Promise<void> {
-  const tellOne = async (target: Target): Promise<void> => {
+  const sendTo = async (target: Target): Promise<void> => {
     for (let round = 0; round < ROUNDS; round++) {
       const fault = await deliver(target, notice, delivery);
       if (fault === null || delivery.signal.aborted) return;
@@ -101,7 +101,7 @@ export async function notifyPatiently(
       await delivery.clock.sleep(backoffMs(round, { firstMs: 300_000, maxMs: 3_600_000 }), delivery.signal);
     }
   };
-  await Promise.all(targets.map(tellOne));
+  await Promise.all(targets.map(sendTo));
 }
 
 const untaken = (target: Target, fault: string): string => `${nameOf(target)} did not take a notice: ${fault}`;

@@ -26,7 +26,7 @@ export interface RunResult {
   run: string | null;
   /** Phase of the run; null without one. */
   state: string | null;
-  /** Null when a signal ended the process and no run tells more. */
+  /** Null when a signal ended the process before a run was stored. */
   exitCode: ExitCode | null;
   reason: string | null;
   onTime: boolean | null;

@@ -2,7 +2,7 @@
  * The record of a schedule: one row for each due time. Its key is unique, and it moves by conditional updates only, so of
  * several daemons the one that moves it to `started` starts it.
  *
- * - `next`: lies ahead. It is written before its time, so that a time nobody handled is known to be missed.
+ * - `next`: lies ahead. It is written before its time, so that a time that no daemon handled is known to be missed.
  * - `queued`: waits until what is at work has ended.
  * - `started`: a process carries it out; its run may be resumed several times.
  * - `done`: has ended, well or badly; `exitCode` and `reason` say how.

@@ -104,7 +104,7 @@ type About = Parameters<typeof judgeBucket>[1];
 
 function encryption(found: BucketSettings['encryption'], { bucket, isFaithful }: About): Finding {
   if (found instanceof AppError) {
-    // AWS failed at the moment: the setting may or may not exist. Another attempt can tell.
+    // AWS failed at the moment: the setting may or may not exist. Another attempt may show it.
     const isPassing = found.code === 'aws-throttled' || found.code === 'aws-failed';
     return isPassing ? findingOf(found) : notAsked(found, 'its encryption', 's3:GetEncryptionConfiguration');
   }

@@ -1,4 +1,4 @@
-/** Whether instances will reach the callback listener, as far as this machine can tell. */
+/** Whether instances will reach the callback listener, as far as this machine can check. */
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';

@@ -58,7 +58,7 @@ export async function runChecks(
     under.set(check.id, made);
     return made;
   };
-  return tellOnce(await Promise.all(checks.map(start)));
+  return reportOnce(await Promise.all(checks.map(start)));
 }
 
 const isFailed = ({ findings }: CheckResult): boolean => findings.some((f) => f.level === 'failed');
@@ -66,14 +66,14 @@ const isFailed = ({ findings }: CheckResult): boolean => findings.some((f) => f.
 const becauseOf = ({ check }: CheckResult): string => `not checked, because of "${check.title}"`;
 
 /** A fact that cannot be found out fails every check that needs it, with the same error. */
-function tellOnce(results: readonly CheckResult[]): CheckResult[] {
-  const told = new Map<AppError, CheckResult>();
+function reportOnce(results: readonly CheckResult[]): CheckResult[] {
+  const reported = new Map<AppError, CheckResult>();
   return results.map(({ check, findings, isSkipped }) => {
     const result: CheckResult = { check, findings, ...(isSkipped ? { isSkipped } : {}) };
     const error = findings.length === 1 && findings[0]?.level === 'failed' ? findings[0].error : undefined;
-    const first = error && told.get(error);
+    const first = error && reported.get(error);
     if (first) return { check, findings: [warning(becauseOf(first))], isSkipped: true };
-    if (error) told.set(error, result);
+    if (error) reported.set(error, result);
     return result;
   });
 }

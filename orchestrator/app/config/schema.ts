@@ -488,7 +488,7 @@ export const configSchema = z.strictObject({
     .max(20)
     .default([])
     .describe(
-      'Who learns what becomes of runs, whoever started them: `notify: [{ slack: "${SLACK_URL}", on: [failed, held, banned, site-down, late, missed] }]`. `orchestrator notify --test` tries all of them. See [notify.md](notify.md).',
+      'Where notices about runs and due times go, however a run was started: `notify: [{ slack: "${SLACK_URL}", on: [failed, held, banned, site-down, late, missed] }]`. `orchestrator notify --test` tries all of them. See [notify.md](notify.md).',
     ),
 });
 

@@ -29,7 +29,7 @@ export interface LiveCounts extends OutcomeCounts {
   suspect: number;
 }
 
-/** What happened in a run, as `explain` tells it, and each time an address stopped on its own. */
+/** What happened in a run, as `explain` shows it, and each time an address stopped on its own. */
 export interface Story {
   story: TimelineEntry[];
   incidents: IncidentRecord[];

@@ -1,4 +1,4 @@
-/** Tells the webhooks of the configuration how a run has ended: the main server itself does, whoever started it. */
+/** Notifies the targets of the configuration that a run has ended; the main server of the run does it. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -74,7 +74,7 @@ export async function announceRefusal(cause: unknown, config: Config): Promise<s
   return [...faults, ...pinged];
 }
 
-/** Tells the dead man's switch of the configuration; resolves to what is wrong. Never rejects. */
+/** Pings the dead man's switch of the configuration; resolves to what failed. Never rejects. */
 export async function pingOf({ values }: Config, state: 'start' | 'end' | 'fail'): Promise<string[]> {
   const fault = values.ping === null ? null : await ping(values.ping, state, delivery());
   return fault === null ? [] : [fault];

@@ -87,16 +87,16 @@ export async function collectGarbageQuietly(options: GarbageOptions): Promise<st
   }
 }
 
-/** What a user who starts a run has to know of it. */
+/** What the user who starts a run should know about it. */
 export function wordsOf({ items, refused, owner }: Pick<GcReport, 'items' | 'refused' | 'owner'>): string[] {
-  const told = items.filter((i) => i.action !== 'kept');
+  const acted = items.filter((i) => i.action !== 'kept');
   const unknown = Map.groupBy(
     items.filter((i) => i.unknownRun && i.action === 'kept'),
     (i) => i.run,
   );
   return [
     ...(refused !== null && items.length > 0 ? [`gc did nothing: ${refused}`] : []),
-    ...told.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${ACTION_WORDS[i.action]}`),
+    ...acted.map((i) => `gc: ${i.kind} ${i.id} of run ${i.run} is past its time: ${ACTION_WORDS[i.action]}`),
     ...[...unknown].map(([run, alive]) => strangers(run, alive, owner)),
   ];
 }

@@ -1,4 +1,4 @@
-/** Wakes somebody while a run is at work: the first alarm of each kind at once, what comes again together. */
+/** Alarms of a run at work: the first of each kind is sent at once, repetitions are sent together. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { isStalled } from '../../control/decide/watchdog.ts';

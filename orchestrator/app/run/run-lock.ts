@@ -64,15 +64,15 @@ export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Prom
   }
 }
 
-type Holder = 'nobody' | 'dead' | 'expired' | 'alive';
+type Holder = 'none' | 'dead' | 'expired' | 'alive';
 
 /** The state of the lease's current holder. */
 export async function lookAtHolder({
   guard,
 }: Pick<RunStore, 'guard'>): Promise<{ state: Holder; holder: LockHolder | null }> {
-  if (!guard) return { state: 'nobody', holder: null };
+  if (!guard) return { state: 'none', holder: null };
   const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
-  if (!holder) return { state: 'nobody', holder };
+  if (!holder) return { state: 'none', holder };
   if (isDeadHere(holder.owner)) return { state: 'dead', holder };
   return { state: holder.expiresAtMs <= nowMs ? 'expired' : 'alive', holder };
 }
@@ -80,7 +80,7 @@ export async function lookAtHolder({
 /** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
 async function waitForHolder(runs: RunStore, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
   const { state, holder } = await lookAtHolder(runs);
-  if (state === 'nobody' || holder === null) return undefined;
+  if (state === 'none' || holder === null) return undefined;
   if (state === 'dead') return holder;
   if (state === 'alive') throw held(holder);
   // It has expired by the clock, but a clock may jump, and a database that was down stored no renewal.
@@ -106,7 +106,7 @@ async function takeConnection(
     throw held(holder);
   }
   if ((await connection.acquire()) === 'ours') return;
-  if (state !== 'nobody' && (await connection.evict()) === 'ours') return;
+  if (state !== 'none' && (await connection.evict()) === 'ours') return;
   await connection.release();
   throw held(holder);
 }

@@ -1,4 +1,4 @@
-/** `orchestrator completion`: what a shell offers while somebody types a command. */
+/** `orchestrator completion`: what a shell offers while a command is typed. */
 import { type Command, Option } from 'commander';
 
 /** The scripts only ask: what is offered is decided here, for all shells alike. */

@@ -169,11 +169,8 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'notify',
     help: ['docs/schedule.md', 'notify --test'],
-    description: 'try the webhooks that are told of the end of runs',
-    options: [
-      flag('--test', 'send a test notice to every one of them, and print what each answers').makeOptionMandatory(),
-      configFlag,
-    ],
+    description: 'send a test notice to every target of notify',
+    options: [flag('--test', 'send the notice, and print what each target answers').makeOptionMandatory(), configFlag],
     load: async () => (await import('../commands/notify.ts')).notifyCommand,
   },
 ];

@@ -51,13 +51,13 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
     await migrate(database);
     const store = new ScheduleStore(database, named.name);
     const { runs } = createStores(database);
-    /** One due time, or several that were missed together. Resolves when all webhooks know. */
-    const tell = async (rows: readonly StoredDueTime[]): Promise<void> => {
+    /** One due time, or several that were missed together. Resolves when every target has taken it. */
+    const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
       const { state, result, reason, ...times } = rows.at(-1)!;
       const due = rows.map((row) => row.dueAtMs);
       if (state === 'done') await patiently(endedNotice(result ?? { ...NO_RESULT, reason }, times, named));
       else await patiently(unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named));
-      // What was cut off is told by the next daemon: twice rather than never.
+      // What was cut off is sent by the next daemon: twice rather than never.
       if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
     };
     const processes = createProcesses(options, named.name);
@@ -87,7 +87,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       processes,
       clock: systemClock,
       say,
-      tell,
+      notify,
       onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
     });
     const host = server.operator.slice(0, server.operator.lastIndexOf(':'));

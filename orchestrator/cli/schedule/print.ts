@@ -30,7 +30,7 @@ export function systemdUnit(program: Program, name: string, user: string, folder
 Description=crawlfleet schedule ${escapePercent(name)}
 Wants=network-online.target time-sync.target
 After=network-online.target time-sync.target mysql.service mariadb.service
-# A database that comes up late, or a configuration with a fault, is tried again for ever.
+# A database that comes up late, or a configuration with a fault, is retried until it works.
 StartLimitIntervalSec=0
 
 [Service]

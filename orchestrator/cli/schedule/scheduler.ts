@@ -22,16 +22,16 @@ export interface SchedulerOptions extends Settings {
   clock: Clock;
   /** A line that begins with `!` is one that a person should see. */
   say: (text: string) => void;
-  /** Tells the webhooks of a decided due time, or of several missed ones, and marks the rows. */
-  tell: (rows: readonly StoredDueTime[]) => Promise<void>;
-  /** Tells the webhooks of a run that does not end, or that cannot be resumed. */
+  /** Notifies the targets of a decided due time, or of several missed ones, and marks the rows. */
+  notify: (rows: readonly StoredDueTime[]) => Promise<void>;
+  /** Notifies the targets of a run that does not end, or that cannot be resumed. */
   onStuck: (stuck: StuckRun) => void;
   /** Longest sleep between two looks; also how soon a clock that was set is seen. */
   pollMs?: number;
 }
 
 const STOP_MS = 100_000;
-const TELL_FOR_MS = 86_400_000;
+const NOTIFY_FOR_MS = 86_400_000;
 /** More in a row than any state of the record needs. */
 const MAX_LOOKS = 50;
 
@@ -40,7 +40,7 @@ const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EX
 /** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
 const SLOW_MS = 10_000;
 
-/** What `/healthz` of the daemon tells: whether the schedule runs, and whether its last run needs a look. */
+/** What `/healthz` of the daemon answers: whether the schedule runs, and whether its last run needs a look. */
 export type Health = ReturnType<Scheduler['health']>;
 
 export class Scheduler {
@@ -48,7 +48,7 @@ export class Scheduler {
   #rows: readonly StoredDueTime[] = [];
   readonly #starts = new Map<string | number, { count: number; atMs: number; runner: string }>();
   readonly #asked = new Map<string, number>();
-  readonly #telling = new Set<string>();
+  readonly #notified = new Set<string>();
   #isFirst = true;
   #fault: string | null = null;
   /** Since when the record is read, in monotonic ms; null between two looks. */
@@ -115,7 +115,7 @@ export class Scheduler {
         if (actions.length === 0) break;
         for (const action of actions) await this.#act(action);
       }
-      this.#tellAll();
+      this.#notifyAll();
       this.#isFirst = false;
       this.#fault = null;
     } catch (error) {
@@ -188,15 +188,15 @@ export class Scheduler {
     void ended.then(() => this.#wake.abort());
   }
 
-  /** Each decision once; a night of sleep is one message. What a restart cuts off is told again for a day. */
-  #tellAll(): void {
+  /** Each decision once; a night of sleep is one message. What a restart cuts off is sent again for a day. */
+  #notifyAll(): void {
     // By state too: a due time that was missed under a wrong clock may have a run after all.
     const keyOf = ({ dueAtMs, state }: StoredDueTime): string => `${dueAtMs} ${state}`;
-    const untold = this.#rows.filter((row) => isDecided(row) && !row.told && row.idleMs < TELL_FOR_MS);
-    const fresh = untold.filter((row) => !this.#telling.has(keyOf(row)));
-    for (const row of fresh) this.#telling.add(keyOf(row));
+    const pending = this.#rows.filter((row) => isDecided(row) && !row.told && row.idleMs < NOTIFY_FOR_MS);
+    const fresh = pending.filter((row) => !this.#notified.has(keyOf(row)));
+    for (const row of fresh) this.#notified.add(keyOf(row));
     const messages = Map.groupBy(fresh, (row) => (row.state === 'missed' ? 'missed' : keyOf(row)));
-    for (const rows of messages.values()) void this.#o.tell(rows).catch(() => undefined);
+    for (const rows of messages.values()) void this.#o.notify(rows).catch(() => undefined);
   }
 
   /** SIGTERM lets a run leave: its instances crawl on, and the next start takes it up. */

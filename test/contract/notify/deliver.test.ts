@@ -195,7 +195,7 @@ describe('the webhook', () => {
     expect(JSON.parse(got[0]!.body)).toMatchObject({ event: 'test', good: true, run: null, due: [] });
   });
 
-  it('does not suffer from another target, and gives up at once when it is told to', async () => {
+  it('does not suffer from another target, and gives up at once when it is aborted', async () => {
     const dead = target({ url: 'http://127.0.0.1:1/' });
     expect(await notify([dead, target()], ended(), delivery({ tries: 1 }))).toHaveLength(1);
     expect(got).toHaveLength(1);
@@ -206,7 +206,7 @@ describe('the webhook', () => {
     expect(await told).toContain('abort');
   });
 
-  it('is told by the daemon until it takes the notice, with an alarm for each round', async () => {
+  it('gets the notice from the daemon until it takes it, with an alarm for each round', async () => {
     answers = Array.from<number>({ length: 9 }).fill(503);
     const alarms: string[] = [];
     const pauses: number[] = [];

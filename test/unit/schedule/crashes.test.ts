@@ -51,7 +51,7 @@ describe('F41 a run that was interrupted', () => {
     expect(await stage.record()).toEqual(['11-21T02:00 done 0']);
   });
 
-  it('is left alone while somebody resumes it by hand', async () => {
+  it('is left alone while a person resumes it', async () => {
     await using stage = new Stage();
     stage.daemon();
     await stage.at('2026-11-21T02:30:00Z');
@@ -81,7 +81,7 @@ describe('F41 a run that was interrupted', () => {
     expect(stage.resumed).toEqual(['by-hand']);
   });
 
-  it('by hand is told of once when it cannot be resumed, and does not block the schedule', async () => {
+  it('by hand is reported once when it cannot be resumed, and does not block the schedule', async () => {
     await using stage = new Stage();
     stage.daemon();
     stage.addRun({ id: 'by-hand' });
@@ -109,7 +109,7 @@ describe('F41 a run that was interrupted', () => {
     expect(stage.resumed).toHaveLength(12);
     expect(stage.alarms).toEqual([expect.stringContaining('could not be resumed 8 times')]);
     expect(await stage.record()).toEqual(['11-21T02:00 done 0', '11-22T02:00 done 1', '11-23T02:00 done 0']);
-    // The run that never ended is told of by the daemon.
+    // The daemon reports the run that never ended.
     expect(stage.told).toEqual(['ended', 'done', 'ended']);
   });
 });
@@ -210,7 +210,7 @@ describe('F41 the hole between the row and the process', () => {
 
 describe('a run that is stuck', () => {
   it.each([
-    ['is told to leave long after its deadline', false],
+    ['is asked to leave long after its deadline', false],
     ['and does not leave is killed a minute later', true],
   ])('%s, and then resumed; there are never two', async (_what, deaf) => {
     await using stage = new Stage();
@@ -238,7 +238,7 @@ describe('F46 a database that does not answer', () => {
   it.each([
     ['young enough: it is started when it is back', HOUR, 'done 0'],
     ['too old: it is missed, and the record says why', 0, 'missed'],
-  ])('is told of once; a due time of meanwhile is %s', async (_what, catchUpMs, became) => {
+  ])('is reported once; a due time of meanwhile is %s', async (_what, catchUpMs, became) => {
     await using stage = new Stage({ catchUpMs });
     const daemon = stage.daemon();
     await stage.at('2026-11-21T01:50:00Z');

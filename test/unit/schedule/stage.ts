@@ -70,7 +70,7 @@ export class Stage {
   courses: Course[] = [];
   /** Resuming fails so often. */
   resumeFails = 0;
-  /** Somebody else works on a run. */
+  /** Another main server works on a run. */
   foreign: { owner: string; runId: string | null } | null = null;
   readonly #o: StageOptions;
   readonly #processes = new Map<string, FakeProcess>();
@@ -125,7 +125,7 @@ export class Stage {
       processes: this.#processPort(),
       clock: this.wall,
       say: (text) => void (text.startsWith('! ') ? this.alarms : this.lines).push(text),
-      tell: (rows) => this.#tell(rows),
+      notify: (rows) => this.#notify(rows),
       onStuck: () => this.told.push('stuck'),
       // Longer than in life: most of the time of these tests is looking.
       pollMs: MINUTE,
@@ -190,7 +190,7 @@ export class Stage {
     return run;
   }
 
-  async #tell(rows: readonly StoredDueTime[]): Promise<void> {
+  async #notify(rows: readonly StoredDueTime[]): Promise<void> {
     for (const { dueAtMs, state } of rows)
       if (await this.store.write(dueAtMs, { state, told: false }, { told: true })) this.told.push(state);
   }
