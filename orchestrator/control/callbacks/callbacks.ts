@@ -190,7 +190,10 @@ export class Callbacks {
     return this.#answer(HEARTBEAT_PATH, callback, orders);
   }
 
-  /** The heartbeat beside what the loop has last observed, unless it is routine with the current row of the run; null before the first observation. */
+  /**
+   * The heartbeat beside what the loop last observed; null before the first observation. One with news gets the current
+   * row of the run.
+   */
   async #received(record: InstanceRecord, heartbeat: Heartbeat): Promise<Received | null> {
     const observed = this.#loop.world();
     if (observed === null) return null;
@@ -364,7 +367,7 @@ interface Schema<T> {
   parse(value: unknown): T;
 }
 
-const UTF8 = new TextDecoder();
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The body parsed by its schema, or what is wrong with it. */
 function parseBody<T>(schema: Schema<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
