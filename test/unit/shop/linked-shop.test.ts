@@ -85,6 +85,7 @@ describe('every product', () => {
     for (let category = 0; category < catalogue.categories; category++)
       for (let page = 1; page <= catalogue.categoryPages(category); page++) {
         const numbers = catalogue.inCategory(category, page);
+        expect(numbers.length).toBeGreaterThan(0);
         expect(numbers.every((number) => catalogue.categoryOf(number) === category)).toBe(true);
         for (const number of numbers) seen[number]!++;
       }
