@@ -107,5 +107,5 @@ const trapNote = (pattern: string): string =>
   `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in discover.allow`;
 
 function add(counts: DiscoveryCounts, entered: Entered): void {
-  for (const of of ['fresh', 'known', 'dropped', 'fell', 'hidden'] as const) counts[of] += entered[of];
+  for (const kind of ['fresh', 'known', 'dropped', 'fell', 'hidden'] as const) counts[kind] += entered[kind];
 }
