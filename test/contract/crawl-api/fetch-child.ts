@@ -4,6 +4,7 @@ import { PageFetcher } from '../../../crawl-api/fetch/page-fetcher.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../../../shared/adapters/http/target-dispatcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { readProcess } from '../../support/processes.ts';
 
 const [url = '', maxPageBytes = ''] = process.argv.slice(2);
 const dispatcher = createTargetDispatcher({
@@ -23,7 +24,7 @@ const before = process.memoryUsage.rss();
 const result = await fetcher.fetch(url, hooks, new AbortController().signal);
 // Any unpacking that continues after the result would show by now.
 await systemClock.sleep(100);
-// maxRSS is in kilobytes, and is the peak since the process began.
-const grownMb = process.resourceUsage().maxRSS / 1_024 - before / 1_048_576;
+// Not `resourceUsage().maxRSS`: on Linux it includes the peak of the process that forked this one, here that of the tests.
+const grownMb = (readProcess(process.pid).peakRssBytes - before) / 1_048_576;
 await fetcher.close();
 process.send!({ result, grownMb }, () => process.disconnect());
