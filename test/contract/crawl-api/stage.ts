@@ -9,6 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterAll, afterEach } from 'vitest';
 import { buildProgram } from '../../../userdata/program.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
 import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
@@ -69,6 +70,9 @@ const plainPage: PageHandler = (request, response) => {
     `<html><h1>Item ${decodeURIComponent(request.url!.split('/').at(-1)!)}</h1><b class="price">¥1,234</b></html>`,
   );
 };
+
+/** A boot takes about a second, and far longer while other processes use the processor: this only ends a stuck one. */
+const BOOT_MS = 45_000;
 
 const PRICE: Field = {
   name: 'price',
@@ -211,10 +215,13 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
     kill,
     exitCode: () => ended,
     ready: async () => {
-      await until('the instance to be ready', async () => {
+      const isReady = async (): Promise<boolean> => {
         const reply = await request(`${api}/healthz`).catch(() => null);
         await reply?.body.dump();
         return reply?.statusCode === 200;
+      };
+      await until('the instance to be ready', isReady, BOOT_MS).catch((error: unknown) => {
+        throw new Error(`${describeError(error)}; exit code ${child!.exitCode}, console:\n${output}`, { cause: error });
       });
     },
     health: async () => {
