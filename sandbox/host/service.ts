@@ -1,6 +1,6 @@
 /**
- * Emulates systemd for the program on an instance: starts it, restarts it one second after a failure, gives up after
- * five starts in 30 seconds, and does not restart it after a success.
+ * Emulates systemd for the program on an instance, as its unit says (userdata/user-data.ts): starts it, restarts it one
+ * second after a failure, without limit, and does not restart it after a success.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,8 +8,6 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineEvent } from '../ec2/machine.ts';
 
 const RESTART_MS = 1_000;
-const START_LIMIT = 5;
-const START_LIMIT_MS = 30_000;
 /** Delay from SIGTERM to SIGKILL. */
 const STOP_MS = 2_000;
 
@@ -37,14 +35,11 @@ export class Service {
     return this.#child?.pid ?? null;
   }
 
-  /** Runs the program until it succeeds (`done`), fails too often (`failed`) or is stopped (`stopped`). */
-  async run(): Promise<'done' | 'failed' | 'stopped'> {
+  /** Runs the program until it succeeds (`done`) or is stopped (`stopped`). */
+  async run(): Promise<'done' | 'stopped'> {
     const { clock, onEvent } = this.#options;
-    const starts: number[] = [];
     for (;;) {
       if (this.#stopping.signal.aborted) return 'stopped';
-      const nowMs = clock.monotonic();
-      starts.push(nowMs);
       const how = await this.#runOnce();
       if (this.#stopping.signal.aborted) return 'stopped';
       if (how === 'code 0') {
@@ -52,10 +47,6 @@ export class Service {
         return 'done';
       }
       onEvent(`crawl-api.service: the program ended with ${how}.`);
-      if (starts.length >= START_LIMIT && clock.monotonic() - starts.at(-START_LIMIT)! < START_LIMIT_MS) {
-        onEvent('crawl-api.service: started too often, not starting it again. The machine stays up without it.');
-        return 'failed';
-      }
       await clock.sleep(RESTART_MS, this.#stopping.signal);
     }
   }
