@@ -39,7 +39,7 @@ say ${quote(`run ${run}, slot ${slot}, epoch ${epoch}`)}
 if [ "$(date +%s)" -ge "$power_off_at" ]; then give_up 'the run is over'; fi
 
 ${fetchBundle(settings)}${browserSetup(settings)}
-${serviceUnit(settings)}
+${serviceUnit(settings)}${settings.commands ? startAgent(settings.s3.region) : ''}
 trap - ERR EXIT
 say 'started'
 `;
@@ -131,6 +131,30 @@ WantedBy=multi-user.target
 UNIT
 systemctl daemon-reload
 systemctl enable --now crawlfleet.service
+`;
+}
+
+/**
+ * Lines for bash, run as root after the program has been started: start the SSM agent, which Amazon Linux and Ubuntu
+ * have, or install it from AWS's own bucket. The crawl does not need it, so its failure is only printed.
+ */
+function startAgent(region: string): string {
+  const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
+  return `start_agent() {
+  local unit package=/opt/crawlfleet/amazon-ssm-agent.deb
+  for unit in amazon-ssm-agent snap.amazon-ssm-agent.amazon-ssm-agent; do
+    if systemctl cat "$unit.service" > /dev/null 2>&1; then
+      systemctl enable --now "$unit.service"
+      return
+    fi
+  done
+  curl --silent --show-error --fail --proto '=https' --retry 3 --max-time 120 --output "$package" \\
+    "https://${host}/amazon-ssm-${region}/latest/debian_$(dpkg --print-architecture)/amazon-ssm-agent.deb" || return 1
+  dpkg --install "$package" > /dev/null || return 1
+  rm -f "$package"
+  systemctl enable --now amazon-ssm-agent.service
+}
+start_agent || say 'the SSM agent does not run: orchestrator exec cannot reach this machine'
 `;
 }
 

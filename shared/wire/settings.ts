@@ -56,6 +56,8 @@ const settingsSchema = z.strictObject({
       }),
     ),
   }),
+  /** The machine runs the SSM agent, for `orchestrator exec`. */
+  commands: z.literal(true).exactOptional(),
   mapping: mappingSchema,
 });
 export type InstanceSettings = z.infer<typeof settingsSchema>;

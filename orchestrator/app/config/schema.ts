@@ -287,6 +287,12 @@ const aws = z.strictObject({
   recycle_every: orNull(positiveDuration()).describe(
     'How often each slot gets a fresh address: the instance uploads its results and ends, another one replaces it; at most a fifth of the fleet at a time. At least five times what a boot and an upload take (15m on EC2, 30m where instances install a browser at their boot).',
   ),
+  commands: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether instances take commands by `orchestrator exec`: they run the SSM agent of AWS, installed where the image lacks it, and need the rights of `orchestrator setup --commands`.',
+    ),
 });
 
 const server = z.strictObject({

@@ -94,6 +94,7 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     loadBalancer: aws.load_balancer,
     balancerScheme: aws.balancer_scheme,
     recycleEveryMs: aws.recycle_every,
+    ...(aws.commands ? { commands: true as const } : {}),
     owner: ownerOf(config),
   };
 }

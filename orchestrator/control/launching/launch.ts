@@ -113,6 +113,7 @@ function instanceSettings(
       ban: site.ban,
       canaries: site.canaries,
     },
+    ...(aws.commands === true ? { commands: true } : {}),
     mapping: run.settings.mapping,
   };
 }

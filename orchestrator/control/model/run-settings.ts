@@ -64,6 +64,8 @@ export interface RunSettings {
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
     /** Each address is rotated this often; null or omitted: never. */
     recycleEveryMs?: number | null;
+    /** Instances run the SSM agent, for `orchestrator exec`; omitted: they do not. */
+    commands?: true;
     /** Value of the tag crawlfleet:owner; omitted in runs of earlier versions, whose owner was the host name. */
     owner?: string;
   };

@@ -43,7 +43,7 @@ describe.skipIf(place === null).each(['http', 'browser'] as const)('the user dat
       ),
     );
     const site: InstanceSettings['site'] = { ...given.site, render, userAgent: 'bot “日本”' };
-    script = renderUserData({ ...given, site });
+    script = renderUserData({ ...given, site, commands: true });
   });
 
   it('is one script to cloud-init, which would run it unchanged', async () => {

@@ -43,6 +43,8 @@ export interface UserDataOptions {
   sha256?: string;
   /** Default: in an hour. */
   powerOffAtMs?: number;
+  /** With the SSM agent. */
+  commands?: true;
 }
 
 /** A user-data script as the main server renders it, base64. */
@@ -64,6 +66,7 @@ export function userDataFor(options: UserDataOptions): string {
     startedAt: new Date().toISOString(),
     deadline: inAnHour,
     powerOffAt: options.powerOffAtMs === undefined ? inAnHour : new Date(options.powerOffAtMs).toISOString(),
+    ...(options.commands ? { commands: true } : {}),
     ...oneTitle('http://127.0.0.1:1/{id}'),
   };
   return Buffer.from(`#!/bin/sh\n${encodeSettingsLine(settings)}\n`).toString('base64');

@@ -118,6 +118,44 @@ describe('renderUserData', () => {
     expect(() => execFileSync('bash', ['-n'], { input: script })).not.toThrow();
   });
 
+  describe('with aws.commands', () => {
+    /** The lines after the service has been started, with `systemctl cat` succeeding for the given unit only. */
+    function play(present: string, curl = 0): string[] {
+      const script = renderUserData(settings({ commands: true }));
+      const played = `say() { echo "say $*"; }; curl() { echo "curl \${*: -1}"; return ${curl}; }; rm() { :; }
+dpkg() { if [ "$1" != --install ]; then echo arm64; fi; }
+systemctl() { if [ "$1" = cat ]; then [ "$2" = '${present}' ]; else echo "systemctl $*"; fi; }
+set -Eeuo pipefail
+${script.slice(script.indexOf('start_agent() {'))}`;
+      const { stdout, stderr, status } = spawnSync('bash', ['-s'], { input: played, encoding: 'utf8' });
+      expect(status, stderr).toBe(0);
+      return stdout.trim().split('\n');
+    }
+
+    it.each(['amazon-ssm-agent', 'snap.amazon-ssm-agent.amazon-ssm-agent'])('starts the image’s own %s', (unit) => {
+      expect(play(`${unit}.service`)).toEqual([`systemctl enable --now ${unit}.service`, 'say started']);
+    });
+
+    it('installs the agent of the region where the image has none', () => {
+      expect(play('none')).toEqual([
+        'curl https://s3.ap-northeast-1.amazonaws.com/amazon-ssm-ap-northeast-1/latest/debian_arm64/amazon-ssm-agent.deb',
+        'systemctl enable --now amazon-ssm-agent.service',
+        'say started',
+      ]);
+    });
+
+    it('goes on without the agent when it cannot be installed', () => {
+      expect(play('none', 22).slice(1)).toEqual([
+        'say the SSM agent does not run: orchestrator exec cannot reach this machine',
+        'say started',
+      ]);
+    });
+
+    it('is nothing without it', () => {
+      expect(renderUserData(settings())).not.toContain('ssm');
+    });
+  });
+
   it('passes a URL with quotes, ampersands and spaces to curl as one word', () => {
     const script = renderUserData(settings());
     const call = /fault=(\$\(curl [\s\S]*?2>&1\)) \|\| code=/.exec(script)![1]!;
