@@ -25,6 +25,7 @@ import { AddressPool, takeNetwork } from './network.ts';
 import { BucketStore } from './s3/bucket-store.ts';
 import { MultipartUploads } from './s3/multipart-uploads.ts';
 import { createQuotasActions } from './quotas/actions.ts';
+import { createSsmActions } from './ssm/actions.ts';
 import { startEndpoint } from './server/endpoint.ts';
 import type { StandInPlace } from './flags.ts';
 import { createServer } from 'node:net';
@@ -133,7 +134,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       limits: new RequestLimits(clock),
       log,
       s3,
-      jsonActions: createQuotasActions(conditions, region),
+      jsonActions: new Map([...createQuotasActions(conditions, region), ...createSsmActions(fleet, clock)]),
       actions: {
         // Every caller is the account itself: keys are not checked here.
         sts: new Map([['GetCallerIdentity', () => CALLER]]),

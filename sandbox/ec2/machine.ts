@@ -17,6 +17,23 @@ export interface MachineSpec {
   launchedAtMs: number;
 }
 
+/** A shell script at work on a machine. */
+export interface ShellRun {
+  /** Never rejects. */
+  done: Promise<ShellEnd>;
+  /** Kills it and all that it has started; without effect once it has ended. */
+  cancel(): void;
+}
+
+export interface ShellEnd {
+  how: 'ended' | 'timed-out' | 'cancelled';
+  /** -1 when the shell was killed. */
+  exitCode: number;
+  /** The beginning of each output. */
+  stdout: string;
+  stderr: string;
+}
+
 /** Events on a running machine that EC2 does not see. */
 export const MACHINE_EVENTS = ['freeze', 'thaw', 'kill', 'crash'] as const;
 export type MachineEvent = (typeof MACHINE_EVENTS)[number];
@@ -37,6 +54,10 @@ export interface Machine {
    * permanently while the machine seems to run, as after a kernel panic. False when no program is running.
    */
   befall(event: MachineEvent): boolean;
+  /** True once its user data has started the SSM agent. */
+  readonly hasAgent: boolean;
+  /** Runs the script by a shell in the machine's folder, with the environment of its program. */
+  execute(script: string, timeoutMs: number): ShellRun;
   /** Closes the console's file, when the machine is off. */
   close(): void;
 }

@@ -2,7 +2,7 @@
  * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
  * the same order and with the same results.
  */
-import { createWriteStream, existsSync, mkdirSync, type WriteStream } from 'node:fs';
+import { createWriteStream, existsSync, mkdirSync, writeFileSync, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -10,12 +10,13 @@ import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-p
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type InstanceSettings, parseUserData } from '../../shared/wire/settings.ts';
-import type { Machine, MachineEvent, MachineSpec } from '../ec2/machine.ts';
+import type { Machine, MachineEvent, MachineSpec, ShellRun } from '../ec2/machine.ts';
 import { sleepUntil } from '../end-timer.ts';
 import type { FaultBook } from '../faults.ts';
 import { type Metadata, startMetadataServer } from '../imds/metadata.ts';
 import { fetchBundle } from './fetch-bundle.ts';
 import { Service } from './service.ts';
+import { startShell } from './shell.ts';
 import { PROGRAM, RUNTIME, isForThisMachine, unpackBundle } from './unpack-bundle.ts';
 
 export interface MachineOptions {
@@ -40,6 +41,10 @@ export class ProcessMachine implements Machine {
   #power = new AbortController();
   #service: Service | null = null;
   #running: Promise<void> = Promise.resolve();
+  #hasAgent = false;
+  /** Of the program; empty until it has been started. */
+  #programEnvironment: Record<string, string> = {};
+  readonly #shells = new Set<ShellRun>();
 
   constructor(options: MachineOptions) {
     this.#options = options;
@@ -62,8 +67,34 @@ export class ProcessMachine implements Machine {
   /** Ends the program and the metadata service. */
   async powerOff(): Promise<void> {
     this.#power.abort();
+    for (const shell of this.#shells) shell.cancel();
     await this.#service?.stop();
     await this.#running;
+  }
+
+  get hasAgent(): boolean {
+    return this.#hasAgent && !this.#power.signal.aborted;
+  }
+
+  execute(script: string, timeoutMs: number): ShellRun {
+    const tools = join(this.folder, 'tools');
+    mkdirSync(tools, { recursive: true });
+    writeFileSync(join(tools, 'systemctl'), SYSTEMCTL, { mode: 0o700 });
+    const shell = startShell({
+      script,
+      folder: this.folder,
+      environment: {
+        ...this.#programEnvironment,
+        PATH: `${tools}:${this.#options.environment.PATH ?? ''}`,
+        CRAWLFLEET_HOME: this.folder,
+        MAINPID: String(this.pid ?? ''),
+      },
+      timeoutMs,
+      clock: this.#options.clock,
+    });
+    this.#shells.add(shell);
+    void shell.done.then(() => this.#shells.delete(shell));
+    return shell;
   }
 
   consoleOutput(): Buffer {
@@ -118,6 +149,7 @@ export class ProcessMachine implements Machine {
     const own = join(this.folder, RUNTIME);
     const node = (await isForThisMachine(own)) ? own : process.execPath;
     if (power.aborted) return;
+    this.#hasAgent = settings.commands === true;
     const dead = fault === 'dead-boot';
     if (dead) this.#console.line('crawl-api.service: fault dead-boot: the program is replaced by one that fails');
     await this.#serve(node, dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
@@ -148,18 +180,19 @@ export class ProcessMachine implements Machine {
   }
 
   async #serve(node: string, args: string[], metadata: Metadata, power: AbortSignal): Promise<void> {
+    this.#programEnvironment = {
+      ...this.#options.environment,
+      HOME: this.folder,
+      ...INSTANCE_ENVIRONMENT,
+      AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
+      STATE_DIRECTORY: join(this.folder, 'state'),
+    };
     const service = new Service({
       clock: this.#options.clock,
       command: node,
       args: [...NODE_FLAGS, ...args],
       folder: this.folder,
-      environment: {
-        ...this.#options.environment,
-        HOME: this.folder,
-        ...INSTANCE_ENVIRONMENT,
-        AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
-        STATE_DIRECTORY: join(this.folder, 'state'),
-      },
+      environment: this.#programEnvironment,
       onOutput: (chunk) => this.#console.write(chunk),
       onEvent: (line) => this.#console.line(line),
     });
@@ -179,6 +212,16 @@ export class ProcessMachine implements Machine {
     this.#options.onPowerOff();
   }
 }
+
+/** systemd for commands: it can kill the service of the program, which is then started again. */
+const SYSTEMCTL = `#!/bin/sh
+case "$*" in
+  'kill --signal=SIGKILL crawlfleet.service') ;;
+  *) echo "the sandbox has no systemctl $*" >&2; exit 1 ;;
+esac
+if [ -z "$MAINPID" ]; then echo 'the service does not run' >&2; exit 1; fi
+kill -s KILL -- "-$MAINPID"
+`;
 
 const firstLine = (text: string): string => text.split('\n', 1)[0]!.slice(0, 500);
 

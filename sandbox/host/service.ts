@@ -104,7 +104,8 @@ export class Service {
 
 const SIGNAL_OF = { freeze: 'SIGSTOP', thaw: 'SIGCONT', kill: 'SIGKILL', crash: 'SIGKILL' } as const;
 
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
+/** Signals every process of the group; a group that is gone is no fault. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {

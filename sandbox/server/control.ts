@@ -94,9 +94,15 @@ function listInstances({ fleet }: Control): unknown[] {
 const readJson = async (request: IncomingMessage): Promise<unknown> =>
   JSON.parse((await readBody(request, MAX_BODY_BYTES)).toString());
 
-function hasToken(request: IncomingMessage, token: string): boolean {
-  const given = Buffer.from(request.headers.authorization ?? '');
-  const expected = Buffer.from(`Bearer ${token}`);
+const hasToken = ({ headers }: IncomingMessage, token: string): boolean =>
+  isSame(headers.authorization ?? '', `Bearer ${token}`);
+
+/** True when the access key of a signed call is the control token. The signature itself is not checked. */
+export const isSignedWith = ({ headers }: IncomingMessage, token: string): boolean =>
+  isSame(/\bCredential=([^/,\s]+)\//.exec(headers.authorization ?? '')?.[1] ?? '', token);
+
+function isSame(text: string, secret: string): boolean {
+  const [given, expected] = [Buffer.from(text), Buffer.from(secret)];
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 

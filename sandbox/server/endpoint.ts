@@ -6,11 +6,12 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { closeServer, listen } from '../listening.ts';
 import { type Answer, plainAnswer, sendAnswer, toAwsError } from './answer.ts';
-import { answerControl, type Control, CONTROL_PREFIX } from './control.ts';
+import { answerControl, type Control, CONTROL_PREFIX, isSignedWith } from './control.ts';
 import { refusalOf } from './guard.ts';
 import { answerS3, type S3Endpoint } from './s3-endpoint.ts';
 import { AwsError } from '../aws-error.ts';
 import type { JsonAction } from '../quotas/actions.ts';
+import { SSM_TARGET } from '../ssm/actions.ts';
 import { readBody } from './http-body.ts';
 import type { ConditionBoard } from '../conditions.ts';
 import type { RequestLimits } from '../ec2/request-limits.ts';
@@ -80,6 +81,9 @@ async function answerJson(request: IncomingMessage, requestId: string, endpoint:
     const body = (await readBody(request, MAX_JSON_BYTES)).toString();
     if (request.headers.authorization === undefined)
       throw new AwsError('MissingAuthenticationTokenException', 'Missing Authentication Token');
+    // Everything else is harmless in the hands of any local program; this runs shell commands as the user.
+    if (target.startsWith(SSM_TARGET) && !isSignedWith(request, endpoint.control.token))
+      throw new AwsError('AccessDeniedException', 'Commands need the control token of the sandbox as the access key');
     const run = endpoint.jsonActions.get(target);
     if (!run) throw new AwsError('UnknownOperationException', `The sandbox does not have ${target}`);
     const faults = endpoint.faults.takeForCall(action);

@@ -44,6 +44,10 @@ export function aFleet(clock: VirtualClock): { fleet: Fleet; on: MachineSpec[]; 
     },
     consoleOutput: () => Buffer.of(),
     befall: () => false,
+    hasAgent: false,
+    execute: () => {
+      throw new Error('no command is run here');
+    },
     close: () => undefined,
   });
   const addresses = new Map([['subnet-1', new AddressPool(network, 4_100, 3)]]);
