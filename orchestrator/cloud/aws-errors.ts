@@ -125,8 +125,8 @@ export interface AwsFailure {
 /** True for EC2's reply to a `DryRun` call that would be allowed. */
 export const wouldSucceed = (error: unknown): boolean => classifyAwsError(error).code === 'DryRunOperation';
 
-/** The names the SDK gives to a reply that carries no code. */
-const CODELESS = new Set(['', 'Error', 'Unknown', 'UnknownError']);
+/** The names the SDK gives to a reply that carries no code; the last one to a page where it expects JSON. */
+const CODELESS = new Set(['', 'Error', 'Unknown', 'UnknownError', 'SyntaxError']);
 
 /** Classifies a failed SDK call. Takes anything thrown; never throws. */
 export function classifyAwsError(error: unknown): AwsFailure {

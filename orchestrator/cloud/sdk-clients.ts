@@ -7,6 +7,7 @@ import type { ElasticLoadBalancingV2 } from '@aws-sdk/client-elastic-load-balanc
 import type { Pricing } from '@aws-sdk/client-pricing';
 import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
+import type { SSM } from '@aws-sdk/client-ssm';
 import type { STS } from '@aws-sdk/client-sts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
@@ -93,6 +94,10 @@ export const lazyPricing = (options: AwsOptions): LazyClient<Pricing> =>
 
 export const lazyQuotas = (options: AwsOptions): LazyClient<ServiceQuotas> =>
   lazy(async () => new (await import('@aws-sdk/client-service-quotas')).ServiceQuotas(clientConfig(options)));
+
+/** Run Command: loaded by `orchestrator exec` only. */
+export const lazySsm = (options: AwsOptions): LazyClient<SSM> =>
+  lazy(async () => new (await import('@aws-sdk/client-ssm')).SSM(clientConfig(options)));
 
 /** STS: called in the region, because an account may have the global endpoint disabled. */
 export const lazySts = (options: AwsOptions): LazyClient<STS> =>

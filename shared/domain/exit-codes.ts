@@ -100,7 +100,8 @@ export const EXIT_FACTS = {
     todo: '`orchestrator status RUN --failed` lists them with their reasons; `orchestrator retry` tries them again.',
   },
   internal: {
-    meaning: 'A fault in crawlfleet, or in something it depends on: database, bucket, AWS.',
+    meaning:
+      'A fault in crawlfleet, or in something it depends on: database, bucket, AWS. Of `exec`: the command or the update failed on an instance.',
     retry: 'yes',
     todo: '`orchestrator logs` shows the error. Continue a started run with `orchestrator resume`.',
   },

@@ -1,12 +1,17 @@
 /** Makes the adapters for the target of a run: SDK clients with the right endpoint and credentials. */
+import { systemRandom } from '../../../shared/adapters/random.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../../cloud/aws-clients.ts';
+import type { CommandRunner } from '../../cloud/command-runner.ts';
 import { sharedKeys } from '../../cloud/credentials.ts';
+import { SsmCommandRunner } from '../../cloud/ssm-command-runner.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Compute } from '../../cloud/compute.ts';
 import type { LoadBalancer } from '../../cloud/load-balancer.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { RunRecord } from '../../control/model/stores.ts';
 
 export interface CloudAccess {
   compute: Compute;
@@ -57,4 +62,14 @@ export function openBucket(
   dryRun: boolean,
 ): S3ObjectStore {
   return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket: aws.bucket });
+}
+
+/** A sandbox runs commands only for the owner of its control token. */
+export function openCommandRunner({ settings, dryRun }: Pick<RunRecord, 'settings' | 'dryRun'>): CommandRunner {
+  const { aws, sandbox } = settings;
+  const place = sandbox && {
+    endpoint: sandbox.endpoint ?? aws.endpoint,
+    credentials: { ...LOCAL_CREDENTIALS, accessKeyId: sandbox.controlToken },
+  };
+  return new SsmCommandRunner({ ...awsOptions(aws, dryRun), ...place, clock: systemClock, random: systemRandom });
 }

@@ -1,6 +1,6 @@
 /** What the account needs, as bash lines with the aws command. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { policyText } from './policies.ts';
+import { controllerPolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
@@ -49,11 +49,12 @@ aws s3api put-bucket-lifecycle-configuration --bucket ${name} --lifecycle-config
 
 const instanceProfile = (values: SetupValues): string => `# What an instance may do.
 ${role(values.instanceProfile, values)}
-aws iam put-role-policy --role-name ${values.instanceProfile} --policy-name put-results --policy-document "$(${document(
-  policyText('instance', values, ACCOUNT),
-)}
-)"
-`;
+${inlinePolicy(values, 'put-results', policyText('instance', values, ACCOUNT))}
+${values.commands ? `${inlinePolicy(values, 'take-commands', policyText('instanceCommands', values, ACCOUNT))}\n` : ''}`;
+
+const inlinePolicy = ({ instanceProfile: role }: SetupValues, name: string, text: string): string =>
+  `aws iam put-role-policy --role-name ${role} --policy-name ${name} --policy-document "$(${document(text)}
+)"`;
 
 const role = (name: string, values: SetupValues): string => `aws iam create-role --role-name ${name} \\
   --assume-role-policy-document "$(${document(policyText('instanceTrust', values, ACCOUNT))}
@@ -97,7 +98,6 @@ const ingress = (role: string, port: number, from: string): string =>
 
 function controller(values: SetupValues): string {
   const { name, controllerUser, mainServer } = values;
-  const names = ['controller', ...(values.image ? ['image'] : [])] as const;
   const makesRole = controllerUser === null && mainServer.kind === 'vpc';
   const attach = (variable: string): string[] => {
     if (controllerUser !== null)
@@ -107,9 +107,9 @@ function controller(values: SetupValues): string {
   return [
     '# What the main server may do.',
     ...(makesRole ? [role(`${name}-controller`, values)] : []),
-    ...names.flatMap((key) => [
+    ...controllerPolicies(values).flatMap((key) => [
       `${key}_policy=$(aws iam create-policy --policy-name ${name}-${key} --query Policy.Arn --output text --policy-document "$(${document(
-        policyText(key as 'controller' | 'image', values, ACCOUNT),
+        policyText(key, values, ACCOUNT),
       )}
 )")`,
       ...attach(`${key}_policy`),

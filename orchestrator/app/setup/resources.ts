@@ -17,7 +17,11 @@ export function resourcesOf(values: SetupValues): Resource[] {
   const kept = `objects under runs/ go after ${keepDays} days`;
   const resources: [Resource['kind'], name: string, why: string, isWanted?: boolean][] = [
     ['bucket', bucket, `bundles and results; encrypted, private, no versions; ${kept}`],
-    ['instance-profile', instanceProfile, 'what an instance may do: put new objects under runs/, and nothing else'],
+    [
+      'instance-profile',
+      instanceProfile,
+      `what an instance may do: put new objects under runs/, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
+    ],
     ['security-group', `${name}-instance`, `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`],
     ['security-group', `${name}-balancer`, `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
     [
@@ -32,6 +36,7 @@ export function resourcesOf(values: SetupValues): Resource[] {
       `what the main server may do: launch, end and balance what carries the tag crawlfleet:owner=${owner}, and use the bucket`,
     ],
     ['policy', `${name}-image`, 'what `orchestrator image` needs beside it', values.image],
+    ['policy', `${name}-commands`, 'what `orchestrator exec` needs beside it', values.commands],
     ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
   ];
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
@@ -45,6 +50,7 @@ export function fleetLines(values: SetupValues): string {
     `  bucket: ${values.bucket}`,
     `  instance_profile: ${values.instanceProfile}`,
     `  owner: "${values.owner}"`,
+    ...(values.commands ? ['  commands: true'] : []),
     ...subnetLines(values),
     'server:',
     `  listen: "0.0.0.0:${values.listenPort}"`,

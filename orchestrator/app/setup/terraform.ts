@@ -1,6 +1,6 @@
 /** What the account needs as Terraform, formatted as `terraform fmt` does. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { policyText } from './policies.ts';
+import { controllerPolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
@@ -18,7 +18,9 @@ export function terraformText(values: SetupValues): string {
     groups(values),
     inVpc ? mainGroup(values) : '',
     controller(values),
-    values.image ? attachedPolicy('image', values).join('\n') : '',
+    ...controllerPolicies(values)
+      .slice(1)
+      .map((key) => attachedPolicy(key, values).join('\n')),
     outputs(values),
   ]
     .filter((part) => part !== '')
@@ -128,15 +130,17 @@ const profile = (key: string, name: string): string => `resource "aws_iam_instan
 `;
 
 const instanceProfile = (values: SetupValues): string => `${role('instance', values.instanceProfile, values)}
-resource "aws_iam_role_policy" "instance" {
-  name   = "put-results"
+${inlinePolicy('instance', 'put-results', policyText('instance', values, ACCOUNT))}
+${values.commands ? `${inlinePolicy('instance_commands', 'take-commands', policyText('instanceCommands', values, ACCOUNT))}\n` : ''}${profile('instance', values.instanceProfile)}`;
+
+const inlinePolicy = (key: string, name: string, text: string): string => `resource "aws_iam_role_policy" "${key}" {
+  name   = "${name}"
   role   = aws_iam_role.instance.id
   policy = <<-EOT
-${indent(policyText('instance', values, ACCOUNT))}
+${indent(text)}
   EOT
 }
-
-${profile('instance', values.instanceProfile)}`;
+`;
 
 const groups = ({
   name,
@@ -205,7 +209,7 @@ ${profile('controller', `${values.name}-controller`)}`;
 }
 
 /** The policy, and what gives it to the main server, if that is known. */
-function attachedPolicy(key: 'controller' | 'image', values: SetupValues): string[] {
+function attachedPolicy(key: 'controller' | 'image' | 'commands', values: SetupValues): string[] {
   const { name, controllerUser, mainServer } = values;
   const policy = `resource "aws_iam_policy" "${key}" {
   name   = "${name}-${key}"

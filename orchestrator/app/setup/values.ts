@@ -34,6 +34,8 @@ export interface SetupValues {
   /** Days until objects under `runs/` are removed. */
   keepDays: number;
   image: boolean;
+  /** With the rights of `orchestrator exec`. */
+  commands: boolean;
   /** With the port that `npm run canary` serves its pages at. */
   canary: boolean;
 }
@@ -42,7 +44,7 @@ type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 
 
 /** `mainServer` is `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
 export type SetupFlags = Partial<Record<TextFlag, string | undefined>> &
-  Partial<Pick<SetupValues, 'keepDays' | 'image' | 'canary'>>;
+  Partial<Pick<SetupValues, 'keepDays' | 'image' | 'commands' | 'canary'>>;
 
 const DEFAULT_NAME = 'crawlfleet';
 const DEFAULT_KEEP_DAYS = 30;
@@ -105,6 +107,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     controllerUser: flags.controllerUser ?? null,
     keepDays: flags.keepDays ?? DEFAULT_KEEP_DAYS,
     image: flags.image ?? (config !== null && config.site.render !== 'http'),
+    commands: flags.commands ?? aws?.commands ?? false,
     canary: flags.canary ?? false,
   };
 }

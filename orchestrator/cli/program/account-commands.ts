@@ -47,6 +47,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       flag('--controller-user <user>', 'an IAM user that gets the rights of the main server'),
       flag('--keep-days <days>', 'how long objects of runs are kept', readCount).default(30),
       flag('--image', 'with the rights of orchestrator image'),
+      flag('--commands', 'with the rights of orchestrator exec (default: aws.commands)'),
       flag('--canary', 'with the port that npm run canary serves its pages at'),
     ],
     async load() {

@@ -10,6 +10,8 @@ import { jsonFlag } from './flags.ts';
 export interface Given extends ConfigPlace {
   /** Its argument: nearly always the name of a run. */
   runId: string | undefined;
+  /** The words after it; empty for a command that takes none. */
+  rest: string[];
   /** Flags that stand for settings, in the form the configuration takes: a flag wins over the file. */
   flags: FlagValue[];
   deadline?: string;
@@ -26,6 +28,8 @@ export interface CommandDeclaration {
   help: readonly [page: string, ...examples: string[]];
   /** Name, description and default of its argument. */
   argument?: readonly [name: string, description: string, byDefault?: string];
+  /** Name and description of the words after its argument. */
+  rest?: readonly [name: string, description: string];
   /** In the order of its help; --json comes last. */
   options: readonly Option[];
   /** `shows`: it only prints, so it ends when its output cannot be written; `works`, the default: it goes on. */
@@ -46,21 +50,23 @@ type Flags = Partial<Given> & { config: string; json?: boolean; quiet?: boolean;
 export function addCommand(program: Command, declared: CommandDeclaration): void {
   const command = program.command(declared.name).description(declared.description);
   if (declared.argument) command.argument(...declared.argument);
+  if (declared.rest) command.argument(...declared.rest);
   for (const option of [...declared.options, jsonFlag]) command.addOption(option);
   command.action(async (...args: unknown[]) => {
-    const [argument, flags] = (declared.argument ? args : [undefined, ...args]) as [string | undefined, Flags];
+    const words = args.slice(0, command.registeredArguments.length) as [argument?: string, rest?: string[]];
+    const flags = args[command.registeredArguments.length] as Flags;
     if (declared.kind === 'shows') endWithOutput();
     const output = createOutput(flags.json === true, flags.quiet ? 'quiet' : flags.verbose ? 'verbose' : 'normal');
     try {
       const run = (await declared.load()) as (given: Given, output: Output) => Promise<ExitCode>;
-      process.exitCode = await run(givenBy(flags, argument), output);
+      process.exitCode = await run(givenBy(flags, words), output);
     } catch (error) {
       process.exitCode = printError(error, flags.json === true);
     }
   });
 }
 
-function givenBy(flags: Flags, runId: string | undefined): Given {
+function givenBy(flags: Flags, [runId, rest = []]: [argument?: string, rest?: string[]]): Given {
   const { deadline, maxCost, dryRun = false, yes = false, acceptDrop = false } = flags;
   const settings = [
     { path: ['run', 'deadline'], flag: '--deadline', value: deadline },
@@ -71,6 +77,7 @@ function givenBy(flags: Flags, runId: string | undefined): Given {
     configPath: flags.config,
     environment: fleetEnvironment(),
     runId,
+    rest,
     flags: settings.flatMap(({ value, ...where }) => (value === undefined ? [] : [{ ...where, value }])),
     dryRun,
     yes,

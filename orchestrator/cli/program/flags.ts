@@ -3,7 +3,7 @@ import { Option } from 'commander';
 import { readAmount, readDuration } from './readers.ts';
 
 /** A flag of one command, with the reader of its value. */
-export const flag = (flags: string, description: string, read?: (text: string) => unknown): Option =>
+export const flag = (flags: string, description: string, read?: (text: string, before: unknown) => unknown): Option =>
   read === undefined ? new Option(flags, description) : new Option(flags, description).argParser(read);
 
 export const configFlag = flag('-c, --config <file>', 'configuration file').default('fleet.yaml').env('FLEET_CONFIG');

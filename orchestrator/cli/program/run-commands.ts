@@ -1,4 +1,5 @@
 /** Commands that start a run, end it, or load its results. */
+import { parseDuration } from '../../../shared/domain/quantity.ts';
 import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
 import type { ScheduleOptions } from '../commands/schedule.ts';
 import type { Output } from '../output.ts';
@@ -14,7 +15,7 @@ import {
   verboseFlag,
   yesFlag,
 } from './flags.ts';
-import { readCount, readDueStart, readFewCount, readReasons } from './readers.ts';
+import { readCount, readDueStart, readDuration, readFewCount, readReasons, readSlots } from './readers.ts';
 
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -124,6 +125,26 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     argument: ['[run]', 'default: the newest held run'],
     options: [flag('--force', 'also over the rows of a run that began later'), configFlag],
     load: async () => (await import('../commands/end.ts')).publishCommand,
+  },
+  {
+    name: 'exec',
+    help: ['docs/operations.md', 'exec RUN -- uptime', "exec RUN --slot 0 --slot 3 -- 'df -h / | tail -1'"],
+    description: 'run a shell command on the instances of a run',
+    argument: ['<run>', 'its name, as `status` lists it'],
+    rest: ['[command...]', 'after --: its words, joined by blanks, are one line for the shell'],
+    options: [
+      flag('--slot <number>', 'only this slot; may be repeated', readSlots),
+      flag('--timeout <duration>', 'time limit on each instance', readDuration).default('60s'),
+      configFlag,
+    ],
+    async load() {
+      const { execCommand } = await import('../commands/exec.ts');
+      type Flags = Given & { slot?: number[]; timeout: string };
+      return ({ slot: slots = [], timeout, runId, ...given }: Flags, output: Output) => {
+        const options = { ...given, runId: runId!, words: given.rest, slots, timeoutMs: parseDuration(timeout)! };
+        return execCommand(options, output);
+      };
+    },
   },
   {
     name: 'load',

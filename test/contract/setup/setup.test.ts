@@ -23,7 +23,7 @@ const hasShellcheck = (await findProgram('shellcheck')) !== null || (await insta
 const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
 const BASE: SetupFlags = { region: 'ap-northeast-1', bucket: 'example-crawl', owner: 'main-1' };
 const VARIANTS: [string, SetupFlags][] = [
-  ['a main server in the VPC', { ...BASE, image: true, canary: true }],
+  ['a main server in the VPC', { ...BASE, image: true, commands: true, canary: true }],
   ['a laptop with a user of its own', { ...BASE, mainServer: '203.0.113.7', controllerUser: 'alice', image: true }],
   [
     'a main server elsewhere, another VPC, us-east-1',
@@ -171,7 +171,13 @@ async function expectMade(at: MotoServer): Promise<void> {
   const policies = (await aws(at, 'iam list-policies --scope Local')) as {
     Policies: { PolicyName: string }[];
   };
-  expect(policies.Policies.map((p) => p.PolicyName).toSorted()).toEqual(['crawlfleet-controller', 'crawlfleet-image']);
+  expect(policies.Policies.map((p) => p.PolicyName).toSorted()).toEqual([
+    'crawlfleet-commands',
+    'crawlfleet-controller',
+    'crawlfleet-image',
+  ]);
+  const inline = await aws(at, 'iam list-role-policies --role-name crawlfleet-instance');
+  expect(inline).toMatchObject({ PolicyNames: expect.arrayContaining(['put-results', 'take-commands']) as string[] });
   const profile = await aws(at, 'iam get-instance-profile --instance-profile-name crawlfleet-instance');
   expect(JSON.stringify(profile)).toContain('role/crawlfleet-instance');
 }

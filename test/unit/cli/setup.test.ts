@@ -40,7 +40,8 @@ describe('setupValues', () => {
       keepDays: 30,
       image: true,
     });
-    expect(values()).toMatchObject({ instanceProfile: 'crawlfleet-instance', callbackPort: 8700, image: false });
+    expect(values()).toMatchObject({ callbackPort: 8700, image: false, commands: false });
+    expect(values({}, configOf(' }\naws: { commands: true }')).commands).toBe(true);
   });
 
   it.each([

@@ -50,6 +50,10 @@ describe('classifyAwsError', () => {
     expect(classifyAwsError(sdkError(null, status))).toMatchObject({ kind, code: '', status });
   });
 
+  it('takes a page in place of JSON for a call that the endpoint lacks', () => {
+    expect(classifyAwsError(sdkError('SyntaxError', 500)).kind).toBe('capability-missing');
+  });
+
   it('recognizes the error names of the ELBv2 SDK', () => {
     const error = Object.assign(new Error('gone'), { name: 'TargetGroupNotFoundException' });
     expect(classifyAwsError(error)).toMatchObject({ kind: 'not-found', code: 'TargetGroupNotFound' });

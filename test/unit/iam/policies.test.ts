@@ -75,6 +75,7 @@ const SERVICES = [
     name: 'elasticloadbalancing',
     used: /\blazyElbv2\b|client-elastic-load-balancing-v2/,
   },
+  { client: 'client-ssm', name: 'ssm', used: /\blazySsm\b|client-ssm/ },
 ];
 
 /** Dry runs create their bucket on the sandbox; on AWS it already exists. */
@@ -82,8 +83,9 @@ const NEVER_ON_AWS = new Set(['CreateBucket']);
 /** Only dry runs probe an endpoint, and only they use a stand-in. */
 const NEVER_AT_AWS_FILES = /^orchestrator\/cloud\/(probe|stand-in)/;
 
-/** Files whose calls need permissions beyond the controller's: `orchestrator image`. */
+/** Files whose calls need permissions beyond the controller's: `orchestrator image`, `orchestrator exec`. */
 const IMAGE_FILES = /^orchestrator\/cloud\/image-/;
+const COMMAND_FILES = /^orchestrator\/cloud\/ssm-/;
 
 interface Call {
   command: string;
@@ -92,7 +94,7 @@ interface Call {
 
 const CLIENTS = readdirSync(new URL('node_modules/@aws-sdk/', ROOT)).filter((name) => name.startsWith('client-'));
 /** Files that hold a client: by its package, or by the functions that make them. */
-const HOLDS_CLIENT = /@aws-sdk\/client-|\blazy(?:Ec2|Elbv2|Pricing|Quotas|S3|Sts)\b/;
+const HOLDS_CLIENT = /@aws-sdk\/client-|\blazy(?:Ec2|Elbv2|Pricing|Quotas|S3|Ssm|Sts)\b/;
 const CALL = /\bnew (?:\w+\.)*([A-Z]\w+)Command\(|\.(?:paginate)?(\w+)\(/g;
 
 /** Every SDK call in the source: clients have a class, a method and, for a list, a paginator named after each call. */
@@ -126,13 +128,31 @@ const sorted = (names: Iterable<string>): string[] => [...new Set(names)].toSort
 
 describe('the controller', () => {
   it('may do exactly what the program does, with the permissions of `orchestrator image` in a separate file', () => {
-    const needed = calls.filter((c) => !IMAGE_FILES.test(c.file)).flatMap(rightsOf);
+    const needed = calls.filter((c) => !IMAGE_FILES.test(c.file) && !COMMAND_FILES.test(c.file)).flatMap(rightsOf);
     expect(sorted(actionsOf('controller'))).toEqual(sorted(needed));
     const forImages = calls.filter((c) => IMAGE_FILES.test(c.file)).flatMap(rightsOf);
     const together = [...actionsOf('controller'), ...actionsOf('image')];
     expect(sorted(forImages).filter((right) => !together.includes(right))).toEqual([]);
     const onlyForImages = actionsOf('image').filter((right) => !actionsOf('controller').includes(right));
     expect(onlyForImages.filter((right) => !forImages.includes(right))).toEqual([]);
+  });
+
+  it('may run commands on its own instances only, by a separate file', () => {
+    const needed = calls.filter((c) => COMMAND_FILES.test(c.file)).flatMap(rightsOf);
+    expect(sorted(actionsOf('commands'))).toEqual(sorted(needed));
+    const isSend = ({ Action }: Statement): boolean => Action === 'ssm:SendCommand';
+    const sends = statementsOf('commands').filter(isSend);
+    expect(sends.map(({ Resource, Condition }) => ({ Resource, Condition }))).toEqual([
+      { Resource: 'arn:${partition}:ssm:${region}::document/AWS-RunShellScript', Condition: undefined },
+      {
+        Resource: 'arn:${partition}:ec2:${region}:${account}:instance/*',
+        Condition: { StringEquals: { 'ssm:resourceTag/crawlfleet:owner': '${owner}' } },
+      },
+    ]);
+    // IAM knows no resource for the others: they name commands, by ids that only the sender gets.
+    const others = statementsOf('commands').filter((s) => !isSend(s));
+    const changes = others.flatMap((s) => [s.Action].flat()).filter((a) => !/:(Describe|Get|List)/.test(a));
+    expect(changes).toEqual(['ssm:CancelCommand']);
   });
 
   it.each(['controller', 'image'])(
@@ -161,11 +181,14 @@ describe('the controller', () => {
     expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } });
   });
 
-  it.each(['controller', 'image', 'instance'])('fits into a managed policy (%s)', (name) => {
-    // 6,144 characters without white space; placeholders are replaced with their longest values.
-    const longest = read(`userdata/iam/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
-    expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
-  });
+  it.each(['controller', 'image', 'commands', 'instance', 'instance-commands'])(
+    'fits into a managed policy (%s)',
+    (name) => {
+      // 6,144 characters without white space; placeholders are replaced with their longest values.
+      const longest = read(`userdata/iam/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
+      expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
+    },
+  );
 });
 
 describe('an instance', () => {
@@ -179,6 +202,12 @@ describe('an instance', () => {
         Condition: { Null: { 's3:if-none-match': 'false' } },
       },
     ]);
+  });
+
+  it('may, where it takes commands, only speak to Systems Manager, and read no parameter of the account', () => {
+    const services = actionsOf('instance-commands').map((action) => action.split(':')[0]);
+    expect(sorted(services as string[])).toEqual(['ec2messages', 'ssm', 'ssmmessages']);
+    expect(actionsOf('instance-commands').filter((a) => /Get(?!Messages|Endpoint)|\*/.test(a))).toEqual([]);
   });
 
   it('makes no call without a permission', () => {

@@ -1,0 +1,94 @@
+/** `orchestrator exec`: a shell command on the instances of a running run. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { openCommandRunner } from '../../app/cloud/cloud-access.ts';
+import type { ConfigPlace } from '../../app/config/load-config.ts';
+import { assertTakesCommands, type HostResult, runOnFleet } from '../../app/exec/run-command.ts';
+import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import type { CommandRunner } from '../../cloud/command-runner.ts';
+import type { RunRecord, Stores } from '../../control/model/stores.ts';
+import { watchInterrupts } from '../interrupts.ts';
+import type { Output } from '../output.ts';
+
+export interface ExecOptions extends ConfigPlace {
+  runId: string;
+  words: readonly string[];
+  slots: readonly number[];
+  timeoutMs: number;
+}
+
+/** The longest time limit that AWS-RunShellScript takes. */
+const MAX_TIMEOUT_MS = 48 * 3_600_000;
+
+/** Exit code 1 when the command did not end with 0 on every instance. */
+export async function execCommand(options: ExecOptions, output: Output): Promise<ExitCode> {
+  const { words, slots, timeoutMs } = options;
+  const command = words.join(' ');
+  if (command.trim() === '')
+    throw new AppError('usage', 'exec needs a command', { hint: 'For example: orchestrator exec RUN -- uptime' });
+  if (timeoutMs < 1_000 || timeoutMs > MAX_TIMEOUT_MS) throw new AppError('usage', '--timeout must be from 1s to 48h');
+  return onRun(options, async ({ run, stores, runner, signal }) => {
+    const hosts = await runOnFleet(
+      { run, fleet: stores.of(run.id).fleet, runner },
+      { slots, command, timeoutMs },
+      signal,
+    );
+    for (const host of hosts) output.line(renderHost(host, timeoutMs));
+    const exitCode = signal.aborted ? EXIT.interrupted : hosts.every(isSuccess) ? EXIT.complete : EXIT.internal;
+    const failed = hosts.filter((host) => !isSuccess(host)).length;
+    if (failed > 0) output.line(`! ${failed} of ${hosts.length} instances did not end with exit code 0`);
+    output.document({ run: run.id, command, hosts, exitCode });
+    return exitCode;
+  });
+}
+
+const isSuccess = ({ status, exitCode }: HostResult): boolean => status === 'ended' && exitCode === 0;
+
+function renderHost(host: HostResult, timeoutMs: number): string {
+  const { slot, epoch, instanceId, address, stdout, stderr, truncated } = host;
+  const lines = [stdout, stderr].flatMap((text) => (text === '' ? [] : text.replace(/\n$/, '').split('\n')));
+  return [
+    `slot ${slot}.${epoch}  ${instanceId}  ${address ?? '-'}  ${endOf(host, timeoutMs)}`,
+    ...lines.map((line) => `  ${line}`),
+    ...(truncated ? ['  (AWS keeps only the first 24,000 characters of stdout and 8,000 of stderr)'] : []),
+  ].join('\n');
+}
+
+function endOf({ status, exitCode }: HostResult, timeoutMs: number): string {
+  switch (status) {
+    case 'ended':
+      return `exit ${exitCode}`;
+    case 'timed-out':
+      return `killed after ${formatDuration(timeoutMs)} (--timeout)`;
+    case 'cancelled':
+      return 'cancelled';
+    case 'unreachable':
+      return 'not reached: no SSM agent answers; it may still boot, or lack the rights of orchestrator setup --commands';
+    case 'unknown':
+      return 'no end was seen: the command may still run there';
+  }
+}
+
+interface OnRun {
+  run: RunRecord;
+  stores: Stores;
+  runner: CommandRunner;
+  /** Aborts at the first Ctrl-C. */
+  signal: AbortSignal;
+}
+
+function onRun(options: ExecOptions, work: (on: OnRun) => Promise<ExitCode>): Promise<ExitCode> {
+  return withDatabase(options, async (database) => {
+    const stores = await storesOf(database);
+    const run = await getRun(stores.runs, options.runId);
+    assertTakesCommands(run);
+    const runner = openCommandRunner(run);
+    using interrupts = watchInterrupts();
+    try {
+      return await work({ run, stores, runner, signal: interrupts.leave });
+    } finally {
+      runner.close();
+    }
+  });
+}
