@@ -17,6 +17,7 @@ import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
 import type { EndTimer } from './end-timer.ts';
 import { FaultBook } from './faults.ts';
+import { openIdFile } from './id-file.ts';
 import { ProcessMachine } from './host/machine.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
 import { closeServer, listen } from './listening.ts';
@@ -32,7 +33,7 @@ import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
 import { ACCOUNT_ID } from './ids.ts';
 import { openForeignEc2 } from './stand-in/foreign-ec2.ts';
-import { openBootedIds, StandIn } from './stand-in/stand-in.ts';
+import { StandIn } from './stand-in/stand-in.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };
@@ -82,7 +83,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const tags = new TagStore();
   const catalogue = createCatalogue(region, network.cidr);
   const addresses = new Map(catalogue.subnets.map((s) => [s.id, new AddressPool(network, s.firstOffset, s.size)]));
-  const { allowedBundles, environment } = options;
+  const { environment } = options;
+  const allowedBundles = await openIdFile(join(dataDir, 'allowed-bundles'), options.allowedBundles);
   const fleet: Fleet = new Fleet({
     clock,
     makeMachine: (spec) =>
@@ -158,11 +160,12 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
         clock,
         shutdown: options.onShutdown,
         timer: options.timer,
+        allowBundle: (sha256) => allowedBundles.add(sha256),
       },
     });
     if (options.standInFor) {
       const foreign = await openForeignEc2({ ...options.standInFor, region });
-      const booted = await openBootedIds(join(dataDir, 'booted-instances'));
+      const booted = await openIdFile(join(dataDir, 'booted-instances'));
       standIn = new StandIn({ clock, catalogue, fleet, log, foreign, booted });
       standIn.start();
       log.write('stand-in', { ...options.standInFor });

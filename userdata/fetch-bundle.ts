@@ -7,7 +7,7 @@ import { PROGRAM_NAME, RUNTIME_NAME } from './archive.ts';
 export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 
 /** The folder of all our files on a machine; only root writes there. */
-const HOME = '/opt/crawlfleet';
+export const HOME = '/opt/crawlfleet';
 
 /** Required by undici. Only for bundles without Node. */
 const NODE_NEEDED = '22.19';

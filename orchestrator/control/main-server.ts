@@ -2,6 +2,7 @@
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
+import { LAUNCH_BUNDLE, withUpdatedBundle } from './launching/updated-bundle.ts';
 import { TokenBucket } from './launching/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
 import type { Core, LaunchTemplate } from './model/core.ts';
@@ -40,12 +41,13 @@ export function createMainServer(parts: MainServerParts): MainServer {
   const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
   const robots = new RobotsCache({ ...parts.robots, clock, alarm, heartbeatMs });
+  const template = remembered(launchTemplate);
   const core: Core = {
     ...given,
     objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
     robots,
     launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
-    launchTemplate: remembered(launchTemplate),
+    launchTemplate: async () => withUpdatedBundle(await template(), await given.run.events(1, LAUNCH_BUNDLE)),
     oneAtATime: createQueue(),
     processState,
   };

@@ -25,7 +25,7 @@ export interface MachineOptions {
   /** Holds one folder per machine. */
   folder: string;
   /** Hashes of the programs that may run. */
-  allowedBundles: ReadonlySet<string>;
+  allowedBundles: Pick<ReadonlySet<string>, 'has'>;
   /** Added to the program's environment. */
   environment: Record<string, string>;
   faults: FaultBook;

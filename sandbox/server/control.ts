@@ -21,6 +21,8 @@ export interface Control {
   faults: FaultBook;
   conditions: ConditionBoard;
   clock: Clock;
+  /** Lets instances run this bundle from now on, also in a sandbox that takes the place of this one. */
+  allowBundle: (sha256: string) => Promise<void>;
   /** Starts ending the sandbox; returns at once. */
   shutdown: (why: string) => void;
   /** When it will end automatically. */
@@ -72,6 +74,11 @@ async function route(what: string, request: IncomingMessage, control: Control): 
     case 'DELETE conditions':
       control.conditions.reset();
       return json(200, control.conditions.now);
+    case 'POST bundles': {
+      const { sha256 } = z.strictObject({ sha256: z.string().regex(/^[0-9a-f]{64}$/) }).parse(await readJson(request));
+      await control.allowBundle(sha256);
+      return json(200, { sha256 });
+    }
     case 'GET billing':
       return json(200, control.fleet.billing.lines(control.clock.now()));
     default: {

@@ -3,39 +3,22 @@
  * powered off here, and machines that power themselves off here are terminated there. Level-triggered: each round
  * compares both sides completely.
  */
-import { appendFile, readFile } from 'node:fs/promises';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Catalogue } from '../ec2/catalogue.ts';
 import type { Fleet } from '../ec2/fleet.ts';
 import type { Instance } from '../ec2/instance.ts';
+import type { IdFile } from '../id-file.ts';
 import type { Log } from '../log.ts';
 import type { ForeignEc2, ForeignInstance } from './foreign-ec2.ts';
-
-/** The booted instances, in a file of the data folder: a sandbox that replaces another boots none of them again. */
-export interface BootedIds {
-  has(id: string): boolean;
-  /** Resolves when the id is written; call it before the boot. */
-  add(id: string): Promise<void>;
-}
-
-export async function openBootedIds(file: string): Promise<BootedIds> {
-  const ids = new Set((await readFile(file, 'utf8').catch(() => '')).split('\n').filter((line) => line !== ''));
-  return {
-    has: (id) => ids.has(id),
-    async add(id) {
-      await appendFile(file, `${id}\n`, { mode: 0o600 });
-      ids.add(id);
-    },
-  };
-}
 
 export interface StandInParts {
   clock: Clock;
   catalogue: Catalogue;
   fleet: Fleet;
   foreign: ForeignEc2;
-  booted: BootedIds;
+  /** Instances that have been booted: none of them is booted again. */
+  booted: IdFile;
   log: Log;
 }
 

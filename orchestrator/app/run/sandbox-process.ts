@@ -126,12 +126,19 @@ export async function stopSandbox(sandbox: Reached & { pid: number }): Promise<v
   while (isAlive(sandbox.pid) && performance.now() < giveUp) await new Promise((resolve) => setTimeout(resolve, 25));
 }
 
+/** Lets the instances of the sandbox run this bundle. Throws `sandbox-failed` when it does not answer. */
+export async function allowBundle(sandbox: Reached, sha256: string): Promise<void> {
+  const reply = await control(sandbox, 'POST', 'bundles', { sha256 }).catch(() => null);
+  if (!reply?.ok) throw new AppError('sandbox-failed', `the sandbox at ${sandbox.endpoint} does not answer`);
+}
+
 type Reached = Pick<SandboxHandle, 'endpoint' | 'controlToken'>;
 
-function control(sandbox: Reached, method: 'GET' | 'POST', route: string): Promise<Response> {
+function control(sandbox: Reached, method: 'GET' | 'POST', route: string, body?: object): Promise<Response> {
   return fetch(`${sandbox.endpoint}/_crawlfleet/${route}`, {
     method,
     headers: { authorization: `Bearer ${sandbox.controlToken}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(5_000),
   });
 }

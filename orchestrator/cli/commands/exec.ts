@@ -1,11 +1,15 @@
-/** `orchestrator exec`: a shell command on the instances of a running run. */
+/** `orchestrator exec`: a shell command, or another bundle, on the instances of a running run. */
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { openCommandRunner } from '../../app/cloud/cloud-access.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
+import { openBucket, openCommandRunner } from '../../app/cloud/cloud-access.ts';
+import { bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
+import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { assertTakesCommands, type HostResult, runOnFleet } from '../../app/exec/run-command.ts';
+import { updateFleet, type UpdateReport } from '../../app/exec/update-fleet.ts';
 import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { allowBundle } from '../../app/run/sandbox-process.ts';
 import type { CommandRunner } from '../../cloud/command-runner.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { watchInterrupts } from '../interrupts.ts';
@@ -70,23 +74,69 @@ function endOf({ status, exitCode }: HostResult, timeoutMs: number): string {
   }
 }
 
+/** Exit code 1 when an instance did not take the bundle. */
+export async function updateCommand(options: ExecOptions, output: Output): Promise<ExitCode> {
+  if (options.words.length > 0) throw new AppError('usage', 'exec --update takes no command');
+  return onRun(options, async ({ run, stores, runner, config, signal }) => {
+    const { aws, site, sandbox } = run.settings;
+    const bundle = await bundleFor({
+      render: site.render,
+      onAws: !run.dryRun,
+      instanceType: run.plan.instanceType,
+      configFile: config.file,
+      output,
+      signal,
+    });
+    if (sandbox && aws.endpoint)
+      await allowBundle({ ...sandbox, endpoint: sandbox.endpoint ?? aws.endpoint }, bundle.sha256);
+    const objects = openBucket(aws, run.dryRun);
+    try {
+      await putBundle(objects, bundle, aws);
+      const say = (text: string): void => output.line(text);
+      const { sha256 } = bundle;
+      const { runs } = stores;
+      const { fleet } = stores.of(run.id);
+      const report = await updateFleet({ run, runs, fleet, runner, objects, clock: systemClock, sha256, say }, signal);
+      output.line(renderUpdate(report));
+      const stopped = report.left.length > 0 ? EXIT.interrupted : EXIT.complete;
+      const exitCode = report.failed === null ? stopped : EXIT.internal;
+      output.document({ ...report, exitCode });
+      return exitCode;
+    } finally {
+      objects.close();
+    }
+  });
+}
+
+function renderUpdate({ run, bundle, updated, failed, left, launches }: UpdateReport): string {
+  const later = launches ? 'Instances launched later get it too.' : 'Instances launched later get the old bundle.';
+  const others = left.filter(({ slot, epoch }) => slot !== failed?.slot || epoch !== failed.epoch);
+  return [
+    ...(failed ? [`! slot ${failed.slot}: ${failed.instanceId}: ${failed.reason}`] : []),
+    `${updated.length} instances were brought to bundle ${bundle.slice(0, 12)}. ${later}`,
+    ...(others.length > 0 ? [`Still with another bundle: slots ${others.map(({ slot }) => slot).join(', ')}`] : []),
+    ...(left.length > 0 ? [`Go on with: orchestrator exec ${run} --update`] : []),
+  ].join('\n');
+}
+
 interface OnRun {
   run: RunRecord;
   stores: Stores;
   runner: CommandRunner;
+  config: Config;
   /** Aborts at the first Ctrl-C. */
   signal: AbortSignal;
 }
 
 function onRun(options: ExecOptions, work: (on: OnRun) => Promise<ExitCode>): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     assertTakesCommands(run);
     const runner = openCommandRunner(run);
     using interrupts = watchInterrupts();
     try {
-      return await work({ run, stores, runner, signal: interrupts.leave });
+      return await work({ run, stores, runner, config, signal: interrupts.leave });
     } finally {
       runner.close();
     }

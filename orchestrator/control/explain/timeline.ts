@@ -1,5 +1,6 @@
 /** The timeline of a run in words, from its events. Pure: what `orchestrator explain` prints. */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
+import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../launching/updated-bundle.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { RunEvent, RunRecord } from '../model/stores.ts';
 
@@ -65,6 +66,7 @@ export function timelineOf(
 
 const PLURALS: Readonly<Record<string, string>> = {
   is: 'are',
+  runs: 'run',
   was: 'were',
   has: 'have',
   makes: 'make',
@@ -98,6 +100,11 @@ function say(event: RunEvent): Said | null {
   if (kind === 'instance' && slot !== null) {
     const text = wordsOfMove(epoch ?? 1, from as InstancePhase | null, to as InstancePhase, detail);
     return text === null ? null : { key: `instance ${text}`, text, isGrouped: true };
+  }
+  if (kind === INSTANCE_BUNDLE || kind === LAUNCH_BUNDLE) {
+    const bundle = `bundle ${detail?.slice(0, 12)} (exec --update)`;
+    const text = kind === INSTANCE_BUNDLE ? `runs ${bundle}` : `later launches get ${bundle}`;
+    return { key: `${kind} ${detail}`, text, isGrouped: slot !== null };
   }
   // An alarm repeats it.
   if (kind === 'forecast' || detail === null) return null;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { createCatalogue } from '../../../sandbox/ec2/catalogue.ts';
 import type { InstanceState } from '../../../sandbox/ec2/instance.ts';
+import type { IdFile } from '../../../sandbox/id-file.ts';
 import type { ForeignEc2, ForeignInstance } from '../../../sandbox/stand-in/foreign-ec2.ts';
-import { type BootedIds, StandIn } from '../../../sandbox/stand-in/stand-in.ts';
+import { StandIn } from '../../../sandbox/stand-in/stand-in.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aFleet } from './a-fleet.ts';
 
@@ -46,7 +47,7 @@ function stage(bootedBefore: string[] = []) {
   const table = foreignTable();
   const { fleet, on, off } = aFleet(clock);
   const ids = new Set(bootedBefore);
-  const booted: BootedIds = { has: (id) => ids.has(id), add: (id) => Promise.resolve(void ids.add(id)) };
+  const booted: IdFile = { has: (id) => ids.has(id), add: (id) => Promise.resolve(void ids.add(id)) };
   const catalogue = createCatalogue('ap-northeast-1', '127.20.0.0/16');
   // The fleet in these tests has one subnet.
   const subnets = catalogue.subnets.map((subnet) => ({ ...subnet, id: 'subnet-1' }));
