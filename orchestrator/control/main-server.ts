@@ -1,5 +1,6 @@
 /** A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop has seen. */
 import { limitsFor } from '../../shared/domain/limits.ts';
+import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
 import { LAUNCH_BUNDLE, withUpdatedBundle } from './launching/updated-bundle.ts';
@@ -48,7 +49,7 @@ export function createMainServer(parts: MainServerParts): MainServer {
     robots,
     launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
     launchTemplate: async () => withUpdatedBundle(await template(), await given.run.events(1, LAUNCH_BUNDLE)),
-    oneAtATime: createQueue(),
+    oneAtATime: createQueueOfOne(),
     processState,
   };
   const dispatcher = new Dispatcher(core);
@@ -67,16 +68,6 @@ export function createMainServer(parts: MainServerParts): MainServer {
         over.abort();
       }
     },
-  };
-}
-
-/** A queue of one: each piece of work starts when the one before it has ended, well or badly. */
-export function createQueue(): Core['oneAtATime'] {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const next = last.then(work, work);
-    last = next.catch(() => undefined);
-    return next;
   };
 }
 

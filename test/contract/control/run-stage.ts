@@ -7,7 +7,8 @@ import type { Clock } from '../../../shared/ports/clock.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
-import { bucketWatcher, createQueue } from '../../../orchestrator/control/main-server.ts';
+import { bucketWatcher } from '../../../orchestrator/control/main-server.ts';
+import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import type { Core, OfferSender } from '../../../orchestrator/control/model/core.ts';
 import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
@@ -147,7 +148,7 @@ export function createCore(
       bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
     }),
     alarm,
-    oneAtATime: createQueue(),
+    oneAtATime: createQueueOfOne(),
     processState,
     alarms,
   };
