@@ -19,20 +19,17 @@ import { sayHello } from './control/hello.ts';
 import type { Log } from './control/retry.ts';
 import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
-import { SignalFlag } from './control/signal-flag.ts';
 import { StateFolder } from './control/state-folder.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
-import { AddressWatch } from './politeness/address-watch.ts';
-import { Pacer, PageTimes } from './politeness/pacer.ts';
+import { PageTimes } from './politeness/pacer.ts';
 import { RenderChoice } from './politeness/render-choice.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
-import { CrawlLoop } from './queue/crawl-loop.ts';
-import { CanaryPages } from './queue/canary-pages.ts';
-import { IncidentTracker } from './queue/incident-tracker.ts';
+import { Crawl } from './queue/crawl.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
 import { listen, stopListening } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
 import { Uploader } from './upload/uploader.ts';
+import { domainOf } from '../shared/domain/domains.ts';
 import { productUrl } from '../shared/domain/product.ts';
 import { toFailure } from './queue/item-result.ts';
 import { JournalFile } from './queue/journal-file.ts';
@@ -91,9 +88,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     // One lost reply must not cost so much time that the main server gives the instance up.
     timeoutMs: Math.min(10_000, Math.max(1_500, settings.heartbeatMs * 3)),
   });
-  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
   const pageTimes = new PageTimes();
-  const changed = new SignalFlag();
   const status = { ready: folder.helloAccepted, crawling: true };
 
   const uploader = new Uploader({
@@ -108,21 +103,6 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       heartbeat.poke();
     },
   });
-  const watch = new AddressWatch();
-  const canaryPages = new CanaryPages(site.canaries, site.productUrl, queue.state);
-  const incidents = new IncidentTracker({
-    queue,
-    watch,
-    clock,
-    coolDownMs: site.ban.coolDownMs,
-    onChange: () => {
-      const { incident } = queue.state;
-      if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
-      else log.info({}, 'the incident is over: crawling again');
-      changed.raise();
-      heartbeat.poke();
-    },
-  });
   const describe = (): Heartbeat => ({
     phase: phaseOf(queue, status.crawling),
     clock: new Date(clock.now()).toISOString(),
@@ -130,8 +110,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     transferred: queue.transferredChunks().slice(0, 10_000),
     progress: queue.progress(pageTimes.median(), uploader.slowestMs),
     parts: queue.unackedParts(500),
-    problem: (queue.diskProblem ?? uploader.problem ?? canaryPages.problem)?.slice(0, 500) ?? null,
-    incident: incidents.describe(),
+    problem: (queue.diskProblem ?? uploader.problem ?? crawl.problem)?.slice(0, 500) ?? null,
+    incident: crawl.incidents.describe(),
     robots: queue.state.robots?.version ?? null,
   });
   const follow = async (orders: Orders): Promise<void> => {
@@ -147,9 +127,9 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
       heartbeat.poke();
     }
     if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
-    if (orders.verdict !== null) incidents.decide(orders.verdict);
+    if (orders.verdict !== null) crawl.incidents.decide(orders.verdict);
     if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
-    if (granted > 0 || differs) changed.raise();
+    if (granted > 0 || differs) crawl.wake();
   };
   /** Repeated by each reply until nothing is pending here. */
   const returnProducts = (): void => {
@@ -166,9 +146,8 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     log,
     intervalMs: settings.heartbeatMs,
   });
-  const crawl = new CrawlLoop({
+  const crawl = new Crawl({
     queue,
-    pacer,
     clock,
     pageTimes,
     ...sources,
@@ -178,10 +157,14 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     conditional: site.conditional,
     rules,
     render: new RenderChoice(site.render),
-    watch,
-    canaryPages,
-    incidents: incidents,
-    changed,
+    canaries: site.canaries,
+    coolDownMs: site.ban.coolDownMs,
+    onIncident: () => {
+      const { incident } = queue.state;
+      if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
+      else log.info({}, 'the incident is over: crawling again');
+      heartbeat.poke();
+    },
     onResult: () => uploader.noteResult(),
     onEmpty: () => {
       // What it has found may be all that there is to crawl next.
@@ -205,7 +188,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   });
   const drain = (): void => {
     queue.note({ t: 'drained' });
-    changed.raise();
+    crawl.wake();
     heartbeat.poke();
   };
   const localApp = createLocalApp({ owner, instanceId, queue, describe, drain });
@@ -279,10 +262,11 @@ function openQueue(
   folder: Pick<StateFolder, 'journalPath' | 'reservePath'>,
 ): { queue: Queue; journal: JournalFile } {
   const { site, deadline } = settings;
-  const state = new QueueState();
+  const state = new QueueState((id) => domainOf(site.productUrl, id));
   const { file, replay } = JournalFile.open(folder.journalPath, (record) => state.apply(record));
   const reserve = new ReserveFile(folder.reservePath);
-  const defaults = { intervalMs: site.intervalMs, deadlineMs: Date.parse(deadline), reserve };
+  const { intervalMs, productUrl: templates } = site;
+  const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, reserve };
   const queue = new Queue(state, file, clock, defaults);
   if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
   if (replay.damaged) queue.recordDamage();

@@ -1,7 +1,11 @@
-/** Canary pages: pages with known values, fetched when it is in doubt whether the site still serves this address. */
+/**
+ * Canary pages: pages with known values, fetched when it is in doubt whether a domain of the site still serves this
+ * address. All are fetched at the domain in doubt: a page of another one would prove nothing.
+ */
 import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts';
+import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
@@ -15,6 +19,7 @@ const DIFFERS = 'canary-differs';
 export class CanaryPages {
   readonly #canaries: readonly Canary[];
   readonly #template: string;
+  readonly #domain: number;
   readonly #state: QueueState;
   #next = 0;
   /** By id, how a canary's page differed from the configuration. Skipped while another page is available. */
@@ -24,9 +29,10 @@ export class CanaryPages {
   /** Pages that robots.txt forbade, by id, with the policy that did: another policy may allow them. */
   readonly #forbidden = new Map<string, RobotsPolicy | null>();
 
-  constructor(canaries: readonly Canary[], template: string, state: QueueState) {
+  constructor(canaries: readonly Canary[], templates: ProductUrl, domain: number, state: QueueState) {
     this.#canaries = canaries;
-    this.#template = template;
+    this.#template = templatesOf(templates)[domain]!;
+    this.#domain = domain;
     this.#state = state;
   }
 
@@ -58,7 +64,7 @@ export class CanaryPages {
     const id = canary?.id ?? this.#lastStored();
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
-    const policy = this.#state.robots;
+    const policy = this.#policy;
     const fetched = await fetchProduct(parts, { n: CANARY_PAGE, url, interruptible: false, extent: 'needed' }, work);
     if (fetched.kind === 'not-now') return 'not-now';
     if (fetched.kind === 'disallowed') {
@@ -94,7 +100,11 @@ export class CanaryPages {
   }
 
   #isForbidden(id: string): boolean {
-    return this.#forbidden.get(id) === this.#state.robots;
+    return this.#forbidden.get(id) === this.#policy;
+  }
+
+  get #policy(): RobotsPolicy | null {
+    return policyAt(this.#state.robots, this.#domain);
   }
 
   /** Also null while robots.txt is known to forbid it. */
@@ -105,8 +115,7 @@ export class CanaryPages {
 
   /** Before this instance's first right page: the one that another instance has stored. */
   #idOfLast(): string | null {
-    const n = this.#state.lastStored;
-    return (n === null ? null : this.#state.items.get(n)?.id) ?? this.#state.fleetPage;
+    return this.#state.rightPageAt(this.#domain);
   }
 }
 

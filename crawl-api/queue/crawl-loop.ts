@@ -1,10 +1,11 @@
 /**
- * Crawls the granted products one by one at the pace, until no more will come, the deadline, or an order to stop; and
- * carries out the advice of the address watch.
+ * Crawls the granted products of one domain one by one at the pace, until no more will come, the deadline, or an order to
+ * stop; and carries out the advice of the address watch.
  *
  * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
  * `work` also aborts that request (deadline, power off).
  */
+import type { ProductUrl } from '../../shared/domain/domains.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
@@ -15,14 +16,14 @@ import { findBarrier, Pages, type PagesParts } from './pages.ts';
 import { isOddContent, toFailure, toOddPage } from './item-result.ts';
 import type { CanaryPages } from './canary-pages.ts';
 import type { Item } from './queue-state.ts';
-import { CANARY_PAGE } from './records.ts';
+import { atDomain, CANARY_PAGE } from './records.ts';
 import type { IncidentTracker } from './incident-tracker.ts';
 import { type ProductParts, type VisitEnd, visitProduct } from './product.ts';
 import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends PagesParts {
-  productUrl: string;
+  productUrl: ProductUrl;
   reportsLinks: boolean;
   conditional?: boolean | undefined;
   watch: AddressWatch;
@@ -64,7 +65,7 @@ export class CrawlLoop {
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */
   async run(stop: AbortSignal): Promise<CrawlEnd> {
-    const { queue, clock, changed, idleMs, onEmpty } = this.#parts;
+    const { queue, domain, clock, changed, idleMs, onEmpty } = this.#parts;
     const work = new AbortController();
     const onStop = (): void => work.abort();
     stop.addEventListener('abort', onStop, { once: true });
@@ -76,18 +77,18 @@ export class CrawlLoop {
         if (end) return end;
         if (await this.#waitAtBarrier(work.signal)) continue;
         const isEnd = queue.isSealed || idle;
-        const item = queue.state.peek(isEnd);
+        const item = queue.state.peek(isEnd, domain);
         if (item) {
           // Second tries follow one another at the pace; only new work ends them.
           if (!item.again) idle = false;
-          queue.visiting = item.n;
+          queue.visiting.add(item.n);
           try {
             await this.#crawl(item, work.signal);
           } finally {
-            queue.visiting = null;
+            queue.visiting.delete(item.n);
           }
           if (queue.state.pendingCount === 0) onEmpty();
-        } else if (isEnd && queue.state.heldCount > 0) {
+        } else if (isEnd && this.#held > 0) {
           await this.#proveHeld(work.signal);
         } else {
           idle = !(await changed.wait(clock, idleMs, work.signal));
@@ -98,6 +99,11 @@ export class CrawlLoop {
       work.abort();
       await watch;
     }
+  }
+
+  /** Results of this domain that wait for a proof. */
+  get #held(): number {
+    return this.#parts.queue.state.heldAt(this.#parts.domain).length;
   }
 
   #endedBy(stop: AbortSignal): CrawlEnd | null {
@@ -122,8 +128,8 @@ export class CrawlLoop {
 
   /** True after waiting at a barrier that forbids any request. */
   async #waitAtBarrier(work: AbortSignal): Promise<boolean> {
-    const { queue, clock, changed, idleMs, robots, incidents } = this.#parts;
-    const barrier = findBarrier(queue, robots, clock.now());
+    const { clock, changed, idleMs, incidents } = this.#parts;
+    const barrier = findBarrier(this.#parts, clock.now());
     if (!barrier) return false;
     const leftMs = barrier.untilMs === null ? idleMs : barrier.untilMs - clock.now();
     if (leftMs > 0) await changed.wait(clock, Math.min(leftMs, idleMs), work);
@@ -139,11 +145,10 @@ export class CrawlLoop {
     if (end.kind === 'wait') return this.#pause(item, end, work);
     const { judgement, result } = end;
     // The product's own page was right, and came after all held results: only the pages after it are in doubt.
-    if (judgement.kind === 'gone' && result.outcome === 'stored' && queue.state.heldCount > 0)
-      await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
+    if (judgement.kind === 'gone' && result.outcome === 'stored' && this.#held > 0) await this.#prove(work);
     const isSlow = judgement.kind === 'right' && end.waitMs !== null && this.#latency.note(end.waitMs);
     const { canAsk } = canaryPages;
-    const watched = watch.seen(judgement, { canAsk, held: queue.state.heldCount }, isSlow);
+    const watched = watch.seen(judgement, { canAsk, held: this.#held }, isSlow);
     const advice = canAsk && isLessStored(judgement, result) ? 'ask' : watched;
     const evidence = judgement.evidence ?? createEvidence(UNPROVED[judgement.kind] ?? 'slow', result.url, null);
     // The result of a right page stands, whatever happens to the address.
@@ -186,7 +191,7 @@ export class CrawlLoop {
 
   /** Fetches canary pages until one answers; an incident begins if it is not served. `none`: none is allowed. */
   async #ask(work: AbortSignal, cause: Evidence | null): Promise<'accept' | 'incident' | 'not-now' | 'none'> {
-    const { queue, clock, watch, canaryPages } = this.#parts;
+    const { watch, canaryPages } = this.#parts;
     for (;;) {
       const answer = await canaryPages.ask(this.#product, work);
       if (typeof answer === 'string') return answer;
@@ -200,12 +205,18 @@ export class CrawlLoop {
       if (advice === 'ask') continue;
       if (advice === 'accept') {
         this.#baseline.reset();
-        await this.#write(() => queue.note({ t: 'proved', atMs: clock.now() }), work);
+        await this.#prove(work);
         return 'accept';
       }
       await this.#beginIncident(advice, cause ?? judgement.evidence ?? createEvidence('no-answer', '', null), work);
       return 'incident';
     }
+  }
+
+  /** A page of the domain was right just now. */
+  #prove(work: AbortSignal): Promise<void> {
+    const { queue, domain, clock } = this.#parts;
+    return this.#write(() => queue.note({ t: 'proved', atMs: clock.now(), ...atDomain(domain) }), work);
   }
 
   /** At the end of the shard, a canary page must prove the last held results. */
@@ -218,24 +229,25 @@ export class CrawlLoop {
 
   /** No page is available that could prove the held results. */
   async #endUnproven(work: AbortSignal): Promise<void> {
-    const { queue, canaryPages, clock } = this.#parts;
+    const { queue, domain, canaryPages, clock } = this.#parts;
     if (canaryPages.isLastForbidden) {
       // Other pages were right, so this is no sign of a ban. But `gone` is not credible from an unchecked address.
       const giveUp = (item: Item, { url, outcome }: ItemResult): ItemResult => {
         const detail = `${outcome}, but robots.txt allows no page that could prove it`;
         return toFailure({ item, url, nowMs: clock.now() }, 'robots', detail);
       };
-      return this.#write(() => queue.giveUpHeld(giveUp), work);
+      return this.#write(() => queue.giveUpHeld(domain, giveUp), work);
     }
-    const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone() : null;
-    if (gone === null) return this.#write(() => queue.note({ t: 'accepted' }), work);
+    const gone = queue.state.items.size > MAX_BELIEVED ? queue.state.firstHeldGone(domain) : null;
+    if (gone === null) return this.#write(() => queue.note({ t: 'accepted', ...atDomain(domain) }), work);
     const evidence = { ...createEvidence('all-gone', gone.url, null), status: gone.status };
     return this.#beginIncident('suspect', evidence, work);
   }
 
   #beginIncident(advice: 'ban' | 'suspect', evidence: Evidence, work: AbortSignal, minMs = 0): Promise<void> {
     const verdict = advice === 'ban' ? 'banned' : 'suspect';
-    return this.#write(() => this.#parts.incidents.begin(verdict, evidence, minMs), work);
+    const { incidents, domain } = this.#parts;
+    return this.#write(() => incidents.begin(verdict, evidence, { domain, minMs }), work);
   }
 
   async #pause(item: Item, { forMs, result }: Extract<VisitEnd, { kind: 'wait' }>, work: AbortSignal): Promise<void> {
@@ -246,10 +258,10 @@ export class CrawlLoop {
 
   /** False when the pause would outlast the deadline: that is a ban. */
   async #pauseAddress(n: number, forMs: number, work: AbortSignal, result?: ItemResult): Promise<boolean> {
-    const { queue, clock } = this.#parts;
+    const { queue, domain, clock } = this.#parts;
     const untilMs = clock.now() + forMs;
     if (untilMs < queue.deadlineMs) {
-      await this.#write(() => queue.note({ t: 'paused', n, untilMs }), work);
+      await this.#write(() => queue.note({ t: 'paused', n, untilMs, ...atDomain(domain) }), work);
       return true;
     }
     const seen = result?.outcome === 'failed' ? result.evidence : undefined;
@@ -260,7 +272,7 @@ export class CrawlLoop {
 
   #breakOff(): void {
     try {
-      this.#parts.queue.recordBrokenOff();
+      this.#parts.queue.recordBrokenOff(this.#parts.domain);
     } catch {
       // The disk is completely full: at worst the product counts as being crawled when the process died.
     }

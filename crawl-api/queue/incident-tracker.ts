@@ -7,10 +7,12 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { Incident } from '../../shared/wire/callbacks.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
 import type { Queue } from './queue.ts';
+import { atDomain } from './records.ts';
 
 export interface IncidentTrackerParts {
   queue: Queue;
-  watch: AddressWatch;
+  /** One for each domain. */
+  watches: readonly AddressWatch[];
   clock: Clock;
   coolDownMs: number;
   /** Called when an incident has begun, changed or ended. */
@@ -24,12 +26,12 @@ export class IncidentTracker {
     this.#parts = parts;
   }
 
-  /** Stops all requests. A ban lasts for the cool-down, or longer when the site asks for it. */
-  begin(verdict: 'suspect' | 'banned', evidence: Evidence, minMs = 0): void {
+  /** Stops all requests, at every domain. A ban lasts for the cool-down, or longer when the site asks for it. */
+  begin(verdict: 'suspect' | 'banned', evidence: Evidence, { domain = 0, minMs = 0 } = {}): void {
     const { queue, clock, coolDownMs, onChange } = this.#parts;
     const sinceMs = clock.now();
     const untilMs = verdict === 'banned' ? sinceMs + Math.max(coolDownMs, minMs) : null;
-    queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence } });
+    queue.note({ t: 'incident', incident: { verdict, sinceMs, untilMs, evidence, ...atDomain(domain) } });
     onChange();
   }
 
@@ -38,8 +40,9 @@ export class IncidentTracker {
     const { queue } = this.#parts;
     const { incident } = queue.state;
     if (incident?.verdict !== 'suspect') return;
-    if (word === 'banned') return this.begin('banned', incident.evidence);
-    queue.note({ t: 'accepted' });
+    const { domain = 0 } = incident;
+    if (word === 'banned') return this.begin('banned', incident.evidence, { domain });
+    queue.note({ t: 'accepted', ...atDomain(domain) });
     this.#end();
   }
 
@@ -64,8 +67,10 @@ export class IncidentTracker {
   }
 
   #end(): void {
-    this.#parts.queue.note({ t: 'reopened' });
-    this.#parts.watch.reopened();
-    this.#parts.onChange();
+    const { queue, watches, onChange } = this.#parts;
+    const { domain = 0 } = queue.state.incident ?? {};
+    queue.note({ t: 'reopened' });
+    watches[domain]!.reopened();
+    onChange();
   }
 }

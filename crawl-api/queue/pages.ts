@@ -1,9 +1,11 @@
 /**
- * The only way to a site: pages, through redirects within it and with the browser where needed, each judged. One request
- * at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request (product, redirect hop,
- * further page, canary page, retry with the browser) goes through here.
+ * The only way to one domain of a site: pages, through redirects within it and with the browser where needed, each judged.
+ * One request at a time, at the pace, and none that robots.txt, a barrier or the disk forbids. Every request (product,
+ * redirect hop, further page, canary page, retry with the browser) goes through here.
  */
+import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
+import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -20,7 +22,14 @@ import type { Queue } from './queue.ts';
 
 export interface PagesParts {
   queue: Queue;
+  /** Its place in `site.product_url`. */
+  domain: number;
+  /** There are other domains. */
+  isOneOfMany: boolean;
+  /** Of this domain alone. */
   pacer: Pacer;
+  /** Over all domains: an instance has one page at a time, in memory, in its browser, and to blame for a crash. */
+  onePage: ReturnType<typeof createQueueOfOne>;
   clock: Clock;
   pageTimes: PageTimes;
   robots: 'respect' | 'ignore';
@@ -90,9 +99,13 @@ export class Pages {
     }
   }
 
-  /** Whether a redirect or link may be followed: only to the same site, and only under rules that were read. */
+  /**
+   * Whether a redirect or link may be followed: only to the same site, and only under rules that were read. With several
+   * domains only on the same host, because another one may be a domain of its own, with its own pace.
+   */
   mayFollow(site: string, to: string): boolean {
-    return isSameSite(site, to) && (this.#parts.robots === 'ignore' || sharesRobots(site, to));
+    const { robots, isOneOfMany } = this.#parts;
+    return isSameSite(site, to) && ((robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
   /** Without redirects; a second time with the browser if that may find what is missing. */
@@ -109,10 +122,18 @@ export class Pages {
 
   async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
-    if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
-    if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
-    // The rules may have changed during the wait.
-    if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+    for (;;) {
+      if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+      if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
+      // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under way.
+      if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+      const look = await this.#parts.onePage(async () => (this.#isTurn(work) ? this.#ask(request, work) : null));
+      if (look !== null) return look;
+    }
+  }
+
+  async #ask(request: Request, work: AbortSignal): Promise<JudgedFetch> {
+    const { url } = request;
     const page = await this.#fetch(request, work);
     if (page.kind === 'not-now') return page;
     const { queue, rules } = this.#parts;
@@ -123,14 +144,14 @@ export class Pages {
   }
 
   async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
-    const { queue, pacer, clock, pageTimes, http, browser } = this.#parts;
+    const { queue, domain, pacer, clock, pageTimes, http, browser } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
     let sent = false;
     const hooks: FetchHooks = {
       onStart: () => {
-        queue.recordStart(n, this.#wallMs + clock.monotonic(), via === 'browser');
+        queue.recordStart(n, this.#wallMs + clock.monotonic(), { domain, browser: via === 'browser' });
         pacer.requestStarted();
         sent = true;
       },
@@ -149,18 +170,28 @@ export class Pages {
   }
 
   #isAllowed(url: string): boolean {
-    const { queue, robots } = this.#parts;
-    const policy = queue.state.robots;
+    const { queue, domain, robots } = this.#parts;
+    const policy = policyAt(queue.state.robots, domain);
     if (robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
     const target = URL.parse(url);
     return target === null || isAllowed(policy, target.pathname + target.search);
   }
 
+  /** True when the request may be sent at this moment. */
+  #isTurn(work: AbortSignal): boolean {
+    return !this.#isStopped(work) && this.#parts.pacer.waitMs() <= 0;
+  }
+
+  #isStopped(work: AbortSignal): boolean {
+    const { queue, clock } = this.#parts;
+    return work.aborted || queue.isDraining || findBarrier(this.#parts, clock.now()) !== null;
+  }
+
   /** False when the request must not be sent now. */
   async #waitForTurn(interruptible: boolean, work: AbortSignal): Promise<boolean> {
-    const { queue, pacer, clock, changed, robots } = this.#parts;
+    const { pacer, clock, changed } = this.#parts;
     for (;;) {
-      if (work.aborted || queue.isDraining || findBarrier(queue, robots, clock.now())) return false;
+      if (this.#isStopped(work)) return false;
       const ms = pacer.waitMs();
       if (ms <= 0) return true;
       const news = await changed.wait(clock, Math.ceil(ms), work);
@@ -187,9 +218,17 @@ export interface Barrier {
   untilMs: number | null;
 }
 
-/** Null when requests may be sent, at the pace. */
-export function findBarrier(queue: Queue, robots: 'respect' | 'ignore', nowMs: number): Barrier | null {
-  const { incident, pausedUntilMs, robots: policy } = queue.state;
+/**
+ * Null when requests may be sent to the domain, at the pace. An incident at one domain stops the address at all of them:
+ * sites that share their owner may share what they know about an address.
+ */
+export function findBarrier(
+  { queue, domain, robots }: Pick<PagesParts, 'queue' | 'domain' | 'robots'>,
+  nowMs: number,
+): Barrier | null {
+  const { incident } = queue.state;
+  const { pausedUntilMs } = queue.state.at(domain);
+  const policy = policyAt(queue.state.robots, domain);
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };

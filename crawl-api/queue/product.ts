@@ -1,5 +1,6 @@
 /** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
+import type { ProductUrl } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -18,7 +19,7 @@ export interface ProductParts {
   pages: Pages;
   baseline: PageBaseline;
   clock: Clock;
-  productUrl: string;
+  productUrl: ProductUrl;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
   /** Results carry their page's validators, for the conditional requests of later runs. */

@@ -20,6 +20,8 @@ type OpenState = Extract<ItemState, 'pending' | 'postponed' | 'held'>;
 
 export interface Item extends Product {
   chunk: string;
+  /** Where it is read (shared/domain/domains.ts). */
+  domain: number;
   state: ItemState;
   reason: FailureReason | null;
   /** The result of a failed first try: it stands if there is no time for a second one. */
@@ -42,10 +44,24 @@ interface Chunk {
   size: number;
 }
 
+/** What the journal says about one domain of the shop, as this address sees it. */
+interface DomainState {
+  /** Wall clock; null before the first request. */
+  lastStartMs: number | null;
+  /** Wall clock; no request before it. */
+  pausedUntilMs: number;
+  /** When a page was last right; wall clock. */
+  okAtMs: number | null;
+  /** Number of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
+  lastStored: number | null;
+}
+
 /** Gap left in the part numbers when records were lost. */
 const SEQ_JUMP = 1_000;
 
 export class QueueState {
+  readonly #domainOf: (id: string) => number;
+  readonly #domains: DomainState[] = [];
   readonly chunks = new Map<string, Chunk>();
   readonly items = new Map<number, Item>();
   /** The products without an outcome, by state; within each, in the order in which they came. */
@@ -65,22 +81,15 @@ export class QueueState {
   robots: RobotsPolicy | null = null;
   drained = false;
   incident: AddressIncident | null = null;
-  /** Wall clock; no request before it. */
-  pausedUntilMs = 0;
   counts = { stored: 0, gone: 0, failed: 0 };
   requests = 0;
   rendered = 0;
   canaries = 0;
-  /** Wall clock; null before the first request. */
-  lastStartMs: number | null = null;
+  /** Between two requests to the same domain. */
   minGapMs: number | null = null;
-  /** When a page was last right; wall clock. */
-  okAtMs: number | null = null;
-  /** Number of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
-  lastStored: number | null = null;
   /** Id of a product that another instance has stored, from the orders; sent again after a restart. */
   fleetPage: string | null = null;
-  /** The product whose request has no end in the journal. */
+  /** The product whose request came last, if that has no end in the journal. */
   underWay: number | null = null;
   readonly parts: PartRef[] = [];
   nextSeq = 0;
@@ -89,6 +98,34 @@ export class QueueState {
   damaged = false;
   manifestText: string | null = null;
   closed = false;
+
+  /** @param domainOf where a product is read; the same throughout a run */
+  constructor(domainOf: (id: string) => number = () => 0) {
+    this.#domainOf = domainOf;
+  }
+
+  at(domain: number): DomainState {
+    return (this.#domains[domain] ??= { lastStartMs: null, pausedUntilMs: 0, okAtMs: null, lastStored: null });
+  }
+
+  /** When a page was last right, of the domain where that is longest ago; null while one has had none. */
+  get okAtMs(): number | null {
+    const times = this.#domains.filter((d) => d.lastStartMs !== null || d.okAtMs !== null).map((d) => d.okAtMs);
+    return times.length === 0 || times.includes(null) ? null : Math.min(...(times as number[]));
+  }
+
+  /** The last time that any domain asked this address to wait for. */
+  get pausedUntilMs(): number {
+    return this.#domains.reduce((lastMs, { pausedUntilMs }) => Math.max(lastMs, pausedUntilMs), 0);
+  }
+
+  /** Id of a product of this domain that is known to be right; null when none is. */
+  rightPageAt(domain: number): string | null {
+    const n = this.at(domain).lastStored;
+    const own = n === null ? undefined : this.items.get(n)?.id;
+    if (own !== undefined) return own;
+    return this.fleetPage !== null && this.#domainOf(this.fleetPage) === domain ? this.fleetPage : null;
+  }
 
   apply(record: JournalRecord): void {
     const apply = this.#effects[record.t] as (record: JournalRecord) => void;
@@ -107,21 +144,22 @@ export class QueueState {
     robots: ({ policy }) => (this.robots = policy),
     drained: () => (this.drained = true),
     started: (record) => this.#start(record),
-    'broken-off': () => (this.underWay = null),
+    'broken-off': ({ domain = 0 }) => this.#endRequest(domain),
     died: ({ n }) => this.#die(n),
     postponed: ({ result }) => this.#postpone(result.n, result),
-    paused: ({ n, untilMs }) => this.#pause(n, untilMs),
+    paused: (record) => this.#pause(record),
     held: ({ result }) => this.#hold(result),
-    proved: ({ atMs }) => {
-      this.underWay = null;
-      this.okAtMs = Math.max(this.okAtMs ?? 0, atMs);
-      this.#acceptHeld();
+    proved: ({ atMs, domain = 0 }) => {
+      this.#endRequest(domain);
+      const at = this.at(domain);
+      at.okAtMs = Math.max(at.okAtMs ?? 0, atMs);
+      this.#acceptHeld(domain);
     },
-    accepted: () => this.#acceptHeld(),
+    accepted: ({ domain = 0 }) => this.#acceptHeld(domain),
     incident: ({ incident }) => {
-      this.underWay = null;
+      this.#endRequest(incident.domain ?? 0);
       this.incident = incident;
-      if (incident.verdict === 'banned') this.#returnHeld();
+      if (incident.verdict === 'banned') this.#returnHeld([...this.#open.held].map((n) => this.items.get(n)!));
     },
     reopened: () => (this.incident = null),
     released: () => this.#release(),
@@ -147,12 +185,19 @@ export class QueueState {
     },
   };
 
-  /** The product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
-  peek(retry: boolean): Item | null {
+  /** The domain's product to crawl next, without removing it: the next granted one, or with `retry` also a postponed one. */
+  peek(retry: boolean, domain = 0): Item | null {
     if (this.#doubtful.size > 0) return null;
-    const { pending, postponed } = this.#open;
-    const [n] = pending.size === 0 && retry ? postponed : pending;
-    return n === undefined ? null : this.items.get(n)!;
+    const [item = null] = this.#openAt('pending', domain);
+    return item === null && retry ? (this.#openAt('postponed', domain).next().value ?? null) : item;
+  }
+
+  /** The domain's products in this state, oldest first. */
+  *#openAt(state: OpenState, domain: number): Generator<Item, undefined> {
+    for (const n of this.#open[state]) {
+      const item = this.items.get(n)!;
+      if (item.domain === domain) yield item;
+    }
   }
 
   get pendingCount(): number {
@@ -167,9 +212,13 @@ export class QueueState {
     return this.#open.held.size;
   }
 
-  /** A product held as `gone`; null when there is none. */
-  firstHeldGone(): Extract<ItemResult, { outcome: 'gone' }> | null {
-    for (const { held } of this.#openItems()) if (held?.outcome === 'gone') return held;
+  heldAt(domain: number): Item[] {
+    return [...this.#openAt('held', domain)];
+  }
+
+  /** A product of the domain held as `gone`; null when there is none. */
+  firstHeldGone(domain: number): Extract<ItemResult, { outcome: 'gone' }> | null {
+    for (const { held } of this.#openAt('held', domain)) if (held?.outcome === 'gone') return held;
     return null;
   }
 
@@ -212,6 +261,7 @@ export class QueueState {
       this.items.set(n, {
         ...product,
         chunk: id,
+        domain: this.#domainOf(product.id),
         state: 'pending',
         reason: null,
         first: null,
@@ -234,18 +284,26 @@ export class QueueState {
     this.chunks.delete(id);
   }
 
-  #start({ n, atMs, browser }: Extract<JournalRecord, { t: 'started' }>): void {
+  #start({ n, atMs, browser, domain = 0 }: Extract<JournalRecord, { t: 'started' }>): void {
     this.requests++;
     if (browser) this.rendered++;
     if (n === CANARY_PAGE) this.canaries++;
-    this.underWay = n === CANARY_PAGE ? null : n;
+    if (n === CANARY_PAGE) this.#endRequest(domain);
+    else this.underWay = n;
     const item = this.items.get(n);
     if (item) item.asked = true;
-    if (this.lastStartMs !== null) {
-      const gapMs = atMs - this.lastStartMs;
+    const at = this.at(domain);
+    if (at.lastStartMs !== null) {
+      const gapMs = atMs - at.lastStartMs;
       if (this.minGapMs === null || gapMs < this.minGapMs) this.minGapMs = gapMs;
     }
-    this.lastStartMs = atMs;
+    at.lastStartMs = atMs;
+  }
+
+  /** The domain's request has ended; one that went to another domain since then may still be under way. */
+  #endRequest(domain: number): void {
+    const item = this.underWay === null ? undefined : this.items.get(this.underWay);
+    if (item === undefined || item.domain === domain) this.underWay = null;
   }
 
   #die(n: number): void {
@@ -256,16 +314,16 @@ export class QueueState {
     this.#postpone(n, item.first);
   }
 
-  #pause(n: number, untilMs: number): void {
-    this.underWay = null;
-    this.pausedUntilMs = Math.max(this.pausedUntilMs, untilMs);
+  #pause({ n, untilMs, domain = 0 }: Extract<JournalRecord, { t: 'paused' }>): void {
+    this.#endRequest(domain);
+    const at = this.at(domain);
+    at.pausedUntilMs = Math.max(at.pausedUntilMs, untilMs);
     const item = this.items.get(n);
     if (item) item.pauses++;
   }
 
   #postpone(n: number, first: ItemResult | null): void {
-    this.underWay = null;
-    const item = this.items.get(n);
+    const item = this.#endVisit(n);
     if (item?.state !== 'pending') return;
     this.#move(item, 'postponed');
     item.first = first;
@@ -273,17 +331,22 @@ export class QueueState {
   }
 
   #hold(result: ItemResult): void {
-    this.underWay = null;
-    const item = this.items.get(result.n);
+    const item = this.#endVisit(result.n);
     if (!item || (item.state !== 'pending' && item.state !== 'postponed')) return;
     this.#move(item, 'held');
     item.held = result;
-    if (result.outcome === 'stored') this.lastStored ??= item.n;
+    if (result.outcome === 'stored') this.at(item.domain).lastStored ??= item.n;
   }
 
-  /** Applies each held result as if it had just come in, with nothing against it. */
-  #acceptHeld(): void {
-    for (const { item, result } of this.#returnHeld()) {
+  /** The product, if it is here; its request, if that was the last one, has ended. */
+  #endVisit(n: number): Item | undefined {
+    if (this.underWay === n) this.underWay = null;
+    return this.items.get(n);
+  }
+
+  /** Applies each held result of the domain as if it had just come in, with nothing against it. */
+  #acceptHeld(domain: number): void {
+    for (const { item, result } of this.#returnHeld(this.heldAt(domain))) {
       const retry = !item.again && result.outcome === 'failed' && isRetryable(result.reason);
       if (retry) this.#postpone(item.n, result);
       else this.#finish(result);
@@ -291,9 +354,8 @@ export class QueueState {
   }
 
   /** Makes held products pending again; returns their results. */
-  #returnHeld(): { item: Item; result: ItemResult }[] {
-    return [...this.#open.held].map((n) => {
-      const item = this.items.get(n)!;
+  #returnHeld(held: readonly Item[]): { item: Item; result: ItemResult }[] {
+    return held.map((item) => {
       const result = item.held!;
       item.held = null;
       this.#move(item, 'pending');
@@ -326,8 +388,7 @@ export class QueueState {
   }
 
   #finish(result: ItemResult): void {
-    this.underWay = null;
-    const item = this.items.get(result.n);
+    const item = this.#endVisit(result.n);
     if (!item || !isOpen(item.state)) return;
     this.#move(item, result.outcome);
     item.reason = result.outcome === 'failed' ? result.reason : null;
@@ -335,8 +396,9 @@ export class QueueState {
     item.held = null;
     this.counts[result.outcome]++;
     if (result.outcome === 'stored') {
-      this.lastStored = result.n;
-      this.okAtMs = Math.max(this.okAtMs ?? 0, Date.parse(result.at));
+      const at = this.at(item.domain);
+      at.lastStored = result.n;
+      at.okAtMs = Math.max(at.okAtMs ?? 0, Date.parse(result.at));
     }
     this.lines.add(result);
   }

@@ -3,15 +3,17 @@
  * journal before it is reported.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { domainPaces, meanSpacingMs, type ProductUrl } from '../../shared/domain/domains.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
+import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
 import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
 import type { Item, QueueState } from './queue-state.ts';
-import type { JournalRecord } from './records.ts';
+import { atDomain, type JournalRecord } from './records.ts';
 import { NO_RESERVE, type Reserve } from './reserve-file.ts';
 import type { Cut } from './result-lines.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -19,25 +21,31 @@ import type { JudgementKind } from '../politeness/judgement.ts';
 
 export type OfferAnswer = { taken: true; held: number } | ({ taken: false } & Refusal);
 
+interface QueueDefaults {
+  intervalMs: number;
+  deadlineMs: number;
+  productUrl: ProductUrl;
+}
+
 export class Queue {
   readonly state: QueueState;
   readonly #writer: JournalWriter;
   readonly #clock: Clock;
-  readonly #defaults: { intervalMs: number; deadlineMs: number };
+  readonly #defaults: QueueDefaults;
   /** Returned chunks whose record is known to be on the disk: only these may be reported. */
   readonly #returned = new Set<string>();
   #closing = false;
   /** Maximum products to hold; null: the share in the offers. The main server repeats it after a restart. */
   #maxProducts: number | null = null;
-  /** The product being visited, also while it waits for its turn. */
-  visiting: number | null = null;
+  /** The products being visited, also while they wait for their turn: at most one of each domain. */
+  readonly visiting = new Set<number>();
   readonly tally = new SiteTally();
 
   constructor(
     state: QueueState,
     journal: Journal,
     clock: Clock,
-    { reserve = NO_RESERVE, ...defaults }: { intervalMs: number; deadlineMs: number; reserve?: Reserve | undefined },
+    { reserve = NO_RESERVE, ...defaults }: QueueDefaults & { reserve?: Reserve | undefined },
   ) {
     this.state = state;
     this.#writer = new JournalWriter(state, journal, reserve, clock);
@@ -50,12 +58,16 @@ export class Queue {
     return this.#writer.problem;
   }
 
+  /** As ordered, whatever the Crawl-delay of a domain. */
+  get #intervalMs(): number {
+    return this.state.orders?.intervalMs ?? this.#defaults.intervalMs;
+  }
+
   /**
    * Never below the Crawl-delay of the rules in force: a main server that has just started may not have read them yet.
    */
-  get intervalMs(): number {
-    const { orders, robots } = this.state;
-    return Math.max(orders?.intervalMs ?? this.#defaults.intervalMs, robots?.crawlDelayMs ?? 0);
+  intervalAt(domain: number): number {
+    return Math.max(this.#intervalMs, policyAt(this.state.robots, domain)?.crawlDelayMs ?? 0);
   }
 
   get deadlineMs(): number {
@@ -100,7 +112,8 @@ export class Queue {
     const size = offer.products.length;
     const due = Math.min(offer.share, this.#maxProducts ?? Infinity) - this.state.held;
     if (size > due) return { refused: 'share', room: Math.max(0, due) };
-    const paceMs = this.intervalMs + paceMarginMs(this.intervalMs);
+    const domains = domainPaces(this.#defaults.productUrl, this.state.robots);
+    const paceMs = meanSpacingMs(domains, this.#intervalMs, (ms) => ms + paceMarginMs(ms));
     const open = this.state.held - this.#ended();
     const room = Math.floor((this.deadlineMs - this.#clock.now()) / paceMs) - open;
     return size > room ? { refused: 'deadline', room: Math.max(0, Math.min(room, due)) } : null;
@@ -123,10 +136,10 @@ export class Queue {
   /** Returns chunks that were not started; resolves to the number to report for the first time. */
   async #transfer(wanted: readonly string[]): Promise<number> {
     const { state } = this;
-    const visited = this.visiting === null ? undefined : state.items.get(this.visiting)?.chunk;
+    const visited = new Set([...this.visiting].map((n) => state.items.get(n)?.chunk));
     const chunks = this.isDraining
       ? []
-      : wanted.filter((id) => id !== visited && !state.transferred.has(id) && state.isUntouched(id));
+      : wanted.filter((id) => !visited.has(id) && !state.transferred.has(id) && state.isUntouched(id));
     if (chunks.length > 0) this.#writer.note({ t: 'transferred', chunks });
     const unreported = [...state.transferred].filter((id) => !this.#returned.has(id));
     if (unreported.length === 0) return 0;
@@ -169,9 +182,9 @@ export class Queue {
   }
 
   /** Call before a request for product `n` or CANARY_PAGE; if it throws, the request must not be sent. */
-  recordStart(n: number, atMs: number, browser = false): void {
+  recordStart(n: number, atMs: number, { domain = 0, browser = false } = {}): void {
     const at = Math.round(atMs * 1_000) / 1_000;
-    this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}) });
+    this.#writer.takeOn({ t: 'started', n, atMs: at, ...(browser ? { browser } : {}), ...atDomain(domain) });
     this.#writer.syncSoon();
   }
 
@@ -181,8 +194,8 @@ export class Queue {
   }
 
   /** The request was aborted by an order, the deadline or the end of the process. */
-  recordBrokenOff(): void {
-    if (this.state.underWay !== null) this.note({ t: 'broken-off' });
+  recordBrokenOff(domain = 0): void {
+    if (this.state.underWay !== null) this.note({ t: 'broken-off', ...atDomain(domain) });
   }
 
   /**
@@ -192,18 +205,19 @@ export class Queue {
   recordResult(item: Item, result: ItemResult, { proves = false, isFinal = false } = {}): void {
     const again = !isFinal && !item.again && result.outcome === 'failed' && isRetryable(result.reason);
     const records: JournalRecord[] = [{ t: again ? 'postponed' : 'result', result }];
-    if (proves && this.state.heldCount > 0) records.push({ t: 'proved', atMs: this.#clock.now() });
+    if (proves && this.state.heldAt(item.domain).length > 0)
+      records.push({ t: 'proved', atMs: this.#clock.now(), ...atDomain(item.domain) });
     this.note(...records);
   }
 
-  /** No page that could prove the held results is allowed: failures stand, others end as `giveUp` returns. */
-  giveUpHeld(giveUp: (item: Item, held: ItemResult) => ItemResult): void {
+  /** No page that could prove the domain's held results is allowed: failures stand, others end as `giveUp` returns. */
+  giveUpHeld(domain: number, giveUp: (item: Item, held: ItemResult) => ItemResult): void {
     const records: JournalRecord[] = [];
-    for (const item of this.state.items.values()) {
+    for (const item of this.state.heldAt(domain)) {
       const { held } = item;
       if (held !== null && held.outcome !== 'failed') records.push({ t: 'result', result: giveUp(item, held) });
     }
-    this.note(...records, { t: 'accepted' });
+    this.note(...records, { t: 'accepted', ...atDomain(domain) });
   }
 
   /** Drops products that are not crawled, once all results are in the bucket (`uploading`: not yet). */

@@ -11,8 +11,15 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 /** `started` of a page that is fetched only to check whether the site serves the address. */
 export const CANARY_PAGE = 0;
 
+/** A record of the first domain of the shop, as all are with a single one, does not name it. */
+interface AtDomain {
+  domain?: number;
+}
+
+export const atDomain = (domain: number): AtDomain => (domain === 0 ? {} : { domain });
+
 /** Why the address sends no request; `untilMs` is null when only the main server can end it. */
-export interface AddressIncident {
+export interface AddressIncident extends AtDomain {
   verdict: 'suspect' | 'banned';
   sinceMs: number;
   untilMs: number | null;
@@ -32,21 +39,21 @@ export type JournalRecord =
   | { t: 'drained' }
   | { t: 'robots'; policy: RobotsPolicy }
   /** A request for product `n`, or CANARY_PAGE, was sent at this wall-clock time (with fractions of a millisecond). */
-  | { t: 'started'; n: number; atMs: number; browser?: true }
+  | ({ t: 'started'; n: number; atMs: number; browser?: true } & AtDomain)
   /** The request was aborted on purpose: nothing is known about the product, and it did no harm. */
-  | { t: 'broken-off' }
+  | ({ t: 'broken-off' } & AtDomain)
   /** The process died while crawling product `n`: it goes to the end. */
   | { t: 'died'; n: number }
   /** A temporary failure: tried again at the end of the shard. */
   | { t: 'postponed'; result: ItemResult }
-  /** The site asked for a pause until then; the product is tried again after it. */
-  | { t: 'paused'; n: number; untilMs: number }
+  /** The domain asked for a pause until then; the product is tried again after it. */
+  | ({ t: 'paused'; n: number; untilMs: number } & AtDomain)
   /** A result that stands only once the address is proved served. */
   | { t: 'held'; result: ItemResult }
-  /** A page was right at this time: held results stand. */
-  | { t: 'proved'; atMs: number }
-  /** Held results stand: no proof is possible, or none is needed. */
-  | { t: 'accepted' }
+  /** A page of the domain was right at this time: its held results stand. */
+  | ({ t: 'proved'; atMs: number } & AtDomain)
+  /** The domain's held results stand: no proof is possible, or none is needed. */
+  | ({ t: 'accepted' } & AtDomain)
   /** The address sends no request until the incident is over. A ban makes held products pending again. */
   | { t: 'incident'; incident: AddressIncident }
   | { t: 'reopened' }

@@ -40,7 +40,7 @@ export function createLocalApp({ owner, instanceId, queue, describe, drain }: Lo
     else response.status(404).json({ error: 'this instance does not work for that run' });
   });
   app.get('/v1/runs/:run', (_request, response) => {
-    const { state, deadlineMs, intervalMs, isSealed, isDraining } = queue;
+    const { state, deadlineMs, isSealed, isDraining } = queue;
     response.json({
       ...owner,
       instanceId,
@@ -48,7 +48,7 @@ export function createLocalApp({ owner, instanceId, queue, describe, drain }: Lo
       held: state.held,
       sealed: isSealed,
       draining: isDraining,
-      intervalMs,
+      intervalMs: queue.intervalAt(0),
       deadline: new Date(deadlineMs).toISOString(),
       postponed: state.postponedCount,
       unproven: state.heldCount,
@@ -125,7 +125,7 @@ function renderMetrics({ phase, progress, problem, incident }: Heartbeat, queue:
   add('banned', 'gauge', '1 while the site bans this address, or seems to.', [['', incident === null ? 0 : 1]]);
   add('parts_total', 'counter', 'Parts stored in the bucket.', [['', queue.state.parts.length]]);
   if (progress.minGapMs !== null)
-    add('min_gap_seconds', 'gauge', 'Smallest time between the starts of two requests.', [
+    add('min_gap_seconds', 'gauge', 'Smallest time between the starts of two requests to the same domain.', [
       ['', progress.minGapMs / 1_000],
     ]);
   add('problem', 'gauge', '1 when a problem needs attention.', [['', problem === null ? 0 : 1]]);

@@ -1,5 +1,6 @@
 /** Reads one file of a site for the whole fleet, such as robots.txt or a sitemap, within the limits of the crawl. */
 import type { Readable } from 'node:stream';
+import type { ProductUrl } from '../domain/domains.ts';
 import { describeError } from '../domain/errors.ts';
 import { MAX_REDIRECTS } from '../domain/same-site.ts';
 import type { Clock } from '../ports/clock.ts';
@@ -15,7 +16,7 @@ export interface SiteRequest {
   clock: Clock;
   /** As for the crawl: the private addresses that may be connected to. */
   allowPrivate: boolean;
-  productUrl: string;
+  productUrl: ProductUrl;
   /** Never connected to: the caller's own listeners. */
   forbidden?: GuardOptions['forbidden'];
   /** Source address; chosen by the system when not given. */

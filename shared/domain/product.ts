@@ -1,4 +1,5 @@
 /** Product IDs from the user's database, and the URLs made from them. */
+import { domainOf, type ProductUrl, templatesOf } from './domains.ts';
 import type { Validators } from './validators.ts';
 
 /** Longest ID in UTF-8 bytes: 500 characters of the longest kind. */
@@ -40,8 +41,12 @@ function utf8Length(text: string): number {
 /** Ends the URL template of a discovery, whose products are paths of the site. */
 export const PATH_MARK = '/{path}';
 
+/** The URL of a product: the template of its domain, filled in. */
+export const productUrl = (templates: ProductUrl, id: string): string =>
+  fillTemplate(templatesOf(templates)[domainOf(templates, id)]!, id);
+
 /** Puts the ID, percent-encoded, in place of `{id}`; a path, which begins with a slash, in place of `/{path}` as it is. */
-export function productUrl(template: string, id: string): string {
+function fillTemplate(template: string, id: string): string {
   if (template.endsWith(PATH_MARK)) return template.slice(0, -PATH_MARK.length) + (id.startsWith('/') ? id : `/${id}`);
   const encoded = encodeURIComponent(id).replace(/[!'()*]/g, percent);
   return template.replaceAll('{id}', encoded);

@@ -98,4 +98,13 @@ export interface RobotsPolicy {
   crawlDelayMs: number | null;
   /** One line for users: where the policy comes from. */
   source: string;
+  /**
+   * Of a shop with several domains, the policy of each in the order of `site.product_url`. The rules of the whole are
+   * empty then; its access is `none`, and its Crawl-delay not null, if that holds at every domain.
+   */
+  domains?: readonly RobotsPolicy[];
 }
+
+/** The policy at one domain of the shop; null before it was first read. */
+export const policyAt = (policy: RobotsPolicy | null, domain: number): RobotsPolicy | null =>
+  policy?.domains?.[domain] ?? policy;

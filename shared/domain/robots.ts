@@ -38,6 +38,21 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
   };
 }
 
+/** The policy of a shop: that of its one domain, or of all of them together. */
+export function combinePolicies(policies: readonly RobotsPolicy[]): RobotsPolicy {
+  const [first] = policies;
+  if (policies.length === 1) return first!;
+  const everywhere = (access: RobotsPolicy['access']): boolean => policies.every((policy) => policy.access === access);
+  return {
+    version: policies.map(({ version }) => version).join(' '),
+    access: everywhere('none') ? 'none' : everywhere('all') ? 'all' : 'rules',
+    rules: [],
+    crawlDelayMs: Math.min(...policies.map(({ crawlDelayMs }) => crawlDelayMs ?? 0)) || null,
+    source: policies.map(({ source }) => source).join('; '),
+    domains: policies,
+  };
+}
+
 /** Maximum length of a robots.txt that counts; a line cut off by it does not. */
 export const MAX_ROBOTS_BYTES = 512_000;
 

@@ -26,9 +26,14 @@ export function isSameSite(from: string, to: string): boolean {
  * same shop.
  */
 export function sharesRobots(from: string, to: string): boolean {
+  return sharesHost(from, to) && new URL(from).port === new URL(to).port;
+}
+
+/** True when two URLs have the same host, whatever the port; a leading `www.` makes no difference. */
+export function sharesHost(from: string, to: string): boolean {
   const a = parseHttp(from);
   const b = parseHttp(to);
-  return a !== null && b !== null && a.port === b.port && withoutWww(hostOf(a)) === withoutWww(hostOf(b));
+  return a !== null && b !== null && withoutWww(hostOf(a)) === withoutWww(hostOf(b));
 }
 
 function parseHttp(text: string): URL | null {

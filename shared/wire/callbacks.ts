@@ -47,7 +47,7 @@ export const progressSchema = z.strictObject({
   failed: count,
   /** Requests sent to the target. */
   requests: count,
-  /** Smallest time between the starts of two requests; null before the second one. */
+  /** Smallest time between the starts of two requests to the same domain; null before the second one. */
   minGapMs: z.number().nullable(),
   /** Median time of a page so far; null before the first one. */
   pageMs: z.number().nullable(),
@@ -57,7 +57,7 @@ export const progressSchema = z.strictObject({
   rendered: count,
   /** Requests for canary pages, configured or not, fetched again when in doubt; part of `requests`. */
   canaries: count,
-  /** Milliseconds since the last right page; null before the first one. */
+  /** Milliseconds since the last right page, of the domain where that is longest ago; null before its first one. */
   okAgoMs: z.number().nonnegative().nullable(),
   /** Finished requests of this process, whatever their result; starts at 0 with each process. */
   tried: count.default(0),
@@ -65,7 +65,7 @@ export const progressSchema = z.strictObject({
   unavailable: count.default(0),
   /** Pages of this process that were judged right, gone or unchanged, including canary pages and held ones. */
   served: count.default(0),
-  /** How long the site still wants no request from this address (Retry-After); 0 when requests are allowed. */
+  /** How long a domain still wants no request from this address (Retry-After); 0 when requests are allowed. */
   restMs: z.number().nonnegative().default(0),
   /** Of `tried`, by the status of the reply, or by why there was none (`timeout`, `network` …). */
   replies: z.record(z.string().max(20), count).default({}),
@@ -135,12 +135,15 @@ export const heartbeatSchema = z.strictObject({
 });
 export type Heartbeat = z.infer<typeof heartbeatSchema>;
 
-const robotsPolicySchema: z.ZodType<RobotsPolicy> = z.strictObject({
+const onePolicySchema = z.strictObject({
   version: z.string(),
   access: z.enum(['all', 'none', 'rules']),
   rules: z.array(z.strictObject({ allow: z.boolean(), pattern: z.string() })),
   crawlDelayMs: z.number().nonnegative().nullable(),
   source: z.string(),
+});
+const robotsPolicySchema: z.ZodType<RobotsPolicy> = onePolicySchema.extend({
+  domains: z.array(onePolicySchema).exactOptional(),
 });
 
 /** The reply to a heartbeat: orders. Signed with the run's key over the counter of the heartbeat it answers. */

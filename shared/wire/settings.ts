@@ -31,7 +31,10 @@ const settingsSchema = z.strictObject({
   heartbeatMs: z.int().positive(),
   partMs: z.int().positive(),
   site: z.strictObject({
-    productUrl: z.string(),
+    productUrl: z.union([
+      z.string(),
+      z.array(z.strictObject({ url: z.string(), weight: z.number().positive() })).readonly(),
+    ]),
     intervalMs: z.number().positive(),
     timeoutMs: z.int().positive(),
     maxPageBytes: z.int().positive(),

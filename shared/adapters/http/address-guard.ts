@@ -5,10 +5,11 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { bareHostOf, portOf } from '../../domain/same-site.ts';
+import { type ProductUrl, templatesOf } from '../../domain/domains.ts';
 
 export interface GuardOptions {
   /** A literal private ip:port in it is allowed, and only that one. */
-  productUrl: string;
+  productUrl: ProductUrl;
   /** Host names may resolve to private addresses. */
   allowPrivate: boolean;
   /** Never allowed: this instance's own listeners and its metadata service. */
@@ -25,7 +26,7 @@ export interface AddressGuard {
 type Kind = 'public' | 'private' | 'never';
 
 export function createAddressGuard(options: GuardOptions): AddressGuard {
-  const named = literalTarget(options.productUrl);
+  const named = templatesOf(options.productUrl).map(literalTarget);
   const forbidden = options.forbidden.map(({ address, port }) => ({ address: normalise(address), port }));
   return {
     checkHost(address, port) {
@@ -35,7 +36,7 @@ export function createAddressGuard(options: GuardOptions): AddressGuard {
         return `${address}:${port} is this instance's own`;
       const kind = classifyAddress(address);
       if (kind === 'public') return null;
-      if (kind === 'private' && named?.address === plain && named.port === port) return null;
+      if (kind === 'private' && named.some((n) => n?.address === plain && n.port === port)) return null;
       return `${address}:${port} is not a public address`;
     },
     checkResolved(address) {
@@ -80,8 +81,8 @@ function normalise(address: string): string {
   return parse(address)?.toString() ?? address;
 }
 
-function literalTarget(productUrl: string): { address: string; port: number } | null {
-  const origin = /^https?:\/\/[^/?#]+/i.exec(productUrl)?.[0];
+function literalTarget(template: string): { address: string; port: number } | null {
+  const origin = /^https?:\/\/[^/?#]+/i.exec(template)?.[0];
   if (origin === undefined || origin.includes('{') || !URL.canParse(origin)) return null;
   const url = new URL(origin);
   const host = bareHostOf(url);

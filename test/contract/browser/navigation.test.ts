@@ -8,6 +8,7 @@ import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
@@ -97,6 +98,9 @@ describe('a page that leads elsewhere', () => {
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const pages = new Pages({
       queue: createQueue().queue,
+      domain: 0,
+      isOneOfMany: false,
+      onePage: createQueueOfOne(),
       pacer: new Pacer(systemClock, () => 0, false),
       clock: systemClock,
       pageTimes: new PageTimes(),

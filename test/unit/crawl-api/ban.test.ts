@@ -298,7 +298,7 @@ describe('canary pages', () => {
     const scene = await crawl(5, site, { canaries: [canary] });
     expect(urls(scene).slice(0, 5)).toEqual(['p1', 'p2', 'p3', 'c1', 'p2']);
     expect(scene.queue.state.incident).toBeNull();
-    expect(scene.knownPages.problem).toBe('the canary c1 is out of date: t is "renamed", not "x"');
+    expect(scene.problem()).toBe('the canary c1 is out of date: t is "renamed", not "x"');
     expect(scene.queue.progress(null)).toMatchObject({ stored: 4, failed: 1 });
   });
 
@@ -307,7 +307,7 @@ describe('canary pages', () => {
     const site: Site = (path) => (++served > 2 ? odd() : fine(path));
     const scene = await crawl(5, site, { canaries: [{ id: 'c1', fields: { t: 'never' } }] });
     expect(scene.queue.state.incident?.verdict).toBe('suspect');
-    expect(scene.knownPages.problem).toBeNull();
+    expect(scene.problem()).toBeNull();
   });
 
   it('are requested at most three times without an answer', async () => {

@@ -6,6 +6,7 @@ import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
+import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { broken, crawl, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
 import { START_MS, createQueue, give, products, createGranted } from './fakes.ts';
 
@@ -178,8 +179,9 @@ describe('the crawl loop', () => {
       },
       close: () => Promise.resolve(),
     };
-    const pacer = new Pacer(clock, () => queue.intervalMs, false);
-    const parts = { queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
+    const pacer = new Pacer(clock, () => queue.intervalAt(0), false);
+    const alone = { domain: 0, isOneOfMany: false, onePage: createQueueOfOne() };
+    const parts = { ...alone, queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');
     const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null });

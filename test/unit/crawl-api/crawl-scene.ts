@@ -1,17 +1,16 @@
 /** The crawl loop with all its parts on a virtual clock, against a site that the test simulates. */
 import type { PageShape } from '../../../crawl-api/politeness/judgement.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
-import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import type { FetchHooks, PageAnswer, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
-import { AddressWatch } from '../../../crawl-api/politeness/address-watch.ts';
-import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
+import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
-import { type CrawlEnd, CrawlLoop } from '../../../crawl-api/queue/crawl-loop.ts';
-import { CanaryPages } from '../../../crawl-api/queue/canary-pages.ts';
+import { Crawl } from '../../../crawl-api/queue/crawl.ts';
+import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
-import { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
+import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
+import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import type { Canary } from '../../../shared/domain/verdict.ts';
@@ -35,7 +34,8 @@ export interface Scene {
   end: () => CrawlEnd | null;
   follow(changes: Partial<Orders>): Promise<void>;
   incidents: IncidentTracker;
-  knownPages: CanaryPages;
+  /** What is wrong with the canaries. */
+  problem: () => string | null;
   stop: AbortController;
 }
 
@@ -46,7 +46,7 @@ export interface SceneOptions {
   robots?: 'respect' | 'ignore';
   render?: 'http' | 'browser' | 'auto';
   /** With a host other than SHOP, paths are whole URLs. */
-  productUrl?: string;
+  productUrl?: ProductUrl;
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -106,8 +106,6 @@ export async function createScene(
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
   const tries = new Map<string, number>();
-  const changed = new SignalFlag();
-  const pacer = new Pacer(clock, () => queue.intervalMs, queue.state.lastStartMs !== null);
   const createSource = (via: 'http' | 'browser'): PageSource => ({
     fetch: async (
       url: string,
@@ -128,39 +126,33 @@ export async function createScene(
     },
     close: () => Promise.resolve(),
   });
-  const watch = new AddressWatch();
-  const onChange = (): void => changed.raise();
-  const incidents = new IncidentTracker({ queue, watch, clock, coolDownMs, onChange });
-  const knownPages = new CanaryPages(canaries, productUrl, queue.state);
-  const loop = new CrawlLoop({
+  const crawling = new Crawl({
     queue,
-    pacer,
     clock,
     pageTimes: new PageTimes(),
     robots,
     http: createSource('http'),
     browser: createSource('browser'),
-    changed,
     productUrl,
     reportsLinks: false,
     conditional: true,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice(render),
-    watch,
-    canaryPages: knownPages,
-    incidents,
+    canaries,
+    coolDownMs,
+    onIncident: () => undefined,
     onResult: () => undefined,
     onEmpty: () => undefined,
     idleMs: 5_000,
   });
   const stop = new AbortController();
   let end: CrawlEnd | null = null;
-  const running = loop.run(stop.signal).then((result) => (end = result));
+  const running = crawling.run(stop.signal).then((result) => (end = result));
   return {
     starts,
     stop,
-    incidents: incidents,
-    knownPages,
+    incidents: crawling.incidents,
+    problem: () => crawling.problem,
     end: () => end,
     run: async (ms) => {
       await clock.advance(ms);
@@ -168,7 +160,7 @@ export async function createScene(
     },
     follow: async (changes) => {
       await queue.follow(orders(changes));
-      changed.raise();
+      crawling.wake();
     },
   };
 }
@@ -179,7 +171,7 @@ export async function crawl(
   site?: Site,
   { ms = 60_000, sealed = true, ...options }: SceneOptions & { ms?: number; sealed?: boolean } = {},
 ): Promise<Scene & ReturnType<typeof createQueue>> {
-  const world = await createGranted(last, { sealed });
+  const world = await createGranted(last, { sealed }, options.productUrl);
   const scene = await createScene(world, site, options);
   await scene.run(ms);
   return { ...world, ...scene };

@@ -4,6 +4,7 @@ import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';
 import type { JournalRecord } from '../../../crawl-api/queue/records.ts';
+import { domainOf, type ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -30,8 +31,8 @@ export class MemoryJournal {
   }
 
   /** The state of a restarted process. */
-  replay(): QueueState {
-    const state = new QueueState();
+  replay(productUrl: ProductUrl = 'http://shop/{id}'): QueueState {
+    const state = new QueueState((id) => domainOf(productUrl, id));
     for (const record of this.records) state.apply(record);
     return state;
   }
@@ -44,12 +45,14 @@ export function createQueue(
     reserve?: Reserve;
     intervalMs?: number;
     deadlineMs?: number;
+    productUrl?: ProductUrl;
   } = {},
 ): { queue: Queue; journal: MemoryJournal; clock: VirtualClock } {
   const clock = options.clock ?? new VirtualClock(START_MS);
   const journal = options.journal ?? new MemoryJournal();
-  const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000 } = options;
-  const queue = new Queue(journal.replay(), journal, clock, { intervalMs, deadlineMs, reserve: options.reserve });
+  const { intervalMs = 1_000, deadlineMs = START_MS + 3_600_000, productUrl = 'http://shop/{id}', reserve } = options;
+  const defaults = { intervalMs, deadlineMs, productUrl, reserve };
+  const queue = new Queue(journal.replay(productUrl), journal, clock, defaults);
   return { queue, journal, clock };
 }
 
@@ -119,8 +122,8 @@ export async function give(
 }
 
 /** A queue with the granted products 1 to `last`. */
-export async function createGranted(last: number, changes: Partial<Orders> = {}) {
-  const world = createQueue();
+export async function createGranted(last: number, changes: Partial<Orders> = {}, productUrl?: ProductUrl) {
+  const world = createQueue(productUrl === undefined ? {} : { productUrl });
   await give(world.queue, '1-1', [1, last], changes);
   return world;
 }

@@ -142,6 +142,6 @@ describe('F30: a robots.txt that forbids canary pages', () => {
     await scene.follow({ robots: forbid('/p2') });
     await scene.run(60_000);
     expect(queue.state.incident).toMatchObject({ verdict: 'suspect' });
-    expect(scene.knownPages.problem).toBeNull();
+    expect(scene.problem()).toBeNull();
   });
 });

@@ -109,9 +109,9 @@ describe('orders', () => {
     const { queue, journal } = createQueue();
     const deadline = new Date(START_MS + 5_000).toISOString();
     await queue.follow(orders({ intervalMs: 30_000, deadline }));
-    expect([queue.intervalMs, queue.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
+    expect([queue.intervalAt(0), queue.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
     const again = createQueue({ journal }).queue;
-    expect([again.intervalMs, again.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
+    expect([again.intervalAt(0), again.deadlineMs]).toEqual([30_000, START_MS + 5_000]);
   });
 
   it('keep the Crawl-delay while a restarted main server does not know it yet', async () => {
@@ -119,11 +119,11 @@ describe('orders', () => {
     const robots = { version: 'v1', access: 'all', rules: [], crawlDelayMs: 30_000, source: 'robots.txt' } as const;
     await queue.follow(orders({ intervalMs: 30_000, robots: { ...robots, rules: [] } }));
     await queue.follow(orders({ intervalMs: 10_000, robots: null }));
-    expect(queue.intervalMs).toBe(30_000);
+    expect(queue.intervalAt(0)).toBe(30_000);
     await queue.follow(
       orders({ intervalMs: 10_000, robots: { ...robots, rules: [], version: 'v2', crawlDelayMs: null } }),
     );
-    expect(queue.intervalMs).toBe(10_000);
+    expect(queue.intervalAt(0)).toBe(10_000);
   });
 
   it('write nothing when nothing changes', async () => {
@@ -191,7 +191,7 @@ describe('a restarted process', () => {
     queue.recordStart(3, START_MS + 2_300);
     const again = createQueue({ journal }).queue;
     expect(again.state.peek(false)?.n).toBe(3);
-    expect(again.state.lastStartMs).toBe(START_MS + 2_300);
+    expect(again.state.at(0).lastStartMs).toBe(START_MS + 2_300);
     expect(again.progress(null)).toEqual(queue.progress(null));
     expect(again.progress(null)).toMatchObject({ assigned: 4, pending: 3, stored: 1, requests: 3, minGapMs: 1_099.5 });
     expect(again.state.offeredChunks()).toEqual(['2-1']);

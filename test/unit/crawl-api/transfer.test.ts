@@ -35,14 +35,14 @@ describe('an order to return chunks', () => {
     const { queue } = await holdThree();
     queue.recordStart(1, START_MS);
     queue.recordResult(queue.state.items.get(1)!, stored(1));
-    queue.visiting = 3;
+    queue.visiting.add(3);
     queue.recordStart(5, START_MS + 1_000);
     await queue.follow(orders({ transfer: wanted }));
     expect(queue.transferredChunks()).toEqual([]);
     queue.recordBrokenOff();
     await queue.follow(orders({ transfer: wanted }));
     expect(queue.transferredChunks()).toEqual([]);
-    queue.visiting = null;
+    queue.visiting.delete(3);
     await queue.follow(orders({ transfer: wanted }));
     expect(queue.transferredChunks()).toEqual(['2-1']);
   });
@@ -151,7 +151,7 @@ describe('kill -9 at any byte', () => {
     const open = (name: string) => {
       const state = new QueueState();
       const { file: journal } = JournalFile.open(name, (record) => state.apply(record));
-      const defaults = { intervalMs: 1_000, deadlineMs: START_MS + 3_600_000 };
+      const defaults = { intervalMs: 1_000, deadlineMs: START_MS + 3_600_000, productUrl: 'http://shop/{id}' };
       return { journal, queue: new Queue(state, journal, new VirtualClock(START_MS), defaults) };
     };
     const { journal, queue } = open(file);

@@ -1,0 +1,66 @@
+/**
+ * The crawl of an instance: one loop for each domain of the shop, each with a pace, an address watch and canary pages of
+ * its own. They share the queue, and take turns page by page. An incident at one domain stops all of them.
+ */
+import { templatesOf } from '../../shared/domain/domains.ts';
+import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
+import type { Canary } from '../../shared/domain/verdict.ts';
+import { SignalFlag } from '../control/signal-flag.ts';
+import { AddressWatch } from '../politeness/address-watch.ts';
+import { Pacer } from '../politeness/pacer.ts';
+import { CanaryPages } from './canary-pages.ts';
+import { type CrawlEnd, CrawlLoop, type CrawlLoopParts } from './crawl-loop.ts';
+import { IncidentTracker } from './incident-tracker.ts';
+
+type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'changed';
+
+export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'onePage' | 'incidents'> {
+  canaries: readonly Canary[];
+  coolDownMs: number;
+  /** Called when an incident has begun, changed or ended. */
+  onIncident: () => void;
+}
+
+export class Crawl {
+  readonly incidents: IncidentTracker;
+  readonly #domains: readonly Pick<CrawlLoopParts, OfOneDomain>[];
+  readonly #loops: readonly CrawlLoop[];
+
+  constructor({ canaries, coolDownMs, onIncident, ...parts }: CrawlParts) {
+    const { queue, clock, productUrl } = parts;
+    this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
+      domain,
+      isOneOfMany: length > 1,
+      pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
+      watch: new AddressWatch(),
+      canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),
+      changed: new SignalFlag(),
+    }));
+    const onChange = (): void => {
+      this.wake();
+      onIncident();
+    };
+    const watches = this.#domains.map(({ watch }) => watch);
+    this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, onChange });
+    const shared = { ...parts, onePage: createQueueOfOne(), incidents: this.incidents };
+    this.#loops = this.#domains.map((domain) => new CrawlLoop({ ...shared, ...domain }));
+  }
+
+  /** Canaries that differed while the site served the address; null when there are none. */
+  get problem(): string | null {
+    const problems = this.#domains.flatMap(({ canaryPages }) => canaryPages.problem ?? []);
+    return problems.length === 0 ? null : [...new Set(problems)].join('; ');
+  }
+
+  /** The queue or the orders have changed. */
+  wake(): void {
+    for (const { changed } of this.#domains) changed.raise();
+  }
+
+  /** Resolves when no further request will be sent; `stop` ends it immediately. */
+  async run(stop: AbortSignal): Promise<CrawlEnd> {
+    // The last product of one domain may end the wait of all others.
+    const ends = await Promise.all(this.#loops.map((loop) => loop.run(stop).finally(() => this.wake())));
+    return ends[0]!;
+  }
+}

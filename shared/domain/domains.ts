@@ -1,0 +1,74 @@
+/**
+ * The domains at which one shop's products are read: `site.product_url` as a list of URLs by weight. A product keeps its
+ * domain through a run, because only its ID and the run's settings decide. An address keeps the interval at each domain.
+ */
+import { policyAt, type RobotsPolicy } from './robots-matcher.ts';
+
+/** The template of a product's URL, or several by weight, each on a host of its own. */
+export type ProductUrl = string | readonly { readonly url: string; readonly weight: number }[];
+
+/** The templates in their order: the place in it is what the code calls a domain. */
+export const templatesOf = (productUrl: ProductUrl): readonly string[] =>
+  typeof productUrl === 'string' ? [productUrl] : productUrl.map(({ url }) => url);
+
+const weightsOf = (productUrl: ProductUrl): readonly number[] =>
+  typeof productUrl === 'string' ? [1] : productUrl.map(({ weight }) => weight);
+
+const sumOf = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);
+
+/** The domain at which this product is read. */
+export function domainOf(productUrl: ProductUrl, id: string): number {
+  const weights = weightsOf(productUrl);
+  if (weights.length === 1) return 0;
+  let left = (hashOf(id) / 2 ** 32) * sumOf(weights);
+  const domain = weights.findIndex((weight) => (left -= weight) < 0);
+  // Rounding may leave a rest behind the last weight.
+  return domain === -1 ? weights.length - 1 : domain;
+}
+
+/** 32 bits: FNV-1a over UTF-16, then the finalizer of MurmurHash3, so that also the last characters reach all bits. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+/** What the pace at one domain depends on. */
+export interface DomainPace {
+  /** Of all products; the shares of all domains add up to 1. */
+  share: number;
+  /** Its Crawl-delay; 0 without one. */
+  delayMs: number;
+}
+
+export const ONE_DOMAIN: readonly DomainPace[] = [{ share: 1, delayMs: 0 }];
+
+export function domainPaces(productUrl: ProductUrl, robots: RobotsPolicy | null): DomainPace[] {
+  const weights = weightsOf(productUrl);
+  const total = sumOf(weights);
+  return weights.map((weight, domain) => ({
+    share: weight / total,
+    delayMs: policyAt(robots, domain)?.crawlDelayMs ?? 0,
+  }));
+}
+
+/** The domain that an address is done with last, as each has its share of the products. */
+export function busiestDomain(domains: readonly DomainPace[], intervalMs: number): DomainPace {
+  const timeOf = ({ share, delayMs }: DomainPace): number => share * Math.max(intervalMs, delayMs);
+  return domains.reduce((busiest, domain) => (timeOf(domain) > timeOf(busiest) ? domain : busiest));
+}
+
+/**
+ * Mean time from one request of an address to its next, over all domains: the busiest one decides.
+ * @param spacingOf time between two requests at one domain with this interval
+ */
+export function meanSpacingMs(
+  domains: readonly DomainPace[],
+  intervalMs: number,
+  spacingOf: (intervalMs: number) => number,
+): number {
+  const { share, delayMs } = busiestDomain(domains, intervalMs);
+  return share * spacingOf(Math.max(intervalMs, delayMs));
+}
