@@ -36,15 +36,18 @@ function maxInstances({ input }: Planning): Ceiling {
 function maxRate({ input, work }: Planning): Ceiling | null {
   const rate = input.maxRatePerSecond;
   if (rate === null) return null;
-  const perSecond = (n: number): number => Math.ceil((n / Math.max(1, input.intervalMs)) * 100_000) / 100;
+  // Each address at each domain: while all of them have products left, this is what the shop gets.
+  const paces = work.domains.length;
+  const each = `at one request per ${formatDuration(input.intervalMs)}${paces === 1 ? '' : ' and domain'} each`;
+  const perSecond = (n: number): number => Math.ceil(((n * paces) / Math.max(1, input.intervalMs)) * 100_000) / 100;
   return {
     key: 'site.max_rate',
     // A small tolerance: 0.3/s at 10 s is three instances, not 2.9999. Below one instance's rate, the interval was
     // lengthened.
-    instances: Math.max(1, Math.floor((rate * work.intervalMs) / 1_000 + 1e-9)),
+    instances: Math.max(1, Math.floor((rate * work.intervalMs) / 1_000 / paces + 1e-9)),
     verdict: 'infeasible',
     fault: (n) =>
-      `It takes ${plural(n, 'instance')} at one request per ${formatDuration(input.intervalMs)} each, ${perSecond(n)}/s together, and site.max_rate is ${rate}/s.`,
+      `It takes ${plural(n, 'instance')} ${each}, ${perSecond(n)}/s together, and site.max_rate is ${rate}/s.`,
     remedy: (n) => `site.max_rate: ${perSecond(n)}/s`,
   };
 }

@@ -60,16 +60,19 @@ export class FinishModel {
     const bootSigma = sigmaOf(input.bootP50Ms, input.bootP95Ms);
     const pageSigma = sigmaOf(1, PAGE_P95_FACTOR);
     this.#bootSigma = bootSigma * Math.sqrt(1 - COMMON);
+    // The products of an instance fall on the domains by chance: a binomial share, relative to its mean and per product.
+    const unevenness = (1 - work.busiest.share) / work.busiest.share;
     this.#draws = days.map((day) => {
       const pageMs = input.pageP50Ms * Math.exp(pageSigma * Math.sqrt(COMMON) * day.pages);
       const ownSigma = pageSigma * Math.sqrt(1 - COMMON);
       const gap = momentsAbove(Math.max(0, work.requestMs - PAGE_OVERHEAD_MS), pageMs, ownSigma);
       const requestMean = gap.mean + PAGE_OVERHEAD_MS;
       const { pagesEach } = input;
+      const gapMean = requestMean * pagesEach;
       return {
         bootMs: input.bootP50Ms * Math.exp(bootSigma * Math.sqrt(COMMON) * day.boot),
-        gapMean: requestMean * pagesEach,
-        gapSd: Math.sqrt(gap.variance * pagesEach),
+        gapMean,
+        gapSd: Math.sqrt(gap.variance * pagesEach + gapMean ** 2 * unevenness),
         lastMs: requestMean * (pagesEach - 1) + pageMs + PAGE_OVERHEAD_MS,
         luck: day.luck,
       };
@@ -132,7 +135,7 @@ export class FinishModel {
   #slowestCrawlMs(draw: Draw, each: number, instances: number): number {
     const typical = (each - 1) * draw.gapMean + draw.lastMs;
     if (draw.gapSd === 0) return typical;
-    const out = normalQuantile(draw.luck ** (1 / instances));
+    const out = normalQuantile(draw.luck ** (1 / (instances * this.#work.domains.length)));
     const fastest = (each - 1) * this.#work.paceMs + draw.lastMs;
     return Math.max(fastest, typical + out * draw.gapSd * Math.sqrt(Math.max(1, each - 1)));
   }

@@ -1,4 +1,5 @@
 /** The deterministic sums of a plan: how long a fleet of n takes when everything takes its usual time. */
+import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN } from '../../shared/domain/domains.ts';
 import { plannedSpacingMs } from '../../shared/domain/pacing.ts';
 import { chunkSize, MAX_CHUNK } from '../../shared/domain/sharing.ts';
 import type { PlanInput } from './plan.ts';
@@ -15,7 +16,10 @@ export interface Work {
   products: number;
   /** As configured, or longer if the rate ceiling of the fleet is below one instance's rate. */
   intervalMs: number;
-  /** From the start of one request to the start of the next. */
+  domains: readonly DomainPace[];
+  /** The domain that decides how long an instance takes. */
+  busiest: DomainPace;
+  /** From the start of one request to the start of the next, over all domains: an instance has one page at a time. */
   requestMs: number;
   /** Time per product: its requests, one after the other. */
   paceMs: number;
@@ -24,16 +28,22 @@ export interface Work {
 }
 
 export function workOf(input: PlanInput): Work {
-  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach } = input;
-  const intervalMs = rate === null ? wanted : Math.max(wanted, 1_000 / rate);
+  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, domains = ONE_DOMAIN } = input;
+  const intervalMs = rate === null ? wanted : Math.max(wanted, (domains.length * 1_000) / rate);
   const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
-  const requestMs = Math.max(plannedSpacingMs(intervalMs, pageP50Ms), pageMs);
+  const spacingOf = (ms: number): number => plannedSpacingMs(ms, pageP50Ms);
+  const busiest = busiestDomain(domains, intervalMs);
+  const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), pageMs);
+  // The pages of one product are all at one domain.
+  const pageSpacingMs = Math.max(spacingOf(Math.max(intervalMs, busiest.delayMs)), pageMs);
   return {
     products: input.products,
     intervalMs,
+    domains,
+    busiest,
     requestMs,
     paceMs: requestMs * pagesEach,
-    lastMs: requestMs * (pagesEach - 1) + pageMs,
+    lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,
   };
 }
 
@@ -114,9 +124,11 @@ function lostToRotationsIn(input: PlanInput, windowMs: number, instances: number
   return lostMs;
 }
 
-/** Fewer instances cannot do it, however fast they boot and however fast the pages are. */
-export function lowerBound(products: number, intervalMs: number, deadlineMs: number): number {
+/** Fewer instances cannot do it, however fast they boot and however fast the pages are: the busiest domain decides. */
+export function lowerBound({ products, intervalMs, busiest }: Work, pagesEach: number, deadlineMs: number): number {
   if (products === 0) return 0;
-  if (intervalMs <= 0) return 1;
-  return Math.ceil(products / (1 + Math.floor(Math.max(0, deadlineMs) / intervalMs)));
+  const productMs = Math.max(intervalMs, busiest.delayMs) * pagesEach;
+  if (productMs <= 0) return 1;
+  const busiestProducts = Math.round(products * busiest.share);
+  return Math.max(1, Math.ceil(busiestProducts / (1 + Math.floor(Math.max(0, deadlineMs) / productMs))));
 }

@@ -1,4 +1,5 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
+import type { DomainPace } from '../../shared/domain/domains.ts';
 import type { PriceList } from './price-table.ts';
 
 /** The parts of a run's configuration, besides region and types, that decide its bill. */
@@ -17,8 +18,10 @@ export interface PlanInput extends BillingTerms {
   products: number;
   /** From the start of the run to the deadline. */
   deadlineMs: number;
-  /** Start to start, per address, as configured. */
+  /** Start to start, per address and domain, as configured. */
   intervalMs: number;
+  /** The domains of the shop; omitted: one. */
+  domains?: readonly DomainPace[];
   /** Average requests per product; at least 1. */
   pagesEach: number;
   memoryGb: number;
@@ -106,6 +109,8 @@ export interface Plan {
   /** Products one instance can crawl in the window. */
   capacityEach: number;
   intervalMs: number;
+  /** Of a shop with several domains: how many, and the share of the products that the busiest one has. */
+  domains?: { count: number; busiestShare: number };
   /** Time per product: for each of its pages, interval plus margin, or the page time if that is longer. */
   paceMs: number;
   deadlineMs: number;

@@ -20,8 +20,9 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
-      `one request per ${formatDuration(plan.intervalMs)} and address (planned with ${formatPace(plan.paceMs)} a product)`,
+      `one request per ${formatDuration(plan.intervalMs)}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a product)`,
     ),
+    ...(plan.domains ? row('domains', domains(plan.domains)) : []),
     ...row('deadline', formatDuration(plan.deadlineMs)),
     ...row('instances', instances(plan)),
     ...row('each', each(plan)),
@@ -53,6 +54,9 @@ function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan):
     ),
   ];
 }
+
+const domains = ({ count, busiestShare }: NonNullable<Plan['domains']>): string =>
+  `${count} at the same time; the busiest has ${percent(busiestShare)} of the products`;
 
 function instances(plan: Plan): string {
   return `${thousands(plan.instances)} x ${plan.instanceType} (lower bound ${thousands(plan.lowerBoundInstances)})`;

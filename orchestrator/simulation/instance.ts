@@ -6,8 +6,9 @@
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../shared/domain/keys.ts';
+import { type DomainPace, domainOf, domainPaces, meanSpacingMs } from '../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
-import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import {
   COMPLETION_PATH,
@@ -99,6 +100,15 @@ interface Held {
 interface Queued extends Pace {
   product: Product;
   chunk: string;
+  domain: number;
+}
+
+interface AtDomain {
+  /** When it sent its last request there, refused or not; null before the first. */
+  lastRequestMs: number | null;
+  /** When the pace was last kept from: null in a process that has forgotten it. */
+  pacedFromMs: number | null;
+  pacedGapMs: number;
 }
 
 interface Message {
@@ -125,8 +135,6 @@ export class SimulatedInstance {
   slowness = 1;
   /** How far its own clock is off. */
   skewMs = 0;
-  /** When it sent its last request, refused or not; null before the first. */
-  lastRequestMs: number | null = null;
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
 
@@ -160,9 +168,11 @@ export class SimulatedInstance {
   #manifest: Uint8Array | null = null;
   #closed = false;
   #intervalMs: number;
-  /** When the pace was last kept from: null in a process that has forgotten it. */
-  #pacedFromMs: number | null = null;
-  #pacedGapMs = 0;
+  readonly #domains: readonly DomainPace[];
+  readonly #at: readonly AtDomain[];
+  readonly #busiestShare: number;
+  /** Of the last request, over all domains. */
+  #gapMs = 0;
   #problem: string | null = null;
   #lastRightMs: number | null = null;
   #returnProducts = false;
@@ -188,6 +198,9 @@ export class SimulatedInstance {
     this.#runKey = importPublicKey(settings.runPublicKey);
     this.#deadlineMs = Date.parse(settings.deadline);
     this.#intervalMs = settings.site.intervalMs;
+    this.#domains = domainPaces(settings.site.productUrl, null);
+    this.#busiestShare = Math.max(...this.#domains.map(({ share }) => share));
+    this.#at = this.#domains.map(() => ({ lastRequestMs: null, pacedFromMs: null, pacedGapMs: 0 }));
     this.slot = settings.slot;
     this.epoch = settings.epoch;
     this.address = options.address;
@@ -266,7 +279,7 @@ export class SimulatedInstance {
       this.#progress[result.outcome]--;
       this.#damaged = true;
     }
-    if (this.#o.wrongs.forgetsPace) this.#pacedFromMs = null;
+    if (this.#o.wrongs.forgetsPace) for (const at of this.#at) at.pacedFromMs = null;
     this.#begin(downMs);
   }
 
@@ -291,7 +304,7 @@ export class SimulatedInstance {
     const count = offer.products.length;
     const share = Math.min(offer.share, this.#maxProducts ?? Infinity);
     if (this.#heldProducts + count > share) return refuse('share', share - this.#heldProducts);
-    const gapMs = this.#intervalMs + paceMarginMs(this.#intervalMs);
+    const gapMs = meanSpacingMs(this.#domains, this.#intervalMs, (ms) => ms + paceMarginMs(ms));
     const room = Math.floor((this.#deadlineMs - this.#o.clock.now()) / gapMs) - this.#pending - this.#offeredProducts;
     if (count > room) return refuse('deadline', room);
     this.#held.set(offer.chunk, { products: offer.products, granted: false });
@@ -368,23 +381,49 @@ export class SimulatedInstance {
     return this.robots !== null && this.robots.access !== 'none';
   }
 
-  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts. */
+  /** When the page under way is there, and the next product's domain may be asked. */
   get #nextRequestMs(): number {
-    const startMs = this.#page?.doneAtMs ?? -Infinity;
-    if (this.#pacedFromMs === null) return startMs;
-    const intervalMs = Math.max(this.#intervalMs, this.robots?.crawlDelayMs ?? 0);
-    return Math.max(startMs, this.#pacedFromMs + Math.max(intervalMs, this.#pacedGapMs));
+    const next = this.#queue[this.#nextIndex()];
+    return Math.max(this.#page?.doneAtMs ?? -Infinity, next === undefined ? -Infinity : this.#freeMs(next.domain));
+  }
+
+  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts. */
+  #freeMs(domain: number): number {
+    const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
+    if (pacedFromMs === null) return -Infinity;
+    const intervalMs = Math.max(this.#intervalMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    return pacedFromMs + Math.max(intervalMs, pacedGapMs);
+  }
+
+  /** Of the products that wait, the first one of the domain that may be asked soonest. */
+  #nextIndex(): number {
+    const from = this.#head + (this.#page === null ? 0 : 1);
+    if (this.#domains.length === 1) return from;
+    const seen = new Set<number>();
+    let best = from;
+    for (let i = from; i < this.#queue.length && seen.size < this.#domains.length; i++) {
+      const { domain } = this.#queue[i]!;
+      if (seen.has(domain)) continue;
+      seen.add(domain);
+      if (this.#freeMs(domain) < this.#freeMs(this.#queue[best]!.domain)) best = i;
+    }
+    return best;
   }
 
   #crawl(now: number): void {
     if (!this.#mayCrawl || now < this.#nextRequestMs) return;
-    const queued = this.#queue[this.#head]!;
+    const index = this.#nextIndex();
+    const queued = this.#queue[index]!;
+    this.#queue[index] = this.#queue[this.#head]!;
+    this.#queue[this.#head] = queued;
     const { site, wrongs } = this.#o;
-    if (this.lastRequestMs !== null)
-      this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - this.lastRequestMs);
-    this.lastRequestMs = now;
-    this.#pacedFromMs = now;
-    this.#pacedGapMs = queued.gapMs * this.slowness;
+    const at = this.#at[queued.domain]!;
+    if (at.lastRequestMs !== null)
+      this.#progress.minGapMs = Math.min(this.#progress.minGapMs ?? Infinity, now - at.lastRequestMs);
+    at.lastRequestMs = now;
+    at.pacedFromMs = now;
+    this.#gapMs = queued.gapMs * this.slowness;
+    at.pacedGapMs = this.#gapMs / this.#busiestShare;
     site.onRequest(this, queued.product);
     const treatment = site.treat(this);
     if (treatment === 'ban') {
@@ -549,7 +588,7 @@ export class SimulatedInstance {
     const pending = this.#pending;
     const { stored, gone, failed } = this.#progress;
     const assigned = pending + stored + gone + failed;
-    const pageMs = requests === 0 ? null : this.slowness > 1 ? this.#pacedGapMs : this.#lastPageMs;
+    const pageMs = requests === 0 ? null : this.slowness > 1 ? this.#gapMs : this.#lastPageMs;
     return { ...this.#progress, assigned, pending, okAgoMs, pageMs };
   }
 
@@ -619,7 +658,9 @@ export class SimulatedInstance {
     held.granted = true;
     this.#offeredProducts -= held.products.length;
     const pace = this.#o.site.pace(held.products.length);
-    for (const product of held.products) this.#queue.push({ product, chunk: id, ...pace });
+    const { productUrl } = this.#o.settings.site;
+    for (const product of held.products)
+      this.#queue.push({ product, chunk: id, domain: domainOf(productUrl, product.id), ...pace });
     this.#speak();
   }
 

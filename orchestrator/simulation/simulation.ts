@@ -1,4 +1,5 @@
 /** Plays a scenario through: the real main server in a modelled world, from the first claim to the last terminated instance. */
+import { ONE_DOMAIN } from '../../shared/domain/domains.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
@@ -184,7 +185,10 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
     dryRun: true,
     settings: {
       site: {
-        productUrl: 'http://shop.simulation/item/{id}',
+        productUrl: (input.domains ?? ONE_DOMAIN).map(({ share }, i) => ({
+          url: `http://shop${i + 1}.simulation/item/{id}`,
+          weight: share,
+        })),
         intervalMs: plan.intervalMs,
         maxRatePerSecond: input.maxRatePerSecond,
         userAgent: 'simulation/1.0',

@@ -40,7 +40,7 @@ export function summarize({ plan, input }: Scenario, results: readonly SimResult
   const spreadOf = (of: (result: SimResult) => number): Spread => spread(results.map(of));
   const meanOf = (of: (result: SimResult) => number): number => results.reduce((s, r) => s + of(r), 0) / results.length;
   const latencies = results.flatMap((r) => r.reassignedAfterMs.filter((ms) => ms !== null)).sort((a, b) => a - b);
-  const requestsMs = plan.products * plan.intervalMs * input.pagesEach;
+  const requestsMs = requestsMsOf(plan, input.pagesEach);
   return {
     runs: results.length,
     exitCode: usualExit(results),
@@ -75,7 +75,11 @@ export function summarize({ plan, input }: Scenario, results: readonly SimResult
 
 /** Planned instances over products x interval / deadline, not rounded up. */
 export const wasteOf = (plan: Plan, pagesEach: number): number =>
-  plan.instances / Math.max(Number.MIN_VALUE, (plan.products * pagesEach * plan.intervalMs) / plan.deadlineMs);
+  plan.instances / Math.max(Number.MIN_VALUE, requestsMsOf(plan, pagesEach) / plan.deadlineMs);
+
+/** Time that one address would need for the requests alone: to the busiest domain, as others come between. */
+const requestsMsOf = ({ products, intervalMs, domains }: Plan, pagesEach: number): number =>
+  products * pagesEach * intervalMs * (domains?.busiestShare ?? 1);
 
 function usualExit(results: readonly SimResult[]): ExitCode {
   const counts = new Map<ExitCode, number>();

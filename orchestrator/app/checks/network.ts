@@ -1,6 +1,8 @@
 /** Checks of the network: subnets, load balancer, security groups. */
 import { type RouteTable, wayOut } from '../../cloud/route-tables.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { productUrl } from '../../../shared/domain/product.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
 import { type Check, failed, type Finding, findingOf, lacksRegion, ok, warning } from './check.ts';
 import { assertFreePort } from '../../cloud/listener-ports.ts';
@@ -122,9 +124,9 @@ export const securityGroups: Check = {
     const here = inside.flatMap((each) => each.securityGroupIds);
     const addresses = inside.flatMap((each) => [...each.addresses, ...each.publicAddresses]);
     const server = addressOf(config.values.server.url);
-    const site = new URL(config.values.site.product_url.replaceAll('{id}', 'x'));
+    const sites = templatesOf(config.values.site.product_url).map((template) => new URL(productUrl(template, 'x')));
     const place = { here, addresses, server, isFaithful: await facts.isFaithful() };
-    return judgeGroups({ instances, balancer: groups, ...place }, portOf(site));
+    return judgeGroups({ instances, balancer: groups, ...place }, sites.map(portOf));
   },
 };
 
@@ -158,10 +160,10 @@ export interface Groups {
  * may name prefix lists and other groups, network ACLs may refuse more, and the addresses of a machine outside the VPC
  * are not known for sure.
  */
-export function judgeGroups(groups: Groups, sitePort: number): Finding[] {
+export function judgeGroups(groups: Groups, sitePorts: readonly number[]): Finding[] {
   const { instances, isFaithful = true } = groups;
   const names = namesOf(instances);
-  const findings = [...judgeApi(groups), ...judgeBalancer(groups), ...judgeWayOut(instances, sitePort)].map(
+  const findings = [...judgeApi(groups), ...judgeBalancer(groups), ...judgeWayOut(instances, sitePorts)].map(
     (finding) => (finding.level === 'failed' && !isFaithful ? warning(finding.text, finding.remedy) : finding),
   );
   return findings.length > 0 ? findings : [ok(`${names}: the balancer gets in on port ${API_PORT}, instances get out`)];
@@ -207,8 +209,8 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
 }
 
-function judgeWayOut(instances: readonly SecurityGroup[], sitePort: number): Finding[] {
-  const ports = [...new Set([443, sitePort])].filter((port) => !letsOut(instances, port));
+function judgeWayOut(instances: readonly SecurityGroup[], sitePorts: readonly number[]): Finding[] {
+  const ports = [...new Set([443, ...sitePorts])].filter((port) => !letsOut(instances, port));
   return ports.map((port) => {
     const [judge, lets] = letsSomethingOut(instances, port) ? [warning, 'may let'] : [shut, 'lets'];
     const text = `${namesOf(instances)} ${lets} nothing out on port ${port}: instances could not reach S3 or the site`;

@@ -14,6 +14,7 @@ import { describeUnreadable, readMappingFile, readMapping } from './read-mapping
 import { fillVariables, readDotEnv } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
 import { sharesRobots } from '../../../shared/domain/same-site.ts';
 
@@ -172,6 +173,12 @@ function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map
     const known = keysAt(issue.path);
     return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: ${unknownKey(key, known)}`);
   }
+  if (issue.code === 'invalid_union') {
+    // A value that has the form of one option, with faults inside it.
+    const inside = issue.errors.find((option) => option.length > 0 && option.every(({ path }) => path.length > 0));
+    if (inside !== undefined)
+      return inside.flatMap((one) => describeIssue({ ...one, path: [...issue.path, ...one.path] }, source, origins));
+  }
   return [`${place(issue.path, source, origins)}: ${issue.message}`];
 }
 
@@ -222,13 +229,17 @@ function findContradictions({ run }: ConfigValues, source: YamlSource): string[]
 function findDiscoverFaults({ discover, site }: ConfigValues): MappingFault[] {
   if (discover === null) return [];
   const urls: MappingFault['path'][] = [];
-  const isOther = (url: string): boolean => !sharesRobots(site.product_url.replaceAll('{id}', 'x'), url);
+  const [first] = templatesOf(site.product_url);
+  const isOther = (url: string): boolean => !sharesRobots(first!.replaceAll('{id}', 'x'), url);
   discover.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));
   if (Array.isArray(discover.sitemaps))
     discover.sitemaps.forEach((url, i) => isOther(url) && urls.push(['discover', 'sitemaps', i]));
   if (discover.search && isOther(discover.search.url.replaceAll('{term}', 'x')))
     urls.push(['discover', 'search', 'url']);
-  return urls.map((path) => ({ path, message: 'must be on the host of site.product_url: its robots.txt counts' }));
+  return urls.map((path) => ({
+    path,
+    message: 'must be on the host of site.product_url, of several on the first: its robots.txt counts',
+  }));
 }
 
 /** Longest name of a table in MySQL. */
@@ -274,13 +285,14 @@ function configError(path: string, faults: readonly string[], mappingFaults = 0)
 
 function findSiteFaults(site: ConfigValues['site'], mapping: Mapping): MappingFault[] {
   const { statuses, redirects, patterns } = site.ban;
-  const isInProductUrl = (part: string): boolean => site.product_url.toLowerCase().includes(part.toLowerCase());
+  const isInProductUrl = (part: string): boolean =>
+    templatesOf(site.product_url).some((template) => template.toLowerCase().includes(part.toLowerCase()));
   return [
     ...banFaults('statuses', statuses, (status) =>
       status >= 200 && status < 300 ? 'is the status of good pages' : null,
     ),
     ...banFaults('redirects', redirects, (part) =>
-      isInProductUrl(part) ? 'is part of site.product_url, so it fits every product' : null,
+      isInProductUrl(part) ? 'is part of site.product_url, so it fits every product there' : null,
     ),
     ...banFaults('patterns', patterns, (pattern) => findPatternFault(pattern) ?? whyTooWide(pattern)),
     ...canaryFaults(site.canaries, mapping),

@@ -8,6 +8,7 @@ import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import { NOTICE_KINDS } from '../../notify/notice.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
+import { sharesHost } from '../../../shared/domain/same-site.ts';
 
 /** A text form parsed by `parse`; null means the text has another form. */
 function quantity(parse: (text: string) => number | null, expected: string) {
@@ -54,12 +55,35 @@ function findUrlFault(template: string): string | null {
   return null;
 }
 
+/** They travel in the user data of every instance. */
+const MAX_DOMAINS = 10;
+
+const urlTemplate = () => checked(z.string(), findUrlFault);
+const domains = () =>
+  z
+    .array(z.strictObject({ url: urlTemplate(), weight: z.number().positive().max(1_000).default(1) }))
+    .min(1)
+    .max(MAX_DOMAINS)
+    .superRefine((list, context) => {
+      for (const [i, { url }] of list.entries()) {
+        const isKnown = list.slice(0, i).some((earlier) => sharesHost(earlier.url, url));
+        // The pace would be kept twice at that host.
+        if (isKnown) context.addIssue({ code: 'custom', path: [i, 'url'], message: 'must be on a host of its own' });
+      }
+    });
+
 const site = z.strictObject({
-  product_url: checked(z.string(), findUrlFault).describe(
-    'URL of a product page; `{id}` stands for the percent-encoded product ID.',
+  product_url: z
+    .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
+    .describe(
+      'URL of a product page; `{id}` stands for the percent-encoded product ID. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own. See [domains.md](domains.md).',
+    ),
+  interval: positiveDuration()
+    .prefault('10s')
+    .describe('Start to start of two requests from one address to one domain.'),
+  max_rate: orNull(rate()).describe(
+    'Ceiling for the whole fleet over all domains, in requests per second; none by default.',
   ),
-  interval: positiveDuration().prefault('10s').describe('Start to start of two requests from one address.'),
-  max_rate: orNull(rate()).describe('Ceiling for the whole fleet, in requests per second; none by default.'),
   render: z
     .enum(['http', 'browser', 'auto'])
     .default('http')
@@ -86,7 +110,7 @@ const site = z.strictObject({
     .enum(['respect', 'ignore'])
     .default('respect')
     .describe(
-      "robots.txt of `product_url`'s host, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's permission.",
+      "robots.txt of each host in `product_url`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's permission.",
     ),
   check: z
     .enum(['on', 'off'])
@@ -130,7 +154,7 @@ const site = z.strictObject({
     .max(20, 'must be at most 20: they travel to every instance')
     .default([])
     .describe(
-      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`.',
+      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them.',
     ),
   allow_private: z.boolean().default(false).describe('Allow names that resolve to private addresses.'),
   mapping: z

@@ -1,5 +1,6 @@
 /** The configuration of `orchestrator discover`: a run whose products are paths of the site. */
 import type { Mapping } from '../../../shared/domain/mapping.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Config } from '../config/load-config.ts';
@@ -27,9 +28,11 @@ export function discoveryConfig(config: Config): Config {
     throw new AppError('config-invalid', `${config.file} has no discover: nothing says where to begin`, {
       hint: 'For example: discover: { seeds: ["https://shop.example/"], into: { table: products, id: "/item/(\\\\w+)" } }',
     });
-  const { origin } = new URL(productUrl(site.product_url, 'x'));
+  // Of several domains the first: all have the same products.
+  const [template] = templatesOf(site.product_url);
+  const { origin } = new URL(productUrl(template!, 'x'));
   const pathOf = (id: string): string => {
-    const { pathname, search } = new URL(productUrl(site.product_url, id));
+    const { pathname, search } = new URL(productUrl(template!, id));
     return pathname + search;
   };
   const { into, depth, order, allow, keep, pages, seen } = discover;

@@ -1,5 +1,6 @@
 /** From the configuration to a plan: everything that can be known, and refused, before anything is launched. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
+import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -54,6 +55,7 @@ export function makePlan(
       products: products.expected ?? products.ids.length,
       deadlineMs: deadlineOf(config),
       intervalMs: intervalUnder(robots, site.interval),
+      domains: domainPaces(site.product_url, robots),
       pagesEach: pagesEachOf(site),
       memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
       maxRatePerSecond: site.max_rate,

@@ -8,6 +8,7 @@ import {
 } from '../../control/results/product-list.ts';
 import type { ListRecord } from '../../control/model/report.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import type { Database } from '../../db/connect.ts';
 import { readCrawls } from '../../db/crawls.ts';
 import { createStores } from '../../db/create-stores.ts';
@@ -78,7 +79,7 @@ export async function readWholeList(
   const { recrawl } = products;
   const read = recrawl === null ? await readProducts(source) : await readDue(source, recrawl, { database, table });
   const length = read.night?.backlog.listed ?? read.ids.length;
-  const key = listKeyOf(products.query, site.product_url);
+  const key = listKeyOf(products.query, templatesOf(site.product_url)[0]!);
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   const earlier = (await isMigrated(database)) ? await createStores(database).runs.listedRuns(key, LIST_RUNS) : [];
   const list: ListRecord = { key, usual: usualLength(earlier), accepted, ...(read.night ? { length } : {}) };

@@ -1,10 +1,11 @@
 /** robots.txt before and during a run: read for planning, and its rules for the products in words. */
 import { fetchRobots } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import { isAllowed } from '../../../shared/domain/robots.ts';
+import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
 import { IGNORED_ROBOTS, type RobotsReader } from '../../control/observe/robots-cache.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
@@ -19,15 +20,15 @@ const TRIED = 1_000;
 /** Reads the site's robots.txt; null if it is ignored. */
 export function robotsReader(site: Site): RobotsReader | null {
   if (site.robots === 'ignore') return null;
-  const request = {
-    origin: new URL(productUrl(site.productUrl, 'x')).origin,
+  const requests = templatesOf(site.productUrl).map((template) => ({
+    origin: new URL(productUrl(template, 'x')).origin,
     userAgent: site.userAgent,
     timeoutMs: Math.min(LONGEST_MS, site.timeoutMs),
     allowPrivate: site.allowPrivate,
     productUrl: site.productUrl,
     clock: systemClock,
-  };
-  return { read: () => fetchRobots(request) };
+  }));
+  return { read: async () => combinePolicies(await Promise.all(requests.map(fetchRobots))) };
 }
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
@@ -38,24 +39,23 @@ export async function readRobots(site: Site): Promise<RobotsPolicy> {
 /** What robots.txt means for these products, in the words of a plan; `fault`: why a run would be pointless. */
 export function findingsOf(
   policy: RobotsPolicy,
-  site: { productUrl: string; intervalMs: number },
+  site: { productUrl: ProductUrl; intervalMs: number },
   ids: readonly string[],
 ): { warnings: string[]; fault: string | null } {
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
-  if (policy.access === 'none') {
-    const warning = `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(policy.source)}`;
-    return { warnings: [warning], fault: null };
-  }
+  const domains = templatesOf(site.productUrl).map((_, domain) => policyAt(policy, domain)!);
+  const unreadable = domains
+    .filter(({ access }) => access === 'none')
+    .map(({ source }) => `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(source)}`);
+  if (policy.access === 'none') return { warnings: unreadable, fault: null };
   const tried = ids.slice(0, TRIED);
-  const refused = tried.filter((id) => !isAllowed(policy, pathOf(site.productUrl, id)));
-  const delayMs = policy.crawlDelayMs ?? 0;
-  const warnings =
-    delayMs > site.intervalMs
-      ? [
-          `robots.txt asks for ${formatDuration(delayMs)} between two requests: that wins over site.interval (${formatDuration(site.intervalMs)})`,
-        ]
-      : [];
+  const isRefused = (id: string): boolean => {
+    const own = domains[domainOf(site.productUrl, id)]!;
+    return own.access !== 'none' && !isAllowed(own, pathOf(site.productUrl, id));
+  };
+  const refused = tried.filter(isRefused);
+  const warnings = [...unreadable, ...domains.flatMap((own) => delayWarning(own, site.intervalMs))];
   if (refused.length === 0) return { warnings, fault: null };
   const example = `for example ${productUrl(site.productUrl, refused[0]!).slice(0, 200)}`;
   const some = tried.length < ids.length ? `of the first ${tried.length} products` : `of ${tried.length} products`;
@@ -73,7 +73,14 @@ export function findingsOf(
   };
 }
 
-function pathOf(template: string, id: string): string {
-  const url = new URL(productUrl(template, id));
+function delayWarning({ crawlDelayMs, source }: RobotsPolicy, intervalMs: number): string[] {
+  if (crawlDelayMs === null || crawlDelayMs <= intervalMs) return [];
+  return [
+    `robots.txt asks for ${formatDuration(crawlDelayMs)} between two requests: that wins over site.interval (${formatDuration(intervalMs)}); ${oneLine(source)}`,
+  ];
+}
+
+function pathOf(templates: ProductUrl, id: string): string {
+  const url = new URL(productUrl(templates, id));
   return url.pathname + url.search;
 }

@@ -2,6 +2,7 @@
 import { canonicalPath } from '../../discovery/canonical-url.ts';
 import { idIn } from '../../discovery/link-rules.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
@@ -56,13 +57,15 @@ function idOf(given: string, runs: readonly RunRecord[]): string {
     const path =
       settings.discover && URL.canParse(given) ? canonicalPath(given, new URL(settings.discover.origin)) : null;
     if (path !== null) return idIn(path, settings.discover!.id) ?? path;
-    const [before = '', after = ''] = settings.site.productUrl.split('{id}');
-    if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after)) {
-      const part = given.slice(before.length, given.length - after.length);
-      try {
-        return decodeURIComponent(part);
-      } catch {
-        return part;
+    for (const template of templatesOf(settings.site.productUrl)) {
+      const [before = '', after = ''] = template.split('{id}');
+      if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after)) {
+        const part = given.slice(before.length, given.length - after.length);
+        try {
+          return decodeURIComponent(part);
+        } catch {
+          return part;
+        }
       }
     }
   }

@@ -1,5 +1,6 @@
 /** A child run of the products that failed in another one. */
 import type { Caller } from '../caller.ts';
+import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
@@ -45,19 +46,23 @@ export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCod
 }
 
 /** Otherwise its products would be fetched from another site, or written to another table, under the old run's name. */
-function assertSameWork(parent: RunRecord, now: { table: string; productUrl: string }): void {
-  const was = { table: parent.settings.results.table, productUrl: parent.settings.site.productUrl };
+function assertSameWork(parent: RunRecord, now: { table: string; productUrl: ProductUrl }): void {
+  const was = { table: parent.settings.results.table, productUrl: inWords(parent.settings.site.productUrl) };
+  const productUrl = inWords(now.productUrl);
   const fault =
     was.table !== now.table
       ? `results.table was ${was.table} and is ${now.table}`
-      : was.productUrl !== now.productUrl
-        ? `site.product_url was ${was.productUrl} and is ${now.productUrl}`
+      : was.productUrl !== productUrl
+        ? `site.product_url was ${was.productUrl} and is ${productUrl}`
         : null;
   if (fault === null) return;
   throw new AppError('usage', `run ${parent.id} cannot be tried again with this configuration: ${fault}`, {
     hint: 'Give the configuration of that run with --config, or name another run',
   });
 }
+
+const inWords = (productUrl: ProductUrl): string =>
+  typeof productUrl === 'string' ? productUrl : JSON.stringify(productUrl);
 
 async function failedOf(
   checked: Preflight,

@@ -1,6 +1,7 @@
 /** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
+import { domainPaces } from '../../../shared/domain/domains.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { createProductSource } from '../../db/product-source.ts';
 import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../plan/defaults.ts';
@@ -93,6 +94,7 @@ function planInput(options: SimulateOptions, config: Config | null, products: nu
     products,
     deadlineMs: options.deadlineMs ?? run?.deadline ?? DEFAULT_DEADLINE_MS,
     intervalMs: options.intervalMs ?? site?.interval ?? DEFAULT_INTERVAL_MS,
+    ...(site ? { domains: domainPaces(site.product_url, null) } : {}),
     pagesEach: site ? pagesEachOf(site) : 1,
     memoryGb: (site?.render ?? 'http') === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site?.max_rate ?? null,

@@ -1,4 +1,5 @@
 /** Extra instances, when the planned ones will probably not finish in time. Pure. */
+import { templatesOf } from '../../../shared/domain/domains.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { openIncident, recentBans } from '../decide/ban-policy.ts';
@@ -88,7 +89,8 @@ function roomFor(world: World): number {
   const most = settings.run.maxInstances;
   const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
   const rate = settings.site.maxRatePerSecond;
-  const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000));
+  const domains = templatesOf(settings.site.productUrl).length;
+  const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000 / domains));
   // A launch that failed permanently has used up its slot number too.
   const numbers = plan.instances + mostExtra(plan.instances) - world.fleet.slotCount(world.run.plan);
   return Math.max(0, Math.min(addresses - alive, numbers));

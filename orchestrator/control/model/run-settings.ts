@@ -1,5 +1,6 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
 import type { BillingTerms } from '../../plan/plan.ts';
+import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { BanRules, Canary } from '../../../shared/domain/verdict.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
@@ -7,7 +8,7 @@ import type { ListRecord } from './report.ts';
 
 export interface RunSettings {
   site: {
-    productUrl: string;
+    productUrl: ProductUrl;
     intervalMs: number;
     maxRatePerSecond: number | null;
     userAgent: string;

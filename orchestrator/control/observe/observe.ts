@@ -8,6 +8,7 @@ import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
 import type { Core } from '../model/core.ts';
 import { alarmOnce, notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
+import { unreadableRobots } from './robots-cache.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';
 import { discoveryState } from '../sharing/discovery.ts';
@@ -113,7 +114,8 @@ export class Observer {
     const wasSlow = this.#isSlow;
     this.#isSlow = site.slowdown > 1;
     world.site = site;
-    setStallCause(processState.stallCauses, 'site-down', site.detail ?? site.suspicion, world.nowMs);
+    const down = site.detail ?? site.suspicion ?? unreadableRobots(world.robots);
+    setStallCause(processState.stallCauses, 'site-down', down, world.nowMs);
     const { unansweredOffers } = processState;
     const isCutOff = unansweredOffers?.kind === 'unreachable';
     setStallCause(

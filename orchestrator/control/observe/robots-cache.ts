@@ -1,9 +1,9 @@
 /** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
-/** Reads robots.txt of the site. Never rejects: a failed read gives a policy with access `none`. */
+/** Reads robots.txt of the site, of all its domains. Never rejects: a failed read gives a policy with access `none`. */
 export interface RobotsReader {
   read(): Promise<RobotsPolicy>;
 }
@@ -58,19 +58,25 @@ export class RobotsCache {
     }
   }
 
-  /** Every hour; four times in a short run. More often while no instance may crawl: the whole fleet waits for it. */
+  /** Every hour; four times in a short run. More often while no instance may crawl a domain: its products wait for it. */
   #pauseMs(policy: RobotsPolicy): number {
     const { deadlineMs, heartbeatMs } = this.#options;
-    if (policy.access === 'none') return Math.min(MINUTE_MS, 10 * heartbeatMs);
+    if (unreadableRobots(policy) !== null) return Math.min(MINUTE_MS, 10 * heartbeatMs);
     return Math.max(SHORTEST_MS, Math.min(HOUR_MS, deadlineMs / 4));
   }
 
   async #tell(before: RobotsPolicy | null, after: RobotsPolicy): Promise<void> {
+    for (const [domain, policy] of domainsOf(after).entries())
+      await this.#tellOf(policyAt(before, domain), policy, after);
+  }
+
+  async #tellOf(before: RobotsPolicy | null, after: RobotsPolicy, whole: RobotsPolicy): Promise<void> {
     const { alarm, intervalMs } = this.#options;
+    const who = whole.domains === undefined ? 'the fleet' : 'that domain';
     if (after.access === 'none' && before?.access !== 'none')
-      await alarm(`nothing may be crawled until robots.txt can be read: ${after.source}; the fleet waits`);
+      await alarm(`nothing may be crawled until robots.txt can be read: ${after.source}; ${who} waits`);
     if (after.access !== 'none' && before?.access === 'none')
-      await alarm(`robots.txt can be read again: ${after.source}; the fleet goes on`);
+      await alarm(`robots.txt can be read again: ${after.source}; ${who} goes on`);
     const delayMs = after.crawlDelayMs ?? 0;
     if (delayMs > Math.max(intervalMs, before?.crawlDelayMs ?? 0))
       await alarm(
@@ -80,7 +86,15 @@ export class RobotsCache {
   }
 }
 
-/** The interval to keep: the planned one, or what robots.txt asks for where that is longer. */
+const domainsOf = (policy: RobotsPolicy): readonly RobotsPolicy[] => policy.domains ?? [policy];
+
+/** The domains whose robots.txt cannot be read, so that nothing may be crawled there, in words; null when there is none. */
+export function unreadableRobots(policy: RobotsPolicy | null): string | null {
+  const sources = policy === null ? [] : domainsOf(policy).flatMap((p) => (p.access === 'none' ? p.source : []));
+  return sources.length === 0 ? null : `robots.txt cannot be read: ${sources.join('; ')}`;
+}
+
+/** The interval to keep everywhere: the planned one, or what robots.txt asks for where that is longer. */
 export function intervalUnder(policy: RobotsPolicy | null, plannedMs: number): number {
   return Math.max(plannedMs, policy?.crawlDelayMs ?? 0);
 }

@@ -7,6 +7,7 @@ import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { SiteState } from '../model/world.ts';
+import { unreadableRobots } from './robots-cache.ts';
 
 /** Requests that are judged together. */
 const WINDOW = 50;
@@ -59,8 +60,7 @@ export class SiteWatch {
     const slowdown = this.#slowdown;
     const { tried, unavailable } = this.#sinceServed;
     const suspicion = unavailable > tried / 2 ? inWords(this.#sinceServed) : null;
-    if (robots?.access === 'none')
-      return { slowdown, detail: `robots.txt cannot be read: ${robots.source}`, suspicion };
+    if (robots?.access === 'none') return { slowdown, detail: unreadableRobots(robots), suspicion };
     return { slowdown, detail: slowdown === 1 ? null : this.#seen, suspicion };
   }
 

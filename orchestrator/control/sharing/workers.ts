@@ -2,6 +2,7 @@
  * Which workers crawl or will crawl, how much, and how long it takes: the input of the forecast, rebalancing and extra
  * launches. A worker is a slot with its newest epoch. Pure.
  */
+import { domainPaces, meanSpacingMs } from '../../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
@@ -133,17 +134,19 @@ export const ownPaceMs = (run: RunRecord, progress: Progress | null): number =>
 
 /** What holds for every address of the run. */
 interface Paces {
-  /** Minimum time between two requests: interval (or Crawl-delay) and margin. */
+  /** Mean time between two requests at the least, over all domains: interval (or Crawl-delay) and margin. */
   spacingMs: number;
   requests: number;
 }
 
 function pacesOf({ run, robots }: Pick<World, 'run' | 'robots'>): Paces {
   const { plan, settings } = run;
-  const intervalMs = intervalUnder(robots, settings.site.intervalMs);
+  const { productUrl, intervalMs } = settings.site;
+  const spacingMs = (ms: number, policy: World['robots']): number =>
+    meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
   return {
-    spacingMs: intervalMs + paceMarginMs(intervalMs),
-    requests: plan.paceMs / (plan.intervalMs + paceMarginMs(plan.intervalMs)),
+    spacingMs: spacingMs(intervalUnder(robots, intervalMs), robots),
+    requests: plan.paceMs / spacingMs(plan.intervalMs, null),
   };
 }
 

@@ -7,6 +7,7 @@ import type { SimResult } from '../../../orchestrator/simulation/result.ts';
 import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
 import { simulate } from '../../../orchestrator/simulation/simulation.ts';
 import { summarize, wasteOf } from '../../../orchestrator/simulation/summary.ts';
+import type { SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
 import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
 import { HOUR, plan, planInput } from '../../support/plan-input.ts';
 import { MINUTE, PRODUCTS, play } from './play.ts';
@@ -46,6 +47,29 @@ describe('a calm day', () => {
     ['pages longer than the interval', { products: 500, intervalMs: 500, pageP50Ms: 2_000, deadlineMs: HOUR }],
   ])('comes to its end with %s', async (_, input) => {
     expect(await play({ input })).toMatchObject({ state: 'completed', exitCode: 0 });
+  });
+});
+
+describe('a shop with two domains', () => {
+  const domains = [
+    { share: 0.5, delayMs: 0 },
+    { share: 0.5, delayMs: 0 },
+  ];
+
+  it('is crawled by half of the instances, each at the interval of each domain', async () => {
+    let world: SimulatedWorld | null = null;
+    const result = await play({ input: { products: 3_000, domains, deadlineMs: 2 * HOUR }, watch: (w) => (world = w) });
+    expect(result).toMatchObject({ exitCode: 0, onTime: true, instances: { planned: 3 } });
+    expect(plan({ products: 3_000, deadlineMs: 2 * HOUR }).instances).toBe(5);
+    const instances = [...world!.db.run(world!.run.id).instances.values()];
+    const gaps = instances.map(({ progress }) => progress!.minGapMs!);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(10_000);
+  });
+
+  it('agrees with the plan of one', { timeout: 180_000, tags: ['nightly'] }, async () => {
+    const { onTimeShare, endMs, plannedEndMs } = await summaryOf({ products: PRODUCTS, domains }, 15);
+    expect(onTimeShare).toBe(1);
+    expect(Math.abs(endMs.p50 - plannedEndMs.p50)).toBeLessThan(0.04 * plannedEndMs.p50);
   });
 });
 

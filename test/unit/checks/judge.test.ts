@@ -151,11 +151,11 @@ describe('security groups', () => {
       { sitePort: 8443 },
     ],
   ])('%s', (name, instances, text, { balancer = [open], sitePort = 443 } = {}) => {
-    const found = judgeGroups({ instances: [instances], balancer, here: [] }, sitePort);
+    const found = judgeGroups({ instances: [instances], balancer, here: [] }, [sitePort]);
     expect(texts(found)).toMatch(text);
     expect(levels(found).includes('failed')).toBe(name.startsWith('fail '));
     // An emulator does not enforce security groups.
-    const emulated = judgeGroups({ instances: [instances], balancer, here: [], isFaithful: false }, sitePort);
+    const emulated = judgeGroups({ instances: [instances], balancer, here: [], isFaithful: false }, [sitePort]);
     expect(levels(emulated)).not.toContain('failed');
   });
 });
@@ -174,7 +174,7 @@ describe('the path from this machine to the balancer', () => {
   const judge = (balancer: SecurityGroup, here: string[]): Finding[] =>
     judgeGroups(
       { instances: [byDefault, letting({ IpRanges: [{ CidrIp: '10.0.0.0/8' }] })], balancer: [balancer], here },
-      443,
+      [443],
     );
 
   it.each<[string, SecurityGroup, string[]]>([
@@ -219,9 +219,9 @@ describe('the addresses admitted to the balancer', () => {
     IpPermissionsEgress: [all],
   });
   const outside = (ranges: string[], server: string | null) =>
-    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: [], server }, 443);
+    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: [], server }, [443]);
   const inside = (ranges: string[], addresses: string[]) =>
-    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: ['sg-m'], addresses }, 443);
+    judgeGroups({ instances: [instances], balancer: [letting(...ranges)], here: ['sg-m'], addresses }, [443]);
 
   it.each<[string, Finding[], string]>([
     ['include the one in server.url', outside(['203.0.113.0/24'], '203.0.113.7'), 'ok'],

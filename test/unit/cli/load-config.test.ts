@@ -28,6 +28,7 @@ run: { deadline: 45s }
 
 const withDiscover = (keys: string): string => `${GOOD}discover: { ${keys} }\n`;
 const withSite = (key: string): string => GOOD.replace('interval: 200ms', key);
+const withDomains = (list: string): string => GOOD.replace('"https://shop.example/item/{id}"', list);
 
 function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
   try {
@@ -109,6 +110,16 @@ database: { url: "postgres://x" }
     ['not in the host', GOOD.replace('shop.example', '{id}.shop.example')],
     ['is not a URL', GOOD.replace('https://shop.example', '')],
     ['must begin with http', GOOD.replace('https:', 'ftp:')],
+    ['line 2: site.product_url: must be a URL, or a list', GOOD.replace('"https://shop.example/item/{id}"', '7')],
+    ['site.product_url.0.url: must contain {id}', withDomains('[{ url: "https://a.example/" }]')],
+    ['site.product_url.1.url: missing', withDomains('[{ url: "https://a.example/{id}" }, { weight: 1 }]')],
+    ['site.product_url.0.wieght: unknown key', withDomains('[{ url: "https://a.example/{id}", wieght: 1 }]')],
+    ['site.product_url.0.weight: must be', withDomains('[{ url: "https://a.example/{id}", weight: 0 }]')],
+    ['site.product_url: must be at least 1 entries', withDomains('[]')],
+    [
+      'site.product_url.1.url: must be on a host of its own',
+      withDomains('[{ url: "https://a.example/{id}" }, { url: "http://www.a.example:8080/{id}" }]'),
+    ],
     ['must be longer than zero', GOOD.replace('200ms', '0s')],
     ['cannot read the mapping none.yaml', GOOD.replace('{ fields: { title: "h1" } }', 'none.yaml')],
     ['site.mapping.fields.title', GOOD.replace('"h1"', '"h1[["')],

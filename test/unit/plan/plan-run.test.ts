@@ -31,6 +31,53 @@ describe('planRun', () => {
     expect(p).toMatchObject({ verdict: 'feasible', instances: 3 });
   });
 
+  const equal = (count: number) => Array.from({ length: count }, () => ({ share: 1 / count, delayMs: 0 }));
+
+  it('plans half of the instances for two equal domains, and little more for uneven shards', () => {
+    const p = plan({ domains: equal(2) });
+    expect(p).toMatchObject({ verdict: 'feasible', instances: 12, lowerBoundInstances: 11 });
+    expect(p.paceMs).toBeCloseTo(plan().paceMs / 2);
+    expect(p.domains).toEqual({ count: 2, busiestShare: 0.5 });
+    expect(p.onTimeProbability).toBeGreaterThanOrEqual(0.999);
+    expect(plan({ domains: equal(1) })).toEqual(plan());
+  });
+
+  it('counts with the busiest domain, by its weight or its Crawl-delay', () => {
+    const uneven = plan({
+      domains: [
+        { share: 0.9, delayMs: 0 },
+        { share: 0.1, delayMs: 0 },
+      ],
+    });
+    expect(uneven.lowerBoundInstances).toBe(19);
+    const slow = plan({
+      domains: [
+        { share: 0.9, delayMs: 0 },
+        { share: 0.1, delayMs: 120_000 },
+      ],
+    });
+    expect(slow.lowerBoundInstances).toBe(25);
+    expect(slow.paceMs).toBeGreaterThan(uneven.paceMs);
+  });
+
+  it('counts with the time of a page, because an instance has one at a time', () => {
+    const pageP50Ms = 4_000;
+    expect(plan({ domains: equal(10), pageP50Ms }).paceMs).toBeGreaterThanOrEqual(pageP50Ms);
+  });
+
+  it('keeps max_rate over all domains together', () => {
+    const maxRatePerSecond = 2;
+    const [one, two] = [plan({ maxRatePerSecond }), plan({ maxRatePerSecond, domains: equal(2) })];
+    expect(one).toMatchObject({ verdict: 'infeasible' });
+    expect(one.faults.join()).toContain('2.2/s together');
+    expect(two).toMatchObject({ verdict: 'infeasible' });
+    expect(two.faults.join()).toContain('at one request per 10s and domain each, 2.4/s together');
+    expect(plan({ products: 20_000, maxRatePerSecond, domains: equal(2) })).toMatchObject({ verdict: 'feasible' });
+    // Below the rate of one instance at both domains.
+    const slow = plan({ products: 100, maxRatePerSecond: 0.1, domains: equal(2) });
+    expect(slow).toMatchObject({ verdict: 'feasible', instances: 1, intervalMs: 20_000 });
+  });
+
   it('F52: plans nothing for no products', () => {
     const p = plan({ products: 0 });
     expect(p).toMatchObject({ verdict: 'feasible', instances: 0, chunks: 0, vcpus: 0, onTimeProbability: 1 });

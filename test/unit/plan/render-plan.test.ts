@@ -12,6 +12,17 @@ describe('renderPlan', () => {
     expect(text).toContain('This fits.');
   });
 
+  it('says what several domains of the shop add', () => {
+    const domains = [
+      { share: 2 / 3, delayMs: 0 },
+      { share: 1 / 3, delayMs: 0 },
+    ];
+    const text = renderPlan(plan({ domains }), 5);
+    expect(text).toContain('one request per 10s, domain and address');
+    expect(text).toContain('2 at the same time; the busiest has 66.66 % of the products');
+    expect(text).toContain('(lower bound 14)');
+  });
+
   it('shows the violated limits and the remedies', () => {
     const p = plan({ maxInstances: 10 });
     const text = renderPlan(p, null);
@@ -30,6 +41,7 @@ describe('renderPlan', () => {
     { deadlineMs: 60_000 },
     { region: 'sa-east-1', minInstances: 30, maxInstances: 25 },
     { products: 1_000_000 },
+    { domains: Array.from({ length: 10 }, () => ({ share: 0.1, delayMs: 0 })) },
   ])('stays within 80 columns for %o', (change) => {
     const lines = renderPlan(plan(change), 0.1).split('\n');
     expect(Math.max(...lines.map((l) => l.length))).toBeLessThanOrEqual(80);
