@@ -68,27 +68,37 @@ async function openSqlite(
       hint: 'Make it first, with the product table in it; a relative path counts from the folder of the configuration.',
     });
   }
+  const db = connectSqlite(address.file, address.label, tools);
+  try {
+    await db.knex.raw('select count(*) from sqlite_master');
+  } catch (error) {
+    await db.close();
+    throw new AppError('database-unreachable', `${address.label} cannot be opened: ${databaseMessage(error)}`, {
+      hint: 'Check that the file is an SQLite database and that this user may write to it and to its directory.',
+    });
+  }
+  return db;
+}
+
+/** @param file a path; or a serialized database, which is opened in memory */
+export function connectSqlite(
+  file: string | Buffer,
+  label: string,
+  tools: Pick<Database, 'clock' | 'random'>,
+): Database {
   const knex = knexFactory({
     client: 'better-sqlite3',
-    connection: { filename: address.file },
+    connection: { filename: file as string },
     useNullAsDefault: true,
     compileSqlOnError: false,
     log: SILENT,
     // One connection, so one transaction at a time: other transactions wait here.
     pool: { min: 1, max: 1, acquireTimeoutMillis: 120_000, afterCreate: afterCreate(prepareSqlite) },
   });
-  try {
-    await knex.raw('select count(*) from sqlite_master');
-  } catch (error) {
-    await knex.destroy();
-    throw new AppError('database-unreachable', `${address.label} cannot be opened: ${databaseMessage(error)}`, {
-      hint: 'Check that the file is an SQLite database and that this user may write to it and to its directory.',
-    });
-  }
   return {
     knex,
     engine: 'sqlite',
-    label: address.label,
+    label,
     byteCollation: null,
     schema: null,
     maxPacketBytes: 64_000_000,

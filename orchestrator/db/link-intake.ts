@@ -5,6 +5,7 @@ import type { DiscoveryCounts } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
 import { insertEvent } from './events.ts';
 import { type Entered, type Found, Frontier, noDiscovery, readNotes, readSeen } from './frontier.ts';
+import { inTransaction } from './retry.ts';
 import { rowOf } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import type { StoredResult } from './stage-rows.ts';
@@ -83,6 +84,24 @@ export async function openFrontier(
   const cut = [...(await readNotes(knex, table, 'trap')).keys()];
   const rules = new LinkRules(discover, mapping, { deny: deny.split('\n'), cut });
   return { frontier: new Frontier(db, table, discover, await readSeen(knex, table)), rules };
+}
+
+/** Enters URLs that no page of a run links to: seeds, and those of sitemaps and search. Returns how many are new, and why others may not be taken. */
+export async function enterBeginnings(
+  db: Database,
+  { frontier, rules }: Awaited<ReturnType<typeof openFrontier>>,
+  urls: readonly { url: string; modifiedMs: number | null }[],
+  nowMs: number,
+): Promise<{ fresh: number; denied: Denial[] }> {
+  const found: Found[] = [];
+  const denied: Denial[] = [];
+  for (const { url, modifiedMs } of urls) {
+    const judged = judgeLinks(rules, [url], 0);
+    for (const one of judged.candidates) found.push({ ...one, parent: null, modifiedMs });
+    denied.push(...judged.denied);
+  }
+  const { fresh } = await inTransaction(db, (trx) => frontier.enter(trx, found, { runId: null, nowMs }));
+  return { fresh, denied };
 }
 
 /** Those that may be taken, and why the others may not. */

@@ -22,6 +22,7 @@ export class EventClock implements Clock {
   readonly #heap: Entry[] = [];
   #added = 0;
   #taken = 0;
+  #held = 0;
 
   constructor(startMs: number) {
     this.#nowMs = startMs;
@@ -61,6 +62,16 @@ export class EventClock implements Clock {
     });
   }
 
+  /** Time stands still until this call, which waits for more than promises, has settled. */
+  async hold<T>(call: Promise<T>): Promise<T> {
+    this.#held++;
+    try {
+      return await call;
+    } finally {
+      this.#held--;
+    }
+  }
+
   /** Settles, jumps to the next event, makes it happen, and settles again; false when no event is left. */
   async step(): Promise<boolean> {
     // What was begun between two steps may be due before the next event.
@@ -85,7 +96,11 @@ export class EventClock implements Clock {
   settle(): Promise<void> {
     // Node takes the next tick when its queue of promises is empty, and all that a modelled world waits for are promises.
     const isTurn = this.#taken % EVENTS_BETWEEN_TURNS === 0;
-    return new Promise((resolve) => (isTurn ? setImmediate(resolve) : process.nextTick(resolve)));
+    return new Promise((resolve) => {
+      const look = (): void => void (this.#held > 0 ? setImmediate(look) : resolve());
+      if (isTurn) setImmediate(look);
+      else process.nextTick(look);
+    });
   }
 
   #push(entry: Entry): void {

@@ -23,8 +23,6 @@ export interface FleetOptions {
   signatures: Signatures;
   site: Site;
   runId: string;
-  /** User data of a claim, as EC2 hands it to the machine. */
-  userData: (slot: number, epoch: number) => string;
   /** From the launch to the first hello. */
   bootMs: (machine: CloudInstance) => number;
   roundTripMs: number;
@@ -116,10 +114,10 @@ export class SimulatedFleet implements OfferSender {
   }
 
   #boot(machine: CloudInstance): void {
-    const { clock, compute, objects, signatures, site, userData, roundTripMs, uploadMs, wrongs = {} } = this.#o;
+    const { clock, compute, objects, signatures, site, roundTripMs, uploadMs, wrongs = {} } = this.#o;
     const { id } = machine;
     try {
-      const settings = parseUserData(userData(Number(machine.tags[TAG.slot]), Number(machine.tags[TAG.epoch])));
+      const settings = parseUserData(compute.userDataOf(id));
       this.armed.add(id);
       clock.at(Date.parse(settings.powerOffAt), () => this.#switchOff(id));
       const instance = new SimulatedInstance({

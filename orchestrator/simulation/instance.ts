@@ -464,8 +464,10 @@ export class SimulatedInstance {
     if (result.outcome !== 'failed') progress.served++;
     else if (result.reason === 'network') progress.unavailable++;
     progress[result.outcome]++;
-    // The last product is done: others may have more for it.
-    if (this.#pending === 0) this.#speak();
+    if (this.#pending > 0) return;
+    // The last product is done: others may have more for it, and in a discovery what it has found may be all that there is.
+    if (this.#o.settings.site.links === 'report') this.#nextPartMs = page.doneAtMs;
+    this.#speak();
   }
 
   #setIncident(incident: OwnIncident | null): void {

@@ -4,7 +4,7 @@
  */
 import { pino } from 'pino';
 import { seededRandom } from '../../shared/adapters/random.ts';
-import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -113,7 +113,6 @@ export class SimulatedWorld {
       signatures: QUICK_SIGNATURES,
       site,
       runId: run.id,
-      userData: (slot, epoch) => db.run(run.id).instances.get(epochKey({ slot, epoch }))!.request.userData,
       bootMs,
       roundTripMs,
       uploadMs,

@@ -12,6 +12,8 @@ export interface Bug {
   breaks: readonly string[];
   /** Faults that reveal it; empty: every run does. */
   faults: readonly string[];
+  /** It breaks discoveries. */
+  discovery?: true;
   /** Replay lines, where random plans would hardly ever reveal it. */
   plans?: readonly string[];
   wrongs: Wrongs;
@@ -29,16 +31,17 @@ function overlay<T extends object>(inner: T, own: Partial<T>): T {
 }
 
 /** One of the stores, with some methods replaced. */
-function inStores<K extends 'run' | 'fleet' | 'work' | 'results'>(
+function inStores<K extends keyof RunStores>(
   name: K,
-  own: (store: RunStores[K], world: FaultWorld) => Partial<RunStores[K]>,
+  own: (store: NonNullable<RunStores[K]>, world: FaultWorld) => Partial<RunStores[K]>,
 ): Wrongs {
   return {
     stores: (stores, world) => ({
       ...stores,
       bind: (binding) => {
         const rows = stores.bind(binding);
-        return { ...rows, [name]: overlay(rows[name], own(rows[name], world)) };
+        const store = rows[name]!;
+        return { ...rows, [name]: overlay(store, own(store, world)) };
       },
     }),
   };
@@ -273,6 +276,59 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I1'],
     faults: ['F6'],
     wrongs: inStores('work', () => ({ failRest: () => Promise.resolve(0) })),
+  },
+  'links-counted-twice': {
+    what: 'the links of a page are entered again when its part is',
+    breaks: ['I14'],
+    faults: [],
+    discovery: true,
+    wrongs: inStores('results', (results) => ({
+      load: (part, loaded) =>
+        results.load(
+          part,
+          loaded.map((r) => (r.outcome === 'stored' && r.links ? { ...r, links: [...r.links, ...r.links] } : r)),
+        ),
+    })),
+  },
+  'frontier-in-memory': {
+    what: 'what waits is forgotten when the main server is restarted',
+    breaks: ['I14'],
+    faults: [],
+    plans: ['100029 discover F3@M+0'],
+    wrongs: inStores('frontier', (frontier, world) => {
+      let knows = world.effects.length === 0;
+      return {
+        state: async () => {
+          if (!knows) await world.database!.update('waiting', null);
+          knows = true;
+          return frontier.state();
+        },
+      };
+    }),
+  },
+  'taken-twice': {
+    what: 'a URL that was taken still waits',
+    breaks: ['I1', 'I14'],
+    faults: [],
+    discovery: true,
+    wrongs: inStores('frontier', (frontier, world) => {
+      let isFirst = true;
+      return {
+        take: async (limit: number) => {
+          const taken = await frontier.take(limit);
+          if (isFirst) await world.database!.update('taken', { state: 'waiting' });
+          isFirst = false;
+          return taken;
+        },
+      };
+    }),
+  },
+  'taken-is-crawled': {
+    what: 'what a run has taken and not crawled is not given to the next night',
+    breaks: ['I14'],
+    faults: [],
+    plans: ['4 discover F20@C+3000 F6@C+0'],
+    wrongs: { betweenNights: (database) => database.update('taken', { state: 'done' }) },
   },
   'secret-in-the-log': {
     what: 'an alarm contains the token of an instance',

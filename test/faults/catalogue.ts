@@ -1,9 +1,9 @@
 /** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
 import type { LaunchResult } from '../../orchestrator/cloud/compute.ts';
-import type { Random } from '../../shared/ports/random.ts';
 import type { Delivery } from '../../orchestrator/simulation/fleet.ts';
 import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
 import { ALLOW_ALL } from '../unit/control/builders.ts';
+import type { Dice } from './dice.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { Moment } from './faulty-cloud.ts';
 import { intrude } from './intruder.ts';
@@ -12,28 +12,6 @@ export interface FaultKind {
   /** When it may strike. */
   moments: readonly Moment[];
   act: (world: FaultWorld, dice: Dice) => void;
-}
-
-/** Random source of one fault, so that a plan with fewer faults plays the others the same. */
-export class Dice {
-  readonly #random: Random;
-
-  constructor(random: Random) {
-    this.#random = random;
-  }
-
-  /** An integer, both ends included. */
-  between(low: number, high: number): number {
-    return low + Math.floor(this.#random.next() * (high - low + 1));
-  }
-
-  pick<T>(list: readonly T[]): T | undefined {
-    return list[Math.floor(this.#random.next() * list.length)];
-  }
-
-  chance(share: number): boolean {
-    return this.#random.next() < share;
-  }
 }
 
 const living = (world: FaultWorld): SimulatedInstance[] => world.fleet.instances.filter((i) => !i.dead && !i.fenced);

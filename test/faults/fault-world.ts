@@ -1,7 +1,7 @@
 /**
  * One run in a closed world with faults. It keeps a history for the invariants, and calls its faults when each moment of the run comes.
  */
-import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
@@ -25,14 +25,18 @@ import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts'
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
 import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
 import { createMemoryStores, type MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
-import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
-import { readMemoryFacts } from '../support/memory-facts.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
+import { noDiscovery } from '../../orchestrator/db/frontier.ts';
+import type { InstanceRecord, NewRun } from '../../orchestrator/control/model/stores.ts';
+import { PATH_MARK } from '../../shared/domain/product.ts';
 import { newRunOf, productIds, type RunShape } from '../contract/control/run-stage.ts';
 import { usualResult } from '../contract/control/whole-run.ts';
 import { type Mortality, mortalServer } from '../support/mortal.ts';
+import { type DiscoveryDatabase, FOUND } from './discovery-database.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects, type Moment } from './faulty-cloud.ts';
 import { collectGarbage } from './later-runs.ts';
+import { type Ledger, memoryLedger } from './ledger.ts';
+import { LINKED_MAPPING } from './linked-site.ts';
 
 export interface FaultyCloud {
   compute: FaultyCompute;
@@ -49,6 +53,8 @@ export interface Wrongs {
   neverSwitchesOff?: boolean;
   /** No gc follows a run whose main server is gone. */
   neverCollects?: boolean;
+  /** Done to the frontier before the second night. */
+  betweenNights?: (database: DiscoveryDatabase) => Promise<void>;
 }
 
 /** Main servers that end with an error are started again after this. */
@@ -77,8 +83,7 @@ class Record {
   }
 
   /** Grants and loads are seen where they are decided. */
-  stores(db: MemoryDatabase, clock: EventClock): MemoryStores {
-    const stores = createMemoryStores(db);
+  watch(stores: MemoryStores, clock: EventClock): MemoryStores {
     const bind: MemoryStores['bind'] = (binding) => {
       const rows = stores.bind(binding);
       const grant = rows.work.grant.bind(rows.work);
@@ -111,8 +116,29 @@ function addressOf({ id }: CloudInstance): string {
   return `198.51.${number >> 8}.${number & 255}`;
 }
 
+/** The shape as a run; in a discovery, without the products that it has still to find. */
+function runOf(shape: RunShape, discovery: Discovery | null): NewRun {
+  const run = newRunOf(shape);
+  if (discovery === null) return run;
+  const { database, entered } = discovery;
+  const { discover } = database.site;
+  const site = { ...run.settings.site, productUrl: discover.origin + PATH_MARK };
+  const results = { ...run.settings.results, table: FOUND };
+  const settings = { ...run.settings, site, results, mapping: LINKED_MAPPING, discover };
+  return { ...run, settings, planned: 0, discovery: noDiscovery(entered) };
+}
+
+/** A night of a discovery. */
+export interface Discovery {
+  database: DiscoveryDatabase;
+  /** URLs that it begins with and that no night before has seen. */
+  entered: number;
+}
+
 export class FaultWorld extends SimulatedWorld {
   declare readonly cloud: FaultyCloud;
+  /** Null for a run that is no discovery. */
+  readonly database: DiscoveryDatabase | null;
   outageMs = 0;
   abandoned = false;
   /** No main server is started before this. */
@@ -134,12 +160,16 @@ export class FaultWorld extends SimulatedWorld {
   crash: { at: number; side: 'before' | 'after' } | null = null;
   readonly #wrongs: Wrongs;
   readonly #record: Record;
+  readonly #ledger: Ledger;
+  /** Instances as they were when the fleet last changed; null when that is to be read again. */
+  #instances: readonly InstanceRecord[] | null = null;
   #gcUntilMs: number | null = null;
 
-  constructor(shape: RunShape, wrongs: Wrongs) {
+  constructor(shape: RunShape, wrongs: Wrongs, discovery: Discovery | null = null) {
     const record = new Record();
     const onMoment = (moment: Moment): void => record.reach(moment);
-    const run = newRunOf(shape);
+    const run = runOf(shape, discovery);
+    const database = discovery?.database;
     super({
       run,
       productIds: productIds(run.planned),
@@ -151,7 +181,10 @@ export class FaultWorld extends SimulatedWorld {
           objects: new FaultyObjects(clock, onMoment),
         };
       },
-      stores: (db, clock) => record.stores(db, clock),
+      stores: (db, clock) => {
+        const noteFleet = (): void => void (this.#instances = null);
+        return record.watch(database?.stores(clock, db, noteFleet) ?? createMemoryStores(db), clock);
+      },
       site: {
         pace: () => ({ gapMs: 0, pageMs: 0 }),
         treat: ({ address }) => (this.isBanned(address) ? 'ban' : 'fine'),
@@ -165,6 +198,8 @@ export class FaultWorld extends SimulatedWorld {
     });
     this.#record = record;
     this.#wrongs = wrongs;
+    this.#ledger = database?.ledger(run.id) ?? memoryLedger(this.db, run.id);
+    this.database = database ?? null;
     this.secrets = [run.privateKey];
     this.cloud.compute.addressOf = addressOf;
     const { fleet } = this;
@@ -236,7 +271,7 @@ export class FaultWorld extends SimulatedWorld {
       if (this.fleet.faults.length > 0) throw this.fleet.faults[0];
       if (this.#isOver() || clock.now() > lastMs + this.outageMs) break;
       await this.#keepServed();
-      this.#watch();
+      await this.#watch();
       if (!(await clock.step())) break;
     }
     // What is left then must go by itself.
@@ -247,8 +282,8 @@ export class FaultWorld extends SimulatedWorld {
       this.#gcUntilMs = goneMs;
     }
     clock.at(goneMs + 1_000, () => undefined);
-    while (this.#isAnythingLeft() && clock.now() < goneMs + 1_000 && (await clock.step())) this.#watch();
-    this.#watch();
+    while (this.#isAnythingLeft() && clock.now() < goneMs + 1_000 && (await clock.step())) await this.#watch();
+    await this.#watch();
     this.server?.kill();
     stop.abort();
   }
@@ -305,11 +340,15 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   #result(product: { n: number; id: string }): ItemResult {
-    if (!this.isLayoutChanged) return usualResult(product);
+    if (!this.isLayoutChanged) return this.#usualResult(product);
     const { n, id } = product;
     const at = new Date(this.clock.now()).toISOString();
     const url = `https://shop.example/item/${id}`;
     return { n, id, url, at, attempts: 1, outcome: 'failed', reason: 'parse', detail: 'no title' };
+  }
+
+  #usualResult(product: { n: number; id: string }): ItemResult {
+    return this.database?.site.result(product) ?? usualResult(product);
   }
 
   #onRequest(instance: SimulatedInstance, product: { n: number; id: string }): void {
@@ -337,8 +376,16 @@ export class FaultWorld extends SimulatedWorld {
     this.#record.writes.push({ atMs: this.clock.now(), method, fenced });
   }
 
+  /** Those of the run, past all faults; empty before it is stored. */
+  async instances(): Promise<readonly InstanceRecord[]> {
+    // In memory it costs nothing, and a discovery says when its fleet has changed.
+    if (this.database === null || this.#instances === null)
+      this.#instances = await this.clock.hold(this.#ledger.instances());
+    return this.#instances;
+  }
+
   /** Machines come and go, and epochs close, between two events. */
-  #watch(): void {
+  async #watch(): Promise<void> {
     const now = this.clock.now();
     for (const machine of this.cloud.compute.all()) {
       const isOver = machine.state === 'terminated' || machine.state === 'shutting-down';
@@ -362,7 +409,7 @@ export class FaultWorld extends SimulatedWorld {
         if (isGone) known.goneMs ??= now;
       }
     }
-    for (const record of this.db.runs.get(this.run.id)?.instances.values() ?? []) {
+    for (const record of await this.instances()) {
       const key = `${record.slot}/${record.epoch}`;
       if (record.manifestKey !== null && isGivenUp(record) && !this.#record.closedAt.has(key))
         this.#record.closedAt.set(key, now);
@@ -370,7 +417,7 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   async history(): Promise<History> {
-    const { run, clock, db } = this;
+    const { clock, db } = this;
     // What was done to the database for the sake of a fault is over.
     db.beforeCall = () => undefined;
     db.afterCall = () => undefined;
@@ -378,9 +425,9 @@ export class FaultWorld extends SimulatedWorld {
       machine.terminated = this.cloud.compute.terminated.has(machine.id);
       machine.timer &&= this.fleet.armed.has(machine.id);
     }
-    const facts = await readMemoryFacts(db, run.id);
+    const { reader } = this.#ledger;
     const texts = [...this.texts, ...(this.server?.alarms ?? [])];
-    return readHistory({ ...createMemoryStores(db).of(run.id), clock }, facts, {
+    return readHistory({ ...reader, clock }, await this.#ledger.facts(), {
       outageMs: this.outageMs,
       abandoned: this.abandoned,
       gcUntilMs: this.#gcUntilMs,
@@ -389,31 +436,37 @@ export class FaultWorld extends SimulatedWorld {
       grants: this.#record.grants,
       intruders: this.intruders,
       writes: this.#record.writes,
-      products: this.#products(),
+      products: await this.#products(),
       objects: this.#objectsInTime(),
+      frontier: await this.#frontier(),
       texts,
-      secrets: [...this.secrets, ...[...db.run(run.id).instances.values()].map((i) => i.token)],
+      secrets: [...this.secrets, ...(await this.instances()).map((i) => i.token)],
     });
   }
 
-  #products(): SeenProduct[] {
-    const { items, chunks, instances, record, rows } = this.db.run(this.run.id);
-    const published = record.finishedAtMs !== null && record.request !== 'cancel';
-    return items.map((item) => {
-      const expected = this.isLayoutChanged ? null : usualResult(item);
-      const row = rows.get(item.id);
-      const chunk = chunks[Math.ceil(item.n / record.plan.chunkSize) - 1]!;
-      const owner = chunk.state === 'granted' ? instances.get(`${chunk.slot}.${chunk.epoch}`) : undefined;
-      const isRowRight = !published || item.outcome !== 'stored' || row?.title === `Title ${item.id}`;
+  async #frontier(): Promise<History['frontier']> {
+    const { database } = this;
+    if (database === null) return null;
+    return { urls: await database.frontier(), linksOf: (path, depth) => database.site.linksOf(path, depth) };
+  }
+
+  async #products(): Promise<SeenProduct[]> {
+    const { finishedAtMs, request } = (await this.#ledger.reader.run.get())!;
+    const published = finishedAtMs !== null && request !== 'cancel';
+    const instances = new Map((await this.instances()).map((record) => [epochKey(record), record]));
+    const items = await this.#ledger.items();
+    return items.map(({ n, id, outcome, reason, owner, title }) => {
+      const expected = this.isLayoutChanged ? null : this.#usualResult({ n, id });
+      const holder = owner === null ? undefined : instances.get(epochKey(owner));
+      const hasRow = expected?.outcome === 'stored' && expected.rows.length > 0;
       return {
-        n: item.n,
-        id: item.id,
-        outcome: item.outcome,
-        reason: item.reason,
+        n,
+        id,
+        outcome,
+        reason,
         expected: expected?.outcome ?? null,
-        rowRight: isRowRight,
-        stranded:
-          item.outcome === 'failed' && item.reason === 'lost-instance' && owner !== undefined && isGivenUp(owner),
+        rowRight: !published || outcome !== 'stored' || !hasRow || title === `Title ${id}`,
+        stranded: outcome === 'failed' && reason === 'lost-instance' && holder !== undefined && isGivenUp(holder),
       };
     });
   }

@@ -7,9 +7,9 @@ import { play } from './play.ts';
 
 const { FAULT_SEED } = process.env;
 const SEED = campaignSeed(FAULT_SEED, Date.now());
-const BATCH = 40;
+const BATCH = 20;
 /** With a given seed it is a search, and worth more time. */
-const BATCHES = Array.from({ length: FAULT_SEED ? 10 : 1 }, (_, i) => {
+const BATCHES = Array.from({ length: FAULT_SEED ? 20 : 2 }, (_, i) => {
   const [from, to] = [i * BATCH, (i + 1) * BATCH];
   return [`runs ${from + 1} to ${to}`, from, to] as const;
 });
@@ -19,6 +19,15 @@ async function expectSound(plans: readonly FaultPlan[]): Promise<void> {
     const { violations } = await play(plan);
     expect(violations, `npm run faults -- --replay "${formatPlan(plan)}"`).toEqual([]);
   }
+}
+
+/** Kills around each `every`th effect of a run. */
+async function expectSoundKills(discovery: boolean, every: number): Promise<void> {
+  const run = { seed: 1, discovery, faults: [] };
+  const { effects } = await play({ ...run, crash: null });
+  const sample = effects.map((_, at) => at).filter((at) => at % every === 0);
+  const sides = ['before', 'after'] as const;
+  await expectSound(sample.flatMap((at) => sides.map((side) => ({ ...run, crash: { at, side } }))));
 }
 
 describe('a run keeps its invariants', () => {
@@ -34,14 +43,9 @@ describe('a run keeps its invariants', () => {
     await expectSound(randomPlans(SEED, to).slice(from));
   });
 
-  it('when the main server is killed before or after an effect', async () => {
-    const { effects } = await play({ seed: 1, faults: [], crash: null });
-    const sample = effects.map((_, at) => at).filter((at) => at % 7 === 0);
-    const plans = sample.flatMap((at) =>
-      (['before', 'after'] as const).map((side) => ({ seed: 1, faults: [], crash: { at, side } })),
-    );
-    await expectSound(plans);
-  });
+  it('when the main server is killed before or after an effect', () => expectSoundKills(false, 7));
+
+  it('when the main server of a discovery is killed', { tags: ['nightly'] }, () => expectSoundKills(true, 5));
 
   it.each([
     // A young machine that EC2 does not show yet was taken for gone.

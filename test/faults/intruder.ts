@@ -13,7 +13,7 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
   const attempt = async (): Promise<void> => {
     for (let i = 0; i < 3; i++) {
       await world.clock.sleep(700);
-      const victim = [...(world.db.runs.get(world.run.id)?.instances.values() ?? [])].find((r) => r.publicKey !== null);
+      const victim = (await world.instances()).find((r) => r.publicKey !== null);
       if (!victim) continue;
       const { slot, epoch, token, counter } = victim;
       const keys = createKeyPair();

@@ -1,8 +1,9 @@
-/** A plan of faults as one line, `<seed> F19@C+1500 F1@L+0`: the same line plays the same run. */
+/** A plan of faults as one line, `<seed> [discover] F19@C+1500 F1@L+0`: the same line plays the same run. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { RunShape } from '../contract/control/run-stage.ts';
-import { Dice, FAULTS } from './catalogue.ts';
+import { FAULTS } from './catalogue.ts';
+import { Dice } from './dice.ts';
 import type { Moment } from './faulty-cloud.ts';
 
 interface PlannedFault {
@@ -13,6 +14,8 @@ interface PlannedFault {
 
 export interface FaultPlan {
   seed: number;
+  /** Two nights of a discovery: the first with the faults, the second without. */
+  discovery: boolean;
   faults: PlannedFault[];
   /** The effect around which the first main server is killed. */
   crash: { at: number; side: 'before' | 'after' } | null;
@@ -23,28 +26,31 @@ const NAMES = Object.keys(FAULTS);
 const BUG_RUNS = 60;
 
 /** Zero to three faults from all, or one or two from the given ones. */
-function randomPlan(seed: number, names: readonly string[] = NAMES): FaultPlan {
+function randomPlan(seed: number, discovery: boolean, names: readonly string[]): FaultPlan {
   const dice = new Dice(seededRandom(seed ^ 0x5eed));
   const count = names.length < NAMES.length ? dice.between(1, 2) : dice.between(0, 3);
   const faults = Array.from({ length: count }, () => randomFault(dice, dice.pick(names)!));
-  return { seed, faults, crash: null };
+  return { seed, discovery, faults, crash: null };
 }
 
 /** Maximum random runs of one seed, and the distance between the first runs of two seeds. */
 const MOST_RUNS = 100_000;
 
-/** The first `count` random runs of a campaign's seed. Throws `usage` above the maximum. */
+/** The first `count` random runs of a campaign's seed; every fourth is a discovery. Throws `usage` above the maximum. */
 export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
   if (!(count >= 0 && count <= MOST_RUNS))
     throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);
-  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, names));
+  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, i % 4 === 3, names));
 }
 
 /** Runs in which a bug must be detected. */
-export function bugPlans(bug: { faults: readonly string[]; plans?: readonly string[] }, seed: number): FaultPlan[] {
+export function bugPlans(
+  bug: { faults: readonly string[]; plans?: readonly string[]; discovery?: boolean },
+  seed: number,
+): FaultPlan[] {
   if (bug.plans) return bug.plans.map(parsePlan);
   const names = bug.faults.length > 0 ? bug.faults : NAMES;
-  return randomPlans(seed, BUG_RUNS, names);
+  return randomPlans(seed, BUG_RUNS, names).map((plan) => ({ ...plan, discovery: bug.discovery === true }));
 }
 
 /** Each fault alone at each of its moments. */
@@ -52,6 +58,7 @@ export const singlePlans = (): FaultPlan[] =>
   NAMES.flatMap((name, i) =>
     FAULTS[name]!.moments.map((moment, k) => ({
       seed: 1_000 + i * 20 + k,
+      discovery: false,
       faults: [{ name, moment, afterMs: (k * 400) % 1_500 }],
       crash: null,
     })),
@@ -65,7 +72,7 @@ export function pairPlans(): FaultPlan[] {
     PAIRED.slice(i + 1).map((b, k) => {
       const seed = 2_000 + i * 20 + k;
       const dice = new Dice(seededRandom(seed));
-      return { seed, faults: [randomFault(dice, a), randomFault(dice, b)], crash: null };
+      return { seed, discovery: false, faults: [randomFault(dice, a), randomFault(dice, b)], crash: null };
     }),
   );
 }
@@ -90,19 +97,25 @@ export function shapeOf(seed: number): RunShape {
   return dice.chance(0.3) ? { ...shape, recycleEveryMs: dice.pick([12_000, 25_000])! } : shape;
 }
 
-export function formatPlan({ seed, faults, crash }: FaultPlan): string {
+export function formatPlan({ seed, discovery, faults, crash }: FaultPlan): string {
   const killed = crash ? [`kill-${crash.side}@${crash.at}`] : [];
-  return [seed, ...faults.map((f) => `${f.name}@${f.moment}+${f.afterMs}`), ...killed].join(' ');
+  return [
+    seed,
+    ...(discovery ? ['discover'] : []),
+    ...faults.map((f) => `${f.name}@${f.moment}+${f.afterMs}`),
+    ...killed,
+  ].join(' ');
 }
 
 /** Throws `usage` for an invalid line. */
 export function parsePlan(line: string): FaultPlan {
   const [seed, ...words] = line.trim().split(/\s+/);
-  const plan: FaultPlan = { seed: Number(seed), faults: [], crash: null };
+  const plan: FaultPlan = { seed: Number(seed), discovery: false, faults: [], crash: null };
   for (const word of words) {
     const kill = /^kill-(before|after)@(\d+)$/.exec(word);
     const fault = /^(F\d+)@([A-Z])\+(\d+)$/.exec(word);
-    if (kill) plan.crash = { at: Number(kill[2]), side: kill[1] as 'before' | 'after' };
+    if (word === 'discover') plan.discovery = true;
+    else if (kill) plan.crash = { at: Number(kill[2]), side: kill[1] as 'before' | 'after' };
     else if (fault && FAULTS[fault[1]!])
       plan.faults.push({ name: fault[1]!, moment: fault[2] as Moment, afterMs: Number(fault[3]) });
     else throw new AppError('usage', `${word} is no fault of a replay line`);

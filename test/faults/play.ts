@@ -1,11 +1,18 @@
 /** Plays one plan and returns the invariants it broke. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { describeError } from '../../shared/domain/errors.ts';
-import type { Violation } from '../support/invariants/history.ts';
+import type { History, Violation } from '../support/invariants/history.ts';
+import { isRunEnd } from '../../shared/domain/states.ts';
+import { START_MS } from '../../orchestrator/simulation/world.ts';
+import type { RunShape } from '../contract/control/run-stage.ts';
 import { checkInvariants } from '../support/invariants/check-all.ts';
+import { checkNights } from '../support/invariants/frontier.ts';
 import { BUGS } from './bugs.ts';
-import { Dice, FAULTS } from './catalogue.ts';
-import { FaultWorld } from './fault-world.ts';
+import { FAULTS } from './catalogue.ts';
+import { Dice } from './dice.ts';
+import { DiscoveryDatabase } from './discovery-database.ts';
+import { type Discovery, FaultWorld, type Wrongs } from './fault-world.ts';
+import { LinkedSite } from './linked-site.ts';
 import { type FaultPlan, formatPlan, shapeOf } from './plan.ts';
 
 export interface Played {
@@ -20,7 +27,12 @@ export interface Played {
 
 /** `bug`: the name of a switch that is on. */
 export async function play(plan: FaultPlan, bug: string | null = null): Promise<Played> {
-  const world = new FaultWorld(shapeOf(plan.seed), bug === null ? {} : BUGS[bug]!.wrongs);
+  const shape = shapeOf(plan.seed);
+  const site = plan.discovery ? new LinkedSite(plan.seed, shape.products) : null;
+  const database = site && (await DiscoveryDatabase.open(site));
+  const wrongs: Wrongs = bug === null ? {} : BUGS[bug]!.wrongs;
+  const night = database && (await beginNight(database));
+  const world = new FaultWorld(shape, wrongs, night);
   world.crash = plan.crash;
   for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
     const dice = new Dice(seededRandom(plan.seed * 31 + i));
@@ -39,8 +51,29 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
     await world.play();
     const history = await world.history();
     const { phase, exitCode } = history.run;
-    return played(`${phase} ${exitCode ?? '-'}`, checkInvariants(history));
+    const violations = checkInvariants(history);
+    // A run that nobody has ended keeps what it has taken.
+    if (database && isRunEnd(phase)) {
+      await wrongs.betweenNights?.(database);
+      violations.push(...(await playNextNight(database, shape, history)));
+    }
+    return played(`${phase} ${exitCode ?? '-'}`, violations);
   } catch (error) {
     return played('broken', [{ invariant: 'I11', sentence: `the run broke: ${describeError(error)}` }]);
+  } finally {
+    await database?.close();
   }
+}
+
+/** The night after it, which nothing disturbs. */
+async function playNextNight(database: DiscoveryDatabase, shape: RunShape, first: History): Promise<Violation[]> {
+  const night = await beginNight(database);
+  const world = new FaultWorld(shape, {}, night);
+  await world.play();
+  const second = await world.history();
+  return [...checkInvariants(second), ...checkNights({ first, second, isNewRound: night.isNewRound })];
+}
+
+async function beginNight(database: DiscoveryDatabase): Promise<Discovery & { isNewRound: boolean }> {
+  return { database, ...(await database.beginNight(START_MS)) };
 }

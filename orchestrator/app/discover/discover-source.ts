@@ -4,10 +4,10 @@ import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Database } from '../../db/connect.ts';
-import { countWaiting, createFrontier, type Found } from '../../db/frontier.ts';
-import { judgeLinks, openFrontier } from '../../db/link-intake.ts';
+import { countWaiting, createFrontier } from '../../db/frontier.ts';
+import { enterBeginnings, judgeLinks, openFrontier } from '../../db/link-intake.ts';
 import { createProductSource } from '../../db/product-source.ts';
-import { inQuery, inTransaction } from '../../db/retry.ts';
+import { inQuery } from '../../db/retry.ts';
 import {
   beginRound,
   bestWaiting,
@@ -47,20 +47,15 @@ async function prepareFrontier(
   await storeDenyList(db, table, discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny));
   const left = await settleFrontier(db, table, settings.seen);
   if (left === 0) await beginRound(db, table);
-  const opened = { discover: settings, mapping: config.mapping, table };
-  const { frontier, rules } = await inQuery(db, (knex) => openFrontier(knex, db, opened));
-  await storeScores(db, table, settings.order === 'score' ? await readScores(config, rules) : null);
+  const site = { discover: settings, mapping: config.mapping, table };
+  const opened = await inQuery(db, (knex) => openFrontier(knex, db, site));
+  await storeScores(db, table, settings.order === 'score' ? await readScores(config, opened.rules) : null);
   let entered = 0;
   const refused = new Map<string, number>();
   const enter = async (batch: readonly Begin[]): Promise<void> => {
-    const found: Found[] = [];
-    for (const { url, modifiedMs } of batch) {
-      const { candidates, denied } = judgeLinks(rules, [url], 0);
-      for (const one of candidates) found.push({ ...one, parent: null, modifiedMs });
-      for (const why of denied) refused.set(why, (refused.get(why) ?? 0) + 1);
-    }
-    const now = { runId: null, nowMs: systemClock.now() };
-    entered += (await inTransaction(db, (trx) => frontier.enter(trx, found, now))).fresh;
+    const { fresh, denied } = await enterBeginnings(db, opened, batch, systemClock.now());
+    for (const why of denied) refused.set(why, (refused.get(why) ?? 0) + 1);
+    entered += fresh;
   };
   let batch: Begin[] = [];
   for await (const one of beginnings(config, output, signal)) {

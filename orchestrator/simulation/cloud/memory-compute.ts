@@ -214,6 +214,11 @@ export class MemoryCompute implements Compute {
     return this.all().filter((i) => i.state !== 'shutting-down' && i.state !== 'terminated');
   }
 
+  /** What the machine reads from its metadata service. Throws for an unknown machine. */
+  userDataOf(instanceId: string): string {
+    return (JSON.parse(this.#machines.get(instanceId)!.request) as LaunchRequest).userData;
+  }
+
   /** True when it can be a target: for MemoryLoadBalancer. */
   isRunning(instanceId: string): boolean {
     const machine = this.#machines.get(instanceId);

@@ -1,5 +1,6 @@
 /** All invariants over one history. I13 has no checker of its own: after a kill and a restart the others hold. */
 import { checkLaunches, checkLeftovers, checkSpend, checkWaits } from './fleet.ts';
+import { checkLinks } from './frontier.ts';
 import type { History, Invariant, Violation } from './history.ts';
 import { checkLeases, checkOutcomes, checkResults, checkRows } from './products.ts';
 import { checkDeadline, checkPoliteness, checkIntruders, checkSecrets } from './time.ts';
@@ -17,6 +18,7 @@ const INVARIANTS: Record<Violation['invariant'], Invariant> = {
   I10: checkLeases,
   I11: checkWaits,
   I12: checkSecrets,
+  I14: checkLinks,
 };
 
 /** Empty when all of them hold. */

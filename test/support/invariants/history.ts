@@ -3,6 +3,7 @@
  * AWS. The invariants are checkers over it. A list that was not recorded is null, and what needs it is not checked.
  */
 import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { FrontierRow } from '../../../orchestrator/db/frontier.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 
 /** A machine, as the cloud shows it. */
@@ -78,6 +79,16 @@ export interface SeenProduct {
   stranded: boolean;
 }
 
+/** A URL of a discovery's frontier, when its run was over. */
+export type SeenUrl = Pick<FrontierRow, 'path' | 'id' | 'state' | 'depth' | 'found_run' | 'run_id' | 'n'>;
+
+/** The links of a page, by the rules: those that may be taken by what they are known by, and how many may not. */
+interface SeenLinks {
+  found: number;
+  keys: readonly string[];
+  denied: number;
+}
+
 export interface History {
   run: RunRecord;
   facts: VerifyFacts;
@@ -106,6 +117,8 @@ export interface History {
    * others.
    */
   objects: readonly string[] | null;
+  /** Of a discovery: its URLs, and what the page of a path links to. */
+  frontier: { urls: readonly SeenUrl[]; linksOf: (path: string, depth: number) => SeenLinks } | null;
   /** Texts that people read (logs, report, alarms), and the secrets that may be in none of them. */
   texts: readonly string[] | null;
   secrets: readonly string[] | null;

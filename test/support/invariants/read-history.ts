@@ -46,6 +46,7 @@ export async function readHistory(
     writes: null,
     products: null,
     objects: null,
+    frontier: null,
     texts: null,
     secrets: null,
     ...seen,

@@ -67,4 +67,19 @@ describe('EventClock', () => {
     expect(happened).toEqual([6]);
     expect(clock.events).toBe(1);
   });
+
+  it('stands still while a call waits for more than promises, and lets what follows from it run', async () => {
+    const clock = new EventClock(0);
+    const happened: string[] = [];
+    const slow = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+    clock.at(5, () => {
+      void clock
+        .hold(slow())
+        .then(() => clock.hold(slow()))
+        .then(() => happened.push(`answered ${clock.now()}`));
+    });
+    clock.at(6, () => void happened.push('six'));
+    await playAll(clock);
+    expect(happened).toEqual(['answered 5', 'six']);
+  });
 });

@@ -1,0 +1,43 @@
+/** What the checkers read of a run, past all faults: in memory for runs, from the real SQL stores for discoveries. */
+import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import type { InstanceRecord, RunReader } from '../../orchestrator/control/model/stores.ts';
+import type { VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
+import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
+import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import { readMemoryFacts } from '../support/memory-facts.ts';
+
+export interface Ledger {
+  reader: RunReader;
+  /** Empty before the run is stored. */
+  instances(): Promise<readonly InstanceRecord[]>;
+  items(): Promise<LedgerItem[]>;
+  facts(): Promise<VerifyFacts>;
+}
+
+export interface LedgerItem {
+  n: number;
+  /** What instances know it by. */
+  id: string;
+  outcome: string | null;
+  reason: string | null;
+  /** Who its chunk is granted to. */
+  owner: EpochId | null;
+  /** In the result table. */
+  title: unknown;
+}
+
+export function memoryLedger(db: MemoryDatabase, runId: string): Ledger {
+  return {
+    reader: createMemoryStores(db).of(runId),
+    instances: async () => [...(db.runs.get(runId)?.instances.values() ?? [])],
+    items: async () => {
+      const { items, chunks, record, rows } = db.run(runId);
+      return items.map(({ n, id, outcome, reason }) => {
+        const { state, slot, epoch } = chunks[Math.ceil(n / record.plan.chunkSize) - 1]!;
+        const owner = state === 'granted' ? { slot: slot!, epoch: epoch! } : null;
+        return { n, id, outcome, reason, owner, title: rows.get(id)?.title };
+      });
+    },
+    facts: () => readMemoryFacts(db, runId),
+  };
+}
