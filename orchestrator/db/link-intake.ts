@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { DENIALS, type Denial, type DiscoverSettings, LinkRules } from '../discovery/link-rules.ts';
 import type { DiscoveryCounts } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
-import { insertEvent } from './events.ts';
+import { insertAlarm } from './events.ts';
 import { type Entered, type Found, Frontier, noDiscovery, readNotes, readSeen } from './frontier.ts';
 import { inTransaction } from './retry.ts';
 import { rowOf } from './rows.ts';
@@ -57,7 +57,7 @@ export class LinkIntake {
       const isCut = (path: string): boolean => traps.isCut(path);
       const { dropped, fell } = await this.#frontier.cut(trx, pattern, { runId: this.#runId, isCut });
       add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });
-      await insertEvent(trx, this.#runId, { ...ALARM, atMs: nowMs, detail: trapNote(pattern) });
+      await insertAlarm(trx, this.#runId, { atMs: nowMs, detail: trapNote(pattern) });
     }
     const total: DiscoveryCounts = row?.discovery ? (JSON.parse(row.discovery) as DiscoveryCounts) : noDiscovery();
     total.found += counts.found;
@@ -119,8 +119,6 @@ export function judgeLinks(
   }
   return { candidates, denied };
 }
-
-const ALARM = { kind: 'alarm', slot: null, epoch: null, from: null, to: null } as const;
 
 const trapNote = (pattern: string): string =>
   `pages of the pattern ${pattern} lead to nothing but more of themselves: they are not taken any more. If they matter, name them in discover.allow`;

@@ -13,7 +13,7 @@ import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
 import { countMarks, marksOf, type ShownCounts } from './settled-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
-import { stageKept } from './validators.ts';
+import { checkNames, stageKept } from './validators.ts';
 
 /** Written for a product beside its rows. */
 interface Settlement {
@@ -65,6 +65,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     s.unchanged === undefined ? 'fresh' : 'unchanged',
   );
   const { rows, refused } = await stageRows(trx, db, shape, fresh);
+  await checkNames(trx, shape, fresh, { runId, nowMs });
   const kept = await stageKept(trx, db, shape, unchanged);
   const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
   for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;

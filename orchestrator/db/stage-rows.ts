@@ -1,7 +1,9 @@
 /** Stages the rows of a part's stored products: a product is staged with all of its rows or not at all. */
 import type { Knex } from 'knex';
 import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
+import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import { hashOf } from '../discovery/seen-urls.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { keyColumns } from './column-types.ts';
 import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.ts';
@@ -78,8 +80,24 @@ const hasUnread = ({ rows }: StoredResult): boolean =>
 
 /** A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. */
 function stampOf(result: StoredResult): string | null {
-  if (result.page === undefined || hasUnread(result)) return null;
-  return JSON.stringify({ ...result.page, marks: marksOf(result) });
+  const page = hasUnread(result) ? null : readPageOf(result);
+  return page && JSON.stringify(page);
+}
+
+/** A page that was read whole, as it is remembered. */
+export interface ReadPage extends PageStamp {
+  /** Decimal marks that its numbers show, as marksOf() names them. */
+  marks: string[];
+  /** Omitted by earlier versions: when it was read, and a hash of its rows. */
+  readAt?: string;
+  content?: string;
+}
+
+/** Null for a page to which the site gives no name. */
+export function readPageOf(result: StoredResult): ReadPage | null {
+  if (result.page === undefined) return null;
+  const content = hashOf(JSON.stringify(result.rows)).toString('base64url');
+  return { ...result.page, marks: marksOf(result), readAt: result.at, content };
 }
 
 /** The rows of one product in key order; of two with the same key the first wins. */

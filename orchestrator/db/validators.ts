@@ -5,17 +5,20 @@
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../shared/domain/product.ts';
-import type { PageStamp, Validators } from '../../shared/domain/validators.ts';
+import { oneLine } from '../../shared/domain/terminal-text.ts';
+import type { Validators } from '../../shared/domain/validators.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
+import { hashOf } from '../discovery/seen-urls.ts';
 import { isSameKey } from './changes.ts';
 import { byteText, keyColumns } from './column-types.ts';
 import { toCrawledAt } from './column-values.ts';
 import type { Database } from './connect.ts';
+import { insertAlarm } from './events.ts';
 import type { ExceptSettled } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import type { StoredResult } from './stage-rows.ts';
+import { type ReadPage, readPageOf, type StoredResult } from './stage-rows.ts';
 import { STAMP_COLUMN, stagingColumns } from './staging.ts';
 import { findColumn, readTable } from './table-info.ts';
 import { createTable, insertSelect, overwriting } from './table-statements.ts';
@@ -32,11 +35,59 @@ export async function createValidatorsTable(db: Database, resultTable: string): 
 }
 
 /** A page whose rows stand. */
-export interface KeptPage extends PageStamp {
-  /** Decimal marks that its numbers show, as marksOf() names them. */
-  marks: string[];
+interface KeptPage extends ReadPage {
   rows: number;
 }
+
+/** A 304 is trusted for so long at most; by the ID for half of it to all of it, so that the pages of one night are read whole in different nights. */
+const MAX_AGE_MS = 14 * 86_400_000;
+
+/** False when the page must be read whole, whatever the site would answer. */
+export function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: number): boolean {
+  const share = 0.5 + hashOf(id).readUInt16BE(0) / 2 ** 17;
+  return readAt !== undefined && nowMs - Date.parse(readAt) < MAX_AGE_MS * share;
+}
+
+/** In place of a product ID, which is never empty: what the site calls its pages is not trusted, under this row's fingerprint. */
+const DISTRUSTED = '';
+
+export async function isDistrusted(
+  knex: Knex,
+  { table, fingerprint }: Pick<KeptPages, 'table' | 'fingerprint'>,
+): Promise<boolean> {
+  const marker = knex(validatorsTable(table)).where({ product_id: DISTRUSTED, fingerprint });
+  return (await rowsOf(marker.limit(1))).length > 0;
+}
+
+/**
+ * Compares pages that were read whole with what they were the last time. Other rows under the same name prove that a 304
+ * of this site means nothing: from then on no page is asked for conditionally, until the fingerprint changes.
+ */
+export async function checkNames(
+  trx: Knex.Transaction,
+  { results: { table, conditional }, stamps }: RunShape,
+  results: readonly StoredResult[],
+  { runId, nowMs }: { runId: string; nowMs: number },
+): Promise<void> {
+  if (!stamps || conditional === undefined) return;
+  const named = new Map(results.filter(({ page }) => page !== undefined).map((result) => [result.id, result]));
+  for (const ids of inPieces([...named.keys()], NAMES)) {
+    const names = trx(validatorsTable(table)).whereIn('product_id', ids).where({ fingerprint: conditional });
+    for (const { product_id: id, page } of await rowsOf<{ product_id: string; page: string }>(names)) {
+      const [before, now] = [JSON.parse(page) as ReadPage, readPageOf(named.get(id)!)!];
+      if (before.content === undefined || before.content === now.content || !isSameName(before, now)) continue;
+      if (await isDistrusted(trx, { table, fingerprint: conditional })) return;
+      const marker = { product_id: DISTRUSTED, run_id: runId, fingerprint: conditional, records: 0, page: '{}' };
+      await trx(validatorsTable(table)).insert(marker).onConflict('product_id').merge();
+      const name = now.etag === undefined ? `Last-Modified ${now.modified}` : `ETag ${now.etag}`;
+      const detail = `the page of ${oneLine(id)} has other values under the same ${name}: pages of this site are not requested conditionally any more. Rows of unchanged pages may be old; the next run fetches them in full`;
+      await insertAlarm(trx, runId, { atMs: nowMs, detail });
+      return;
+    }
+  }
+}
+
+const isSameName = (a: Validators, b: Validators): boolean => a.etag === b.etag && a.modified === b.modified;
 
 /** Where the rows of pages stand, and under which fingerprint the pages were read. */
 export interface KeptPages {
@@ -87,6 +138,8 @@ export const validatorsOf = ({ etag, modified }: Validators): Validators => ({
   ...(modified === undefined ? {} : { modified }),
 });
 
+/** Products per statement. */
+const NAMES = 500;
 /** Products per statement, each of which compares every product with every time. */
 const PIECE = 100;
 
@@ -112,10 +165,7 @@ export async function stageKept(
   for (const piece of inPieces(results, PIECE)) {
     const ids = piece.map(({ id }) => id);
     const found = await readKept(trx, pages, ids);
-    const same = piece.filter(({ id, unchanged = {} }) => {
-      const { etag, modified } = found.get(id) ?? {};
-      return found.has(id) && etag === unchanged.etag && modified === unchanged.modified;
-    });
+    const same = piece.filter(({ id, unchanged = {} }) => found.has(id) && isSameName(found.get(id)!, unchanged));
     if (same.length === 0) continue;
     const times = same.flatMap(({ id, at }) => [id, toCrawledAt(at, shape.crawledAt)]);
     const sameIds = same.map(({ id }) => id);
@@ -138,13 +188,15 @@ export async function noteValidators(
   db: Database,
   { runId, shape, exceptSettled }: { runId: string; shape: RunShape; exceptSettled: ExceptSettled },
 ): Promise<void> {
+  const { table, conditional } = shape.results;
+  if (await isDistrusted(trx, { table, fingerprint: conditional! })) return;
   const columns = ['run_id', 'fingerprint', 'records', 'page'];
   const many = shape.rowKey !== null;
   const pages = trx(shape.staging)
     .select(
       'product_id',
       trx.raw('?', [runId]),
-      trx.raw('?', [shape.results.conditional!]),
+      trx.raw('?', [conditional!]),
       trx.raw(many ? 'count(*)' : '1'),
       trx.raw(many ? 'max(??)' : '??', [STAMP_COLUMN]),
     )
@@ -152,6 +204,6 @@ export async function noteValidators(
   if (many) void pages.groupBy('product_id').havingRaw('max(??) is not null', [STAMP_COLUMN]);
   else void pages.whereNotNull(STAMP_COLUMN);
   const conflict = overwriting(db, ['product_id'], columns);
-  const into = { table: validatorsTable(shape.results.table), columns: ['product_id', ...columns], conflict };
+  const into = { table: validatorsTable(table), columns: ['product_id', ...columns], conflict };
   await insertSelect(trx, into, pages);
 }

@@ -20,7 +20,14 @@ import {
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import { findKeptPages, type KeptPages, readKept, validatorsOf } from './validators.ts';
+import {
+  findKeptPages,
+  isDistrusted,
+  type KeptPages,
+  mayAskConditionally,
+  readKept,
+  validatorsOf,
+} from './validators.ts';
 
 /** Indexes in one IN list. */
 const LIST = 1_000;
@@ -84,12 +91,16 @@ export class KnexWorkStore implements WorkStore {
     const { db, id } = this.#run;
     this.#kept ??= { pages: await findKeptPages(knex, db, (await readSettings(knex, id)).results) };
     const { pages } = this.#kept;
-    if (pages === null) return;
+    if (pages === null || (await isDistrusted(knex, pages))) return;
+    const nowMs = this.#run.now();
     const products = chunks.flatMap((chunk) => chunk.products);
     for (const piece of inPieces(products, LIST)) {
       const ids = piece.map((product) => product.id);
       const kept = await readKept(knex, pages, ids);
-      for (const product of piece) if (kept.has(product.id)) product.validators = validatorsOf(kept.get(product.id)!);
+      for (const product of piece) {
+        const page = kept.get(product.id);
+        if (page && mayAskConditionally(product.id, page, nowMs)) product.validators = validatorsOf(page);
+      }
     }
   }
 

@@ -96,10 +96,15 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
     });
   }
   const lost = rebuiltRun(description);
+  // Without the list of what it took nothing can be proved, and links cannot be judged without depths.
   if (lost.settings.discover)
-    throw new AppError('run-unknown', `run ${runId} was a discovery: what it took was in the database alone`, {
-      hint: 'orchestrator discover finds it again.',
-    });
+    throw new AppError(
+      'run-unknown',
+      `run ${runId} was a discovery: which URLs it took, and their depth, was in the lost database alone`,
+      {
+        hint: `orchestrator discover finds its pages again. The rows it uploaded can be read from runs/${runId}/ in the bucket: docs/discovery.md, "If the database is lost".`,
+      },
+    );
   // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
   if (folder !== null)
     lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };

@@ -11,6 +11,7 @@ import {
   keyed,
   load,
   mappingOf,
+  NOW,
   onBothEngines,
   publish,
   readFacts,
@@ -24,6 +25,9 @@ import {
 const page = (n: number) => ({ etag: `"v${n}"`, modified: 'Sat, 21 Nov 2026 02:15:30 GMT', bytes: 1_000 + n });
 const validators = (n: number): Validators => ({ etag: page(n).etag, modified: page(n).modified });
 const named = (result: ItemResult): ItemResult => ({ ...result, page: page(result.n) }) as ItemResult;
+/** The page has changed, and its name with it. */
+const renewed = { etag: '"new"', bytes: 1 };
+const changed = (n: number): ItemResult => ({ ...stored(n, `p${n}`, { title: 'new' }), page: renewed }) as ItemResult;
 const LATER = '2026-11-22T02:15:30.123Z';
 const unchanged = (n: number, of = validators(n)): ItemResult =>
   ({ ...storedRows(n, []), at: LATER, unchanged: of }) as ItemResult;
@@ -52,8 +56,10 @@ onBothEngines('Conditional requests', (bench, engine) => {
     await publish(bench(), run.id);
     return run;
   };
-  const offered = async ({ id }: TestRun): Promise<(Validators | undefined)[]> =>
-    (await bound(bench(), id).work.waiting(10, new Set())).flatMap((chunk) => chunk.products.map((p) => p.validators));
+  const offered = async ({ id }: TestRun, nowMs = NOW): Promise<(Validators | undefined)[]> => {
+    const chunks = await bound(bench(), id, { nowMs }).work.waiting(10, new Set());
+    return chunks.flatMap((chunk) => chunk.products.map((p) => p.validators));
+  };
   const withoutRun = (rows: Record<string, unknown>[]) => rows.map(({ run_id: _run, crawled_at: _at, ...row }) => row);
   const outcome = (run: TestRun, n: number) =>
     bench()
@@ -91,7 +97,7 @@ onBothEngines('Conditional requests', (bench, engine) => {
     await crawled(table, first);
     const before = await allRows(bench(), table);
     const run = await night(table, 3);
-    const part = [unchanged(1), named(stored(2, 'p2', { title: 'new' })), unchanged(3)];
+    const part = [unchanged(1), changed(2), unchanged(3)];
     expect(await load(bench(), run.id, part)).toEqual({ stored: 3, gone: 0, failed: 0 });
     expect(await load(bench(), run.id, part)).toEqual({ stored: 3, gone: 0, failed: 0 });
     expect(await bound(bench(), run.id).results.totals()).toMatchObject({
@@ -105,7 +111,7 @@ onBothEngines('Conditional requests', (bench, engine) => {
     expect(new Date(after[0]!.crawled_at as string).toISOString()).toBe(LATER);
     const changes = await bench().db.knex(`${table}_history`).select('product_id', 'field', 'new_value');
     expect(changes).toEqual([{ product_id: 'p2', field: 'title', new_value: 'new' }]);
-    expect(await offered(await night(table, 3))).toEqual([validators(1), validators(2), validators(3)]);
+    expect(await offered(await night(table, 3))).toEqual([validators(1), { etag: renewed.etag }, validators(3)]);
     expect(await readFacts(bench(), run.id)).toMatchObject({
       resultRows: 3,
       ledgerRows: 3,
@@ -190,7 +196,7 @@ onBothEngines('Conditional requests', (bench, engine) => {
     const table = newTable();
     await crawled(table, [named(stored(1)), named(stored(2))]);
     const run = await night(table, 2);
-    const part = [unchanged(1), named(stored(2, 'p2', { title: 'new' }))];
+    const part = [unchanged(1), changed(2)];
     await load(bench(), run.id, part);
     await publish(bench(), run.id);
     const before = await allRows(bench(), table);
@@ -203,12 +209,67 @@ onBothEngines('Conditional requests', (bench, engine) => {
     expect(await load(bench(), run.id, part)).toEqual({ stored: 2, gone: 0, failed: 0 });
     await publish(bench(), run.id);
     expect(await allRows(bench(), table)).toEqual(before);
-    expect(await offered(await night(table, 2))).toEqual([validators(1), validators(2)]);
+    expect(await offered(await night(table, 2))).toEqual([validators(1), { etag: renewed.etag }]);
   });
 
   it('refuse a 304 in a run that asks without conditions', async () => {
     const { id } = await createRun(bench(), 1);
     expect(await load(bench(), id, [unchanged(1)])).toEqual({ stored: 0, gone: 0, failed: 1 });
+  });
+
+  it('are not offered for a page that was last read whole one to two weeks ago, by its ID', async () => {
+    const table = newTable();
+    const days = (count: number): number => NOW + count * 86_400_000;
+    const numbers = Array.from({ length: 40 }, (_, i) => i + 1);
+    await crawled(
+      table,
+      numbers.map((n) => named(stored(n))),
+    );
+    const run = await night(table, 40);
+    const asked = async (nowMs: number): Promise<number> =>
+      (await offered(run, nowMs)).filter((name) => name !== undefined).length;
+    expect(await asked(days(6.9))).toBe(40);
+    expect(await asked(days(10.5))).toBeGreaterThan(8);
+    expect(await asked(days(10.5))).toBeLessThan(32);
+    expect(await asked(days(14.1))).toBe(0);
+    // A 304 does not make a page younger.
+    await load(
+      bench(),
+      run.id,
+      numbers.map((n) => unchanged(n)),
+    );
+    await publish(bench(), run.id);
+    expect((await offered(await night(table, 40), days(14.1))).every((name) => name === undefined)).toBe(true);
+  });
+
+  it('end for the site when a page has other values under the same name, with one alarm', async () => {
+    const table = newTable();
+    await crawled(table, [named(stored(1)), named(stored(2)), named(stored(3)), named(stored(4))]);
+    const run = await night(table, 4);
+    expect(await offered(run)).toEqual([1, 2, 3, 4].map(validators));
+    // The same page as before is no proof, nor is a new name with new values.
+    await load(bench(), run.id, [named(stored(1)), changed(2)]);
+    expect(await offered(run)).toEqual([3, 4].map(validators));
+    await load(bench(), run.id, [named(stored(3, 'p3', { price: 1 }))], { slot: 0, seq: 1 });
+    await load(bench(), run.id, [unchanged(4)], { slot: 0, seq: 2 });
+    const alarms = await bound(bench(), run.id).run.events(10, 'alarm');
+    expect(alarms.map(({ detail }) => detail)).toEqual([
+      expect.stringContaining('the page of p3 has other values under the same ETag "v3"'),
+    ]);
+    await publish(bench(), run.id);
+    expect((await allRows(bench(), table)).map((row) => Number(row.price))).toEqual([100, 200, 1, 400]);
+    for (const conditional of ['f1', 'f2']) {
+      const next = await night(table, 4, { conditional });
+      expect(await offered(next)).toEqual([undefined, undefined, undefined, undefined]);
+      await load(
+        bench(),
+        next.id,
+        [1, 2, 3, 4].map((n) => named(stored(n))),
+      );
+      await publish(bench(), next.id);
+    }
+    // A new fingerprint begins anew.
+    expect(await offered(await night(table, 4, { conditional: 'f2' }))).toEqual([1, 2, 3, 4].map(validators));
   });
 
   it('read ambiguous numbers as if every page had been read', async () => {

@@ -6,8 +6,7 @@ import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import { type History, type SeenProduct, type SeenUrl, type Violation, violationsOf } from './history.ts';
 
 /** What a URL is known by: `Candidate.key`. */
-const keyOf = ({ id, path }: Pick<SeenUrl, 'id' | 'path'>): string =>
-  id === null ? `page ${path}` : `item ${id}`;
+const keyOf = ({ id, path }: Pick<SeenUrl, 'id' | 'path'>): string => (id === null ? `page ${path}` : `item ${id}`);
 
 export function checkLinks({ run, products, frontier }: History): Violation[] {
   const { discovery } = run;
