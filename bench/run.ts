@@ -18,6 +18,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   recrawl: { slow: true, load: () => import('./recrawl/recrawl.ts') },
   seen: { slow: true, load: () => import('./seen/seen.ts') },
   discovery: { slow: true, load: () => import('./discovery/discovery.ts') },
+  'discovery-http': { slow: true, load: () => import('./discovery/over-http.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };
