@@ -32,7 +32,14 @@ async function run(): Promise<BenchResult> {
     config: {
       site: { interval: `${INTERVAL_MS}ms`, mapping: { mappings } },
       run: { deadline: SECOND, grace: '5s', min_instances: INSTANCES, max_instances: INSTANCES },
-      discover: { seeds: [`${shop.url}/`], sitemaps: 'auto', depth: 400, pages: PRODUCTS * 1.25, keep: 1_000_000, into },
+      discover: {
+        seeds: [`${shop.url}/`],
+        sitemaps: 'auto',
+        depth: 400,
+        pages: PRODUCTS * 1.25,
+        keep: 1_000_000,
+        into,
+      },
     },
   });
   try {
@@ -62,7 +69,7 @@ async function run(): Promise<BenchResult> {
       missing,
       twice: [...asked.values()].filter((times) => times.length > 1).length,
       waiting: second.discovery!.waiting,
-      exitCode: second.exitCode!,
+      exitCode: second.exitCode,
       firstHalfPagesPerSecond: (PRODUCTS / 2 / halfMs) * 1_000,
       secondNightPagesPerSecond: (second.products.planned / tookMs) * 1_000,
       smallestGapMs: (await shop.stats()).minGapMs ?? 0,
