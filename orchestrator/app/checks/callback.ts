@@ -6,7 +6,8 @@ import { createServer, type Server } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
-import { isLocal, portOf } from '../plan/target.ts';
+import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
+import { isLocal } from '../plan/target.ts';
 import { type Check, type CheckContext, failed, type Finding, lacksServerUrl, ok, standing, warning } from './check.ts';
 import { isRange, readGroups, type SecurityGroup, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';
@@ -25,8 +26,7 @@ export const callback: Check = {
   async run(context) {
     const { config, target, facts } = context;
     const url = config.values.server.url!;
-    const { hostname } = new URL(url);
-    const host = hostname.replace(/^\[|\]$/g, '');
+    const host = bareHostOf(new URL(url));
     const addresses = await lookup(host, { all: true }).then(
       (found) => found.map((a) => a.address),
       () => [],

@@ -18,7 +18,7 @@ import {
   sourcesOf,
 } from '../../cloud/group-rules.ts';
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { portOf } from '../plan/target.ts';
+import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
 
 export const subnets: Check = {
   id: 'subnets',
@@ -138,7 +138,7 @@ function unseen(error: unknown): Finding {
 
 /** The address in server.url, if it is one; a name may lead to another address than this machine's own. */
 function addressOf(url: string | null): string | null {
-  const host = url === null ? '' : (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '');
+  const host = url === null ? '' : bareHostOf(URL.parse(url) ?? { hostname: '' });
   return isIP(host) === 0 ? null : host;
 }
 

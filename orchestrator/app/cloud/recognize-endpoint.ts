@@ -1,6 +1,7 @@
 /** What answers at the endpoint of a dry run, probed before anything else. */
 import { isIPv6 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { bareHostOf } from '../../../shared/domain/same-site.ts';
 import { type EndpointProfile, probeEndpoint } from '../../cloud/probe.ts';
 import { awsOptions } from './cloud-access.ts';
 import type { Target } from '../plan/target.ts';
@@ -13,7 +14,7 @@ import type { Target } from '../plan/target.ts';
 export async function recognizeEndpoint(target: Target): Promise<{ target: Target; profile: EndpointProfile | null }> {
   if (!target.dryRun || target.endpoint === null) return { target, profile: null };
   const asked = target.endpoint;
-  if (isIPv6(new URL(asked).hostname.replace(/^\[|\]$/g, '')))
+  if (isIPv6(bareHostOf(new URL(asked))))
     throw new AppError('endpoint-refused', `aws.endpoint ${asked} cannot be reached by the machines of a dry run`, {
       hint: 'They have IPv4 addresses of their own. Let the endpoint listen on 127.0.0.1, and name that.',
     });

@@ -102,10 +102,6 @@ export const isLocal = (endpoint: string | null): boolean =>
 export const isLoopback = (hostname: string): boolean =>
   hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 
-/** The port that a URL leads to, explicit or default. */
-export const portOf = (url: URL): number =>
-  url.port === '' ? (url.protocol === 'http:' ? 80 : 443) : Number(url.port);
-
 /** The link to the page about the crawler, in the form every crawler uses. */
 const LINK = /\+https?:\/\/[^\s)]+/;
 

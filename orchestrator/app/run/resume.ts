@@ -28,7 +28,7 @@ import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { splitAddress } from '../../server/listen.ts';
 import { findPortHolder } from '../../server/port-holder.ts';
-import { portOf } from '../plan/target.ts';
+import { portOf } from '../../../shared/domain/same-site.ts';
 
 export interface ResumeOptions extends ConfigPlace {
   runId: string | undefined;

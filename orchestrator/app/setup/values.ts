@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ConfigValues } from '../config/schema.ts';
-import { portOf } from '../plan/target.ts';
+import { portOf } from '../../../shared/domain/same-site.ts';
 import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
