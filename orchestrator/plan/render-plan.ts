@@ -1,7 +1,7 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { Plan, RecrawlPlan, RotationPlan } from './plan.ts';
-import { dollars, percent, roundUp } from './wording.ts';
+import { dollars, percent, plural, roundUp } from './wording.ts';
 
 const WIDTH = 80;
 const LABEL = 14;
@@ -50,7 +50,7 @@ function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan):
       'keeping up',
       keepsFresh === null
         ? 'takes more than any fleet allows'
-        : `takes ${thousands(keepsFresh.products)} products a night: ${thousands(keepsFresh.instances)} instances, about ${dollars(keepsFresh.cost)}`,
+        : `takes ${plural(keepsFresh.products, 'product')} a night: ${plural(keepsFresh.instances, 'instance')}, about ${dollars(keepsFresh.cost)}`,
     ),
   ];
 }
@@ -63,13 +63,13 @@ function instances(plan: Plan): string {
 }
 
 function each(plan: Plan): string {
-  return `${thousands(plan.productsEach)} products in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
+  return `${plural(plan.productsEach, 'product')} in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
 }
 
 function addresses({ everyMs, each, costMs }: RotationPlan): string {
   const every = `rotated every ${formatDuration(everyMs)}`;
   if (each === 0) return `${every}: not within this run`;
-  return `${every}: up to ${each} ${each === 1 ? 'time' : 'times'} each, ${formatDuration(roundUp(costMs))} of crawling lost each time`;
+  return `${every}: up to ${plural(each, 'time')} each, ${formatDuration(roundUp(costMs))} of crawling lost each time`;
 }
 
 function finish(plan: Plan): string {

@@ -5,7 +5,8 @@ import { formatDuration } from '../../shared/domain/quantity.ts';
 export const dollars = (usd: number): string =>
   `$${usd === 0 || usd >= 0.01 ? usd.toFixed(2) : Number(usd.toPrecision(2))}`;
 
-export const plural = (n: number, word: string): string => `${n} ${word}${n === 1 ? '' : 's'}`;
+/** With separators between thousands. */
+export const plural = (n: number, word: string): string => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 
 /**
  * Rounds up to the next second, from an hour on to the next minute: formatDuration can print it without losing time.

@@ -98,7 +98,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'prune',
-    help: ['docs/operations.md', 'prune', 'prune --older-than 90d --yes'],
+    help: ['docs/recrawl.md', 'prune', 'prune --older-than 90d --yes'],
     description: 'remove products, events and changes of old runs from the database; rows and reports stay',
     options: [
       configFlag,

@@ -195,7 +195,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'notify',
-    help: ['docs/schedule.md', 'notify --test'],
+    help: ['docs/notify.md', 'notify --test'],
     description: 'send a test notice to every target of notify',
     options: [flag('--test', 'send the notice, and print what each target answers').makeOptionMandatory(), configFlag],
     load: async () => (await import('../commands/notify.ts')).notifyCommand,
