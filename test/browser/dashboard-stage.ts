@@ -27,6 +27,8 @@ export class DashboardStage {
       engine: 'sqlite',
       productUrl: shop.productUrl,
       ids: productIds(products),
+      // `serve` serves all tests of a file.
+      timeoutMs: 900_000,
       config: { server, run: { deadline: '60s', grace: '15s', min_instances: 2 } },
     });
     const serve = fleet.start('serve', '--listen', '127.0.0.1:0');
