@@ -40,35 +40,39 @@ function start(...args: string[]): Unheard {
   };
 }
 
-it('a run continues without output, and logs that; a command that only reads ends quietly with 0', async () => {
-  const run = start('run', '--dry-run', '--yes');
-  await waitFor(() => run.printed().includes('instances'), { what: 'the plan' });
-  run.hangUp();
-  expect(await run.ended).toBe(0);
-  const [row] = await fleet.query('select id, phase from crawlfleet_runs');
-  expect(row!.phase).toBe('completed');
-  expect(await fleet.query('select count(*) as n from product_snapshots')).toEqual([{ n: IDS.length }]);
-  const log = join(fleet.dir, '.crawlfleet', 'runs', String(row!.id), 'log.ndjson');
-  expect(readFileSync(log, 'utf8')).toMatch(/stdout.*cannot be written.*EPIPE/);
-  expect(fleet.leftovers()).toEqual([]);
+it(
+  'a run continues without output, and logs that; a command that only reads ends quietly with 0',
+  { tags: ['nightly'] },
+  async () => {
+    const run = start('run', '--dry-run', '--yes');
+    await waitFor(() => run.printed().includes('instances'), { what: 'the plan' });
+    run.hangUp();
+    expect(await run.ended).toBe(0);
+    const [row] = await fleet.query('select id, phase from crawlfleet_runs');
+    expect(row!.phase).toBe('completed');
+    expect(await fleet.query('select count(*) as n from product_snapshots')).toEqual([{ n: IDS.length }]);
+    const log = join(fleet.dir, '.crawlfleet', 'runs', String(row!.id), 'log.ndjson');
+    expect(readFileSync(log, 'utf8')).toMatch(/stdout.*cannot be written.*EPIPE/);
+    expect(fleet.leftovers()).toEqual([]);
 
-  for (const args of [['status', String(row!.id)], ['explain'], ['logs'], ['cost'], ['plan', '--help']]) {
-    const reading = start(...args);
-    reading.hangUp();
-    expect(await reading.ended, args.join(' ')).toBe(0);
-  }
-  // It would continue without end otherwise.
-  const following = start('logs', '--follow');
-  await waitFor(() => following.printed() !== '', { what: 'the log' });
-  following.hangUp();
-  appendFileSync(log, `${JSON.stringify({ level: 40, time: 1, msg: 'one more' })}\n`);
-  expect(await following.ended).toBe(0);
-  // The exit code of verify counts, even if the output is not read.
-  await fleet.query('delete from product_snapshots');
-  const verify = start('verify');
-  verify.hangUp();
-  expect(await verify.ended).toBe(13);
-});
+    for (const args of [['status', String(row!.id)], ['explain'], ['logs'], ['cost'], ['plan', '--help']]) {
+      const reading = start(...args);
+      reading.hangUp();
+      expect(await reading.ended, args.join(' ')).toBe(0);
+    }
+    // It would continue without end otherwise.
+    const following = start('logs', '--follow');
+    await waitFor(() => following.printed() !== '', { what: 'the log' });
+    following.hangUp();
+    appendFileSync(log, `${JSON.stringify({ level: 40, time: 1, msg: 'one more' })}\n`);
+    expect(await following.ended).toBe(0);
+    // The exit code of verify counts, even if the output is not read.
+    await fleet.query('delete from product_snapshots');
+    const verify = start('verify');
+    verify.hangUp();
+    expect(await verify.ended).toBe(13);
+  },
+);
 
 it('a schedule continues without output, and from then on writes into its own file', async () => {
   const schedule = start('schedule', '--dry-run');

@@ -64,7 +64,7 @@ it('stores every product politely and leaves nothing behind but the rows and the
   expect(leftovers()).toEqual([]);
 });
 
-it('ends everything it has started after Ctrl-C', async () => {
+it('ends everything it has started after Ctrl-C', { tags: ['nightly'] }, async () => {
   const demo = startDemo();
   await waitFor(() => /\b[1-9]\d* stored/.test(demo.stderr()), { what: 'the first stored product', timeoutMs: 60_000 });
   demo.kill('SIGINT', 'group');

@@ -124,7 +124,7 @@ eachEngineByDay('discover', (engine) => {
     },
   );
 
-  it('is resumed after kill -9', { tags: ['nightly'] }, async () => {
+  it('is resumed after kill -9', async () => {
     const { shop, fleet, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
     try {
       const run = fleet.start('discover', '--dry-run', '--yes', '--json');
@@ -142,27 +142,34 @@ eachEngineByDay('discover', (engine) => {
     }
   });
 
-  it('continues the next night after kill -9, without losing a URL or repeating a request', async () => {
-    const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
-      deadline: '25s',
-      grace: '5s',
-    });
-    try {
-      const run = fleet.start('discover', '--dry-run', '--yes', '--json');
-      await waitFor(async () => (await shop.stats()).requests >= 40, { what: 'the crawl to begin', timeoutMs: 60_000 });
-      run.kill('SIGKILL');
-      await run.finished;
-      const [{ deadline_at: deadline }] = (await fleet.query('select deadline_at from crawlfleet_runs')) as [
-        { deadline_at: number | string },
-      ];
-      await waitFor(() => Date.now() > Number(deadline) + 1_000, { what: 'the deadline', timeoutMs: 60_000 });
-      await night('--deadline', '90s');
-      expect(await found(fleet)).toEqual(CATALOGUE);
-      const again = [...(await asked(shop)).values()].filter((times) => times > 1);
-      expect(again.length).toBeLessThanOrEqual(3);
-      expect((await fleet.run('verify')).exitCode).toBe(0);
-    } finally {
-      await end();
-    }
-  });
+  it(
+    'continues the next night after kill -9, without losing a URL or repeating a request',
+    { tags: ['nightly'] },
+    async () => {
+      const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
+        deadline: '25s',
+        grace: '5s',
+      });
+      try {
+        const run = fleet.start('discover', '--dry-run', '--yes', '--json');
+        await waitFor(async () => (await shop.stats()).requests >= 40, {
+          what: 'the crawl to begin',
+          timeoutMs: 60_000,
+        });
+        run.kill('SIGKILL');
+        await run.finished;
+        const [{ deadline_at: deadline }] = (await fleet.query('select deadline_at from crawlfleet_runs')) as [
+          { deadline_at: number | string },
+        ];
+        await waitFor(() => Date.now() > Number(deadline) + 1_000, { what: 'the deadline', timeoutMs: 60_000 });
+        await night('--deadline', '90s');
+        expect(await found(fleet)).toEqual(CATALOGUE);
+        const again = [...(await asked(shop)).values()].filter((times) => times > 1);
+        expect(again.length).toBeLessThanOrEqual(3);
+        expect((await fleet.run('verify')).exitCode).toBe(0);
+      } finally {
+        await end();
+      }
+    },
+  );
 });

@@ -23,7 +23,7 @@ describe('init --url', () => {
   const orchestrator = (...args: string[]): Promise<CommandResult> => runCommand(process.execPath, [LAUNCHER, ...args]);
   const page = (id: string): string => shop.productUrl.replace('{id}', id);
 
-  it('writes a configuration that crawls the shop', async () => {
+  it('writes a configuration that crawls the shop', { tags: ['nightly'] }, async () => {
     const target = folder.file('shop');
     const made = await orchestrator('init', target, '--url', page('P00011'), page('P00012'));
     expect(made.exitCode, made.stderr).toBe(0);

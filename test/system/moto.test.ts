@@ -55,7 +55,7 @@ describe.skipIf(MOTO === null)('a dry run at moto', { timeout: 180_000 }, () => 
     expect(fleet.leftovers()).toEqual([]);
   }
 
-  it('ends with every row, and reports which service plays which part', async () => {
+  it('ends with every row, and reports which service plays which part', { tags: ['nightly'] }, async () => {
     const end = await fleet.dryRun();
     const report = expectAllStored(end, IDS.length, { planned: 2, launched: 2, replaced: 0, terminated: 2 });
     const { exitCode, stderr } = end;

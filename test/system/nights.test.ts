@@ -47,25 +47,29 @@ eachEngineByDay('nights', (engine) => {
     await fleet.query(`update product_snapshots set title = 'Old lamp', price = 7 where product_id = 'P00011'`);
     ({ report: second } = await fleet.dryRun());
   });
-  it('shows the changes that the second night found in a product, and none in the others', async () => {
-    const read = async (id: string): Promise<ProductDocument> =>
-      JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;
-    const { rows, changes } = await read('P00011');
-    const { title, price } = rows[0]!.rows[0]! as { title: string; price: number };
-    expect(changes).toMatchObject([
-      {
-        table: 'product_snapshots',
-        changes: [
-          { run: second.run, row: null, field: 'price', from: '7', to: String(price) },
-          { run: second.run, row: null, field: 'title', from: 'Old lamp', to: title },
-        ],
-      },
-    ]);
-    expect((await read('P00012')).changes).toEqual([]);
-    expect((await fleet.run('product', 'P00011')).stdout).toContain(`title: Old lamp → ${title}`);
-  });
+  it(
+    'shows the changes that the second night found in a product, and none in the others',
+    { tags: ['nightly'] },
+    async () => {
+      const read = async (id: string): Promise<ProductDocument> =>
+        JSON.parse((await fleet.run('product', id, '--json')).stdout) as ProductDocument;
+      const { rows, changes } = await read('P00011');
+      const { title, price } = rows[0]!.rows[0]! as { title: string; price: number };
+      expect(changes).toMatchObject([
+        {
+          table: 'product_snapshots',
+          changes: [
+            { run: second.run, row: null, field: 'price', from: '7', to: String(price) },
+            { run: second.run, row: null, field: 'title', from: 'Old lamp', to: title },
+          ],
+        },
+      ]);
+      expect((await read('P00012')).changes).toEqual([]);
+      expect((await fleet.run('product', 'P00011')).stdout).toContain(`title: Old lamp → ${title}`);
+    },
+  );
 
-  it('removes old ledgers, and says so when one is requested', async () => {
+  it('removes old ledgers, and says so when one is requested', { tags: ['nightly'] }, async () => {
     expect((await fleet.run('prune')).stderr).toContain('there is no retention');
     expect((await fleet.run('prune', '--older-than', '1ms')).stderr).toContain('Add --yes');
     const { exitCode, stdout } = await fleet.run('prune', '--older-than', '1ms', '--yes', '--json');

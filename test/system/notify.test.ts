@@ -9,40 +9,44 @@ describe('notify', () => {
   const { shop, fleet, open } = useStage({ products: 90 });
   const { url, paths, at, notices } = useReceiver('/secret');
 
-  it('reports a ban at once, and the end, to each target the events that it is configured for', async () => {
-    const file = 'notice.json';
-    const command = [process.execPath, '-e', `require('fs').writeFileSync('${file}', require('fs').readFileSync(0))`];
-    await open(undefined, {
-      notify: [
-        { webhook: url('/all') },
-        { slack: url('/slack'), on: ['banned'] },
-        { webhook: url('/never'), on: ['missed', 'held'] },
-        { command, on: ['ended'] },
-      ],
-      ping: url('/ping'),
-    });
-    await shop.setBanPolicies([
-      {
-        when: { request: 6 },
-        atMost: 1,
-        answer: { type: 'status', status: 429, retryAfter: 'soon, please' },
-      },
-    ]);
-    const { report } = await fleet.dryRun('--deadline', '60s');
-    expect(report.bans).toHaveLength(1);
-    const [alarm, end, ...more] = notices('/all');
-    expect(more).toEqual([]);
-    expect(alarm).toMatchObject({ event: 'alarm', kinds: ['banned'], run: report.run, good: false });
-    expect(alarm!.text).toMatch(
-      /the site bans 1 of \d addresses \(status-429\)\. Look at it with: orchestrator explain/,
-    );
-    expect(end).toMatchObject({ event: 'ended', run: report.run, exitCode: report.exitCode });
-    expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text })]);
-    expect(at('/never')).toEqual([]);
-    expect(JSON.parse(readFileSync(join(fleet.dir, file), 'utf8'))).toEqual(end);
-    const pings = ['/ping/start', report.exitCode === 0 ? '/ping' : '/ping/fail'];
-    expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
-  });
+  it(
+    'reports a ban at once, and the end, to each target the events that it is configured for',
+    { tags: ['nightly'] },
+    async () => {
+      const file = 'notice.json';
+      const command = [process.execPath, '-e', `require('fs').writeFileSync('${file}', require('fs').readFileSync(0))`];
+      await open(undefined, {
+        notify: [
+          { webhook: url('/all') },
+          { slack: url('/slack'), on: ['banned'] },
+          { webhook: url('/never'), on: ['missed', 'held'] },
+          { command, on: ['ended'] },
+        ],
+        ping: url('/ping'),
+      });
+      await shop.setBanPolicies([
+        {
+          when: { request: 6 },
+          atMost: 1,
+          answer: { type: 'status', status: 429, retryAfter: 'soon, please' },
+        },
+      ]);
+      const { report } = await fleet.dryRun('--deadline', '60s');
+      expect(report.bans).toHaveLength(1);
+      const [alarm, end, ...more] = notices('/all');
+      expect(more).toEqual([]);
+      expect(alarm).toMatchObject({ event: 'alarm', kinds: ['banned'], run: report.run, good: false });
+      expect(alarm!.text).toMatch(
+        /the site bans 1 of \d addresses \(status-429\)\. Look at it with: orchestrator explain/,
+      );
+      expect(end).toMatchObject({ event: 'ended', run: report.run, exitCode: report.exitCode });
+      expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text })]);
+      expect(at('/never')).toEqual([]);
+      expect(JSON.parse(readFileSync(join(fleet.dir, file), 'utf8'))).toEqual(end);
+      const pings = ['/ping/start', report.exitCode === 0 ? '/ping' : '/ping/fail'];
+      expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
+    },
+  );
 
   it('reports a run that never began: a dead site, a list that has shrunk', { tags: ['nightly'] }, async () => {
     const targets = { notify: [{ webhook: url('/all') }], ping: url('/ping') };

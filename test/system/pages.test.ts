@@ -13,7 +13,7 @@ describe('pages', () => {
   const { shop, fleet, open } = useStage({ seed: SEED, products: 60 });
   const prepare = (ids: readonly string[], site = {}) => open(ids, { site, run: { deadline: '60s' } });
 
-  it('are read in every charset, however it is declared', async () => {
+  it('are read in every charset, however it is declared', { tags: ['nightly'] }, async () => {
     const short = Object.keys(CHARSET_SHORT_NAMES).filter((name) => !name.startsWith('utf'));
     const ids = [
       ...short.flatMap((name) => [`${name}-1`, `${name}meta-1`, `${name}clash-1`]),
@@ -25,7 +25,7 @@ describe('pages', () => {
     await expectTrueRows(fleet, SEED, ids);
   });
 
-  it('are read compressed, in parts, after redirects, as JSON and as XML', async () => {
+  it('are read compressed, in parts, after redirects, as JSON and as XML', { tags: ['nightly'] }, async () => {
     const ids = 'gzip deflate br zstd chain5 slow 203 plain untyped json xml parts nodes redos'
       .split(' ')
       .map((prefix) => `${prefix}-1`);

@@ -52,7 +52,7 @@ const SHORT = { deadline: '30s', grace: '5s', min_instances: 1 };
 const NIGHTLY = { tags: ['nightly'] };
 
 describe('orchestrator schedule', { timeout: 300_000 }, () => {
-  it('F41 F53: resumes after kill -9 of everything, and records what happened', async () => {
+  it('F41 F53: resumes after kill -9 of everything, and records what happened', NIGHTLY, async () => {
     const config = { schedule: { webhook: url('/all') }, notify: [{ webhook: url('/refusing') }], server: OPERATOR };
     await open(undefined, config, 'mysql');
     const due = await setDue();

@@ -89,10 +89,7 @@ describe('F23: a browser that gets stuck', () => {
     await expectNoZombies();
   });
 
-  it.each([
-    ['the renderer', '--type=renderer'],
-    ['the browser', '--remote-debugging-pipe'],
-  ])('fails with network when %s is killed, and continues', async (_, argument) => {
+  const expectNetwork = async (argument: string): Promise<void> => {
     const get = await open();
     const [profile] = stage!.profiles();
     site.pages.set('/p/killed', () => {
@@ -102,7 +99,13 @@ describe('F23: a browser that gets stuck', () => {
     expect(titleOf(await get('/p/good'))).toBe('good');
     expect(stage!.problems).toHaveLength(1);
     await expectNoZombies();
-  });
+  };
+
+  it('fails with network when the browser is killed, and continues', () => expectNetwork('--remote-debugging-pipe'));
+
+  it('fails with network when the renderer is killed, and continues', { tags: ['nightly'] }, () =>
+    expectNetwork('--type=renderer'),
+  );
 
   it('continues when the browser ended between two products', async () => {
     const get = await open();
@@ -132,7 +135,7 @@ describe('F23: a browser that gets stuck', () => {
 });
 
 describe('F24: a browser that grows', () => {
-  it('is replaced after its page limit, and leaves neither process nor profile', async () => {
+  it('is replaced after its page limit, and leaves neither process nor profile', { tags: ['nightly'] }, async () => {
     const get = await open({ recycle: { pages: 2 } });
     const profiles = new Set<string>();
     for (let i = 0; i < 5; i++) {
@@ -147,7 +150,7 @@ describe('F24: a browser that grows', () => {
     await expectNoZombies();
   });
 
-  it('is killed when one page takes too much memory', async () => {
+  it('is killed when one page takes too much memory', { tags: ['nightly'] }, async () => {
     const get = await open({ recycle: { memoryBytes: 400 * 1024 * 1024 } });
     site.pages.set(
       '/p/greedy',

@@ -23,7 +23,7 @@ afterAll(() => site.stop());
 afterEach(() => stage.close());
 
 describe('two products one after the other', () => {
-  it.each([0, 60])('begin with their own pages, with %i ms between them', async (pauseMs) => {
+  const visitInTurns = async (pauseMs: number): Promise<void> => {
     starts.length = 0;
     stage = await openStage(site);
     for (let round = 0; round < 5; round++) {
@@ -33,7 +33,11 @@ describe('two products one after the other', () => {
       expect(titleOf(await stage.source.fetch(`${site.url}/p/next`, hooksAt('/p/next'), neverAborted()))).toBe('next');
       expect(starts.splice(0)).toEqual(['/p/busy', '/p/next']);
     }
-  });
+  };
+
+  it('begin with their own pages, one at once after the other', () => visitInTurns(0));
+
+  it('begin with their own pages, with a pause between them', { tags: ['nightly'] }, () => visitInTurns(60));
 });
 
 /** The first request to the site after each start. */

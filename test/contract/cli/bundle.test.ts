@@ -42,7 +42,7 @@ describe('orchestrator bundle', () => {
     return runCommand(process.execPath, [MAIN, 'bundle', ...args], { cwd: folder.path });
   }
 
-  it('writes the archive, and uploads it to the bucket once', async () => {
+  it('writes the archive, and uploads it to the bucket once', { tags: ['nightly'] }, async () => {
     const args = ['--upload', '--out', 'b.tar.gz', '--json'];
     const first = await run({ instance_types: [HERE] }, ...args);
     expect(first.exitCode, first.stderr).toBe(0);

@@ -32,12 +32,7 @@ const challenge: PageHandler = (_request, response) =>
 const incident = (stage: Stage) => stage.main.heartbeats.at(-1)?.incident ?? null;
 
 describe('F28: a banned instance', () => {
-  it.each<[string, PageHandler, number, string]>([
-    ['403', forbid, 7, 'status-403'],
-    ['a 302 to a page that checks', sendAway, 7, 'redirect-check'],
-    ['a 200 with one line of script', shell, 7, 'script-shell'],
-    ['a header that only a challenge has', challenge, 6, 'challenge-cloudflare'],
-  ])('by %s stops at once, reports it with evidence, and keeps its queue', async (_what, refuse, requests, rule) => {
+  const expectBan = async (refuse: PageHandler, requests: number, rule: string): Promise<void> => {
     const stage = await start({ page: banning(5, refuse).page, site: { ban: ban() } });
     await stage.offer('1-1', products(1, 40));
     await until('the ban in a heartbeat', () => incident(stage)?.verdict === 'banned');
@@ -55,7 +50,17 @@ describe('F28: a banned instance', () => {
     await until('heartbeats of the next process', () => stage.main.heartbeats.length > length + 3);
     expect(incident(stage)?.verdict).toBe('banned');
     expect(stage.visits).toHaveLength(requests);
-  });
+  };
+
+  it('by 403 stops at once, reports it with evidence, and keeps its queue', () => expectBan(forbid, 7, 'status-403'));
+
+  it.each<[string, PageHandler, number, string]>([
+    ['a 302 to a page that checks', sendAway, 7, 'redirect-check'],
+    ['a 200 with one line of script', shell, 7, 'script-shell'],
+    ['a header that only a challenge has', challenge, 6, 'challenge-cloudflare'],
+  ])('does the same by %s', { tags: ['nightly'] }, (_what, refuse, requests, rule) =>
+    expectBan(refuse, requests, rule),
+  );
 
   it('returns what it has not crawled, and crawls new chunks after its cool-down', async () => {
     const site = banning(4, shell);

@@ -59,7 +59,7 @@ const leaveOut = (skip: (note: string) => never, note: string): never => {
 };
 
 describe('as Terraform', () => {
-  it('matches the output of terraform fmt, and is valid', { timeout: 300_000 }, async ({ skip }) => {
+  it('matches the output of terraform fmt, and is valid', { timeout: 300_000, tags: ['nightly'] }, async ({ skip }) => {
     put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
     const terraform = await initTerraform(folder.path);
     if (!terraform) return leaveOut(skip, NO_TERRAFORM);
