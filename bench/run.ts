@@ -20,6 +20,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   discovery: { slow: true, load: () => import('./discovery/discovery.ts') },
   'discovery-http': { slow: true, load: () => import('./discovery/over-http.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },
+  fleet: { slow: true, load: () => import('./fleet/fleet.ts') },
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };
 

@@ -9,7 +9,7 @@ import { makeFleet } from '../../test/system/fleet.ts';
 import { findBrowser } from '../../test/support/chromium/find-browser.ts';
 import { NO_PROGRESS, type Progress } from '../../shared/wire/callbacks.ts';
 import { type Bench, type BenchResult, median } from '../frame.ts';
-import { startOneLineShop } from '../one-line-shop.ts';
+import { ONE_LINE_PAGE, oneLineSite, startBenchShop } from '../bench-shop.ts';
 import { RUN_LIMIT_MS } from '../watch-run.ts';
 
 const PRODUCTS = 1_000_000;
@@ -21,12 +21,12 @@ const RUN = '20261123-000000-bnch';
 export const bench: Bench = { title: 'The page beside a run of 126 instances and 1,000,000 products', run };
 
 async function run(): Promise<BenchResult> {
-  const shop = await startOneLineShop('1ms');
+  const shop = await startBenchShop(ONE_LINE_PAGE);
   const fleet = await makeFleet({
     engine: 'sqlite',
     productUrl: shop.productUrl,
     ids: ['p1', 'p2'],
-    config: { site: shop.site, run: { deadline: '20m', min_instances: 1 } },
+    config: { site: oneLineSite('1ms'), run: { deadline: '20m', min_instances: 1 } },
     timeoutMs: RUN_LIMIT_MS,
   });
   let serve: RunningCommand | null = null;

@@ -9,12 +9,12 @@ import { startShop } from '../../test/support/shop/start-shop.ts';
 import { makeFleet, readReport } from '../../test/system/fleet.ts';
 import type { Bench, BenchResult } from '../frame.ts';
 
-const PRODUCTS = 20_000;
-const INSTANCES = 30;
+const PRODUCTS = 5_000;
+const INSTANCES = 10;
 const INTERVAL_MS = 100;
 /** Of the first night. Its instances go on without the main server and end then. */
-const FIRST_S = 240;
-const SECOND = '12m';
+const FIRST_S = 90;
+const SECOND = '5m';
 
 export const bench: Bench = { title: 'Discovery over HTTP: the main server killed half-way, the next night', run };
 

@@ -4,7 +4,7 @@
  */
 import { makeFleet } from '../../test/system/fleet.ts';
 import type { Bench, BenchResult } from '../frame.ts';
-import { startOneLineShop } from '../one-line-shop.ts';
+import { ONE_LINE_PAGE, oneLineSite, startBenchShop } from '../bench-shop.ts';
 import { RUN_LIMIT_MS, watchRun } from '../watch-run.ts';
 
 const PRODUCTS = 100_000;
@@ -13,13 +13,13 @@ const THOUSANDS = PRODUCTS / 1_000;
 export const bench: Bench = { title: 'The main server with 100,000 products', run };
 
 async function run(): Promise<BenchResult> {
-  const shop = await startOneLineShop('1ms');
+  const shop = await startBenchShop(ONE_LINE_PAGE);
   const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
   const fleet = await makeFleet({
     engine: 'sqlite',
     productUrl: shop.productUrl,
     ids,
-    config: { site: shop.site, run: { deadline: '20m', min_instances: 6, max_instances: 20 } },
+    config: { site: oneLineSite('1ms'), run: { deadline: '20m', min_instances: 6, max_instances: 20 } },
     timeoutMs: RUN_LIMIT_MS,
   });
   try {

@@ -2,7 +2,7 @@
 import { type RunningCommand, waitFor } from '../../test/support/processes.ts';
 import { type Fleet, makeFleet } from '../../test/system/fleet.ts';
 import { type Bench, median } from '../frame.ts';
-import { startOneLineShop } from '../one-line-shop.ts';
+import { ONE_LINE_PAGE, oneLineSite, startBenchShop } from '../bench-shop.ts';
 import { RUN_LIMIT_MS } from '../watch-run.ts';
 
 const PRODUCTS = 30_000;
@@ -12,13 +12,13 @@ const LIMIT_MS = 5_000;
 export const bench: Bench = {
   title: 'A killed main server: time until the next one continues the run',
   async run() {
-    const shop = await startOneLineShop('200ms');
+    const shop = await startBenchShop(ONE_LINE_PAGE);
     const ids = Array.from({ length: PRODUCTS }, (_, i) => `product-${String(i).padStart(6, '0')}`);
     const fleet = await makeFleet({
       engine: 'sqlite',
       productUrl: shop.productUrl,
       ids,
-      config: { site: shop.site, run: { deadline: '2h', min_instances: 3, max_instances: 20 } },
+      config: { site: oneLineSite('200ms'), run: { deadline: '2h', min_instances: 3, max_instances: 20 } },
       timeoutMs: RUN_LIMIT_MS,
     });
     try {
