@@ -45,7 +45,9 @@ describe('a run keeps its invariants', () => {
 
   it('when the main server is killed before or after an effect', () => expectSoundKills(false, 7));
 
-  it('when the main server of a discovery is killed', { tags: ['nightly'] }, () => expectSoundKills(true, 5));
+  it('when the main server of a discovery is killed', { tags: ['nightly'], timeout: 600_000 }, () =>
+    expectSoundKills(true, 5),
+  );
 
   it.each([
     // A young machine that EC2 does not show yet was taken for gone.

@@ -36,11 +36,11 @@ function randomPlan(seed: number, discovery: boolean, names: readonly string[]):
 /** Maximum random runs of one seed, and the distance between the first runs of two seeds. */
 const MOST_RUNS = 100_000;
 
-/** The first `count` random runs of a campaign's seed; every fourth is a discovery. Throws `usage` above the maximum. */
+/** The first `count` random runs of a campaign's seed; one in twenty is a discovery, which takes ten times as long. Throws `usage` above the maximum. */
 export function randomPlans(seed: number, count: number, names: readonly string[] = NAMES): FaultPlan[] {
   if (!(count >= 0 && count <= MOST_RUNS))
     throw new AppError('usage', `a seed has ${MOST_RUNS} random runs, not ${count}: take several seeds`);
-  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, i % 4 === 3, names));
+  return Array.from({ length: count }, (_, i) => randomPlan(seed * MOST_RUNS + i, i % 20 === 19, names));
 }
 
 /** Runs in which a bug must be detected. */
