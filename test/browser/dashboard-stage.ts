@@ -69,7 +69,7 @@ export class DashboardStage {
         const id = rows[0]?.id as string | undefined;
         return id === except ? undefined : id;
       },
-      { what: 'the run to be stored', everyMs: 100 },
+      { what: 'the run to be stored', everyMs: 100, timeoutMs: 120_000 },
     );
   }
 

@@ -23,10 +23,12 @@ import { expectTrueRows } from './stored-rows.ts';
 
 const SEED = 31;
 const INTERVAL_MS = 700;
+/** Two minutes of crawling for three instances, which the updates must not outlast on a busy machine. */
+const PRODUCTS = 500;
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 describe('exec', () => {
-  const { shop, fleet, open, crawl } = useStage({ seed: SEED, products: 400 });
+  const { shop, fleet, open, crawl } = useStage({ seed: SEED, products: PRODUCTS });
   let folder: TempDir;
 
   beforeEach(() => {
@@ -38,7 +40,7 @@ describe('exec', () => {
     await open(productIds(products), {
       site: { interval: `${INTERVAL_MS}ms` },
       aws: { commands: true },
-      run: { deadline: '170s', min_instances: instances, max_instances: instances },
+      run: { deadline: '5m', min_instances: instances, max_instances: instances },
     });
     const run = await crawl(instances);
     const crawling = async () => await fleet.query("select slot from crawlfleet_instances where phase = 'crawling'");
@@ -76,7 +78,7 @@ describe('exec', () => {
 
   it('runs commands and replaces the bundle under a crawl: no product is lost, the pace is kept', async () => {
     const update = otherVersion('next', "process.stdout.write('another version\\n');");
-    const { run, id } = await start(300, 3);
+    const { run, id } = await start(PRODUCTS, 3);
 
     const all = await exec(id, '--json', '--', 'basename "$HOME"; exit 3');
     expect(all.exitCode, all.stderr).toBe(1);
@@ -108,11 +110,11 @@ describe('exec', () => {
     // The instances have it already.
     expect(JSON.parse((await update('exec', id, '--update', '--json')).stdout)).toMatchObject({ updated: [] });
 
-    const report = expectAllStored(await endOf(run), 300, { launched: 3, replaced: 0 });
+    const report = expectAllStored(await endOf(run), PRODUCTS, { launched: 3, replaced: 0 });
     const stats = await shop.stats();
     // What was under way at a restart is asked again, and nothing else.
     expect(stats.requests - Object.keys(stats.paths).length).toBeLessThanOrEqual(3);
-    await expectTrueRows(fleet, SEED, productIds(300));
+    await expectTrueRows(fleet, SEED, productIds(PRODUCTS));
     await expectSound(fleet, report, shop, INTERVAL_MS);
     expect((await fleet.run('explain', id)).stdout).toMatch(/runs? bundle/);
     expect(await exec(id, '--', 'true')).toMatchObject({ exitCode: 2 });

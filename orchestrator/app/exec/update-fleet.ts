@@ -137,7 +137,8 @@ async function updateInstance(parts: UpdateParts, instance: InstanceRecord): Pro
   if (!isDone(result)) return rollBack(reasonOf(result));
   // The old process is dead: a heartbeat from now on is of the new one.
   const heardAtMs = (await fleet.get(instance))?.lastHeartbeatAtMs;
-  const patienceMs = Math.round(limitsFor(run.deadlineAtMs - run.startedAtMs).lostMs * 0.75);
+  // Half of the silence for the new program, half for the old one after it.
+  const patienceMs = Math.round(limitsFor(run.deadlineAtMs - run.startedAtMs).lostMs / 2);
   const untilMs = clock.monotonic() + patienceMs;
   while (clock.monotonic() < untilMs) {
     const now = await fleet.get(instance);
