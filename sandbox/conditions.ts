@@ -41,6 +41,8 @@ export const conditionsSchema = z.strictObject({
   balancerNodes: z.int().min(1).max(100).exactOptional(),
   /** The default route in the route table. Display only: requests are not affected. */
   defaultRoute: z.enum(['internet-gateway', 'nat-gateway', 'none']).exactOptional(),
+  /** Keys of tags that an organisation's policy demands of everything that is created. */
+  tagPolicy: z.array(z.string().min(1).max(128)).max(50).exactOptional(),
 });
 export type ConditionsChange = z.infer<typeof conditionsSchema>;
 
@@ -62,6 +64,7 @@ const usual = (): Conditions => ({
   instancesPerAddress: 1,
   balancerNodes: 1,
   defaultRoute: 'internet-gateway',
+  tagPolicy: [],
 });
 
 export class ConditionBoard {

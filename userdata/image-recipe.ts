@@ -83,9 +83,16 @@ systemd-run --quiet --on-active=${POWER_OFF_MINUTES}min --timer-property=Accurac
 `;
 
 /** The same recipe for Packer (HCL), with the required plugin. */
-export function packerFile(region: string, architecture: 'x86_64' | 'arm64', owner: string): string {
+export function packerFile(
+  region: string,
+  architecture: 'x86_64' | 'arm64',
+  { owner, tags: own }: { owner: string; tags: Readonly<Record<string, string>> },
+): string {
   // Used by the policy for removing images and by "image --prune".
-  const tags = `{ "crawlfleet:image" = "browser", "crawlfleet:owner" = ${JSON.stringify(owner)} }`;
+  const tags = hclMap({ 'crawlfleet:image': 'browser', 'crawlfleet:owner': owner, ...own });
+  // Without the owner, whose instances gc ends.
+  const builder =
+    Object.keys(own).length === 0 ? '' : `\n  run_tags        = ${hclMap(own)}\n  run_volume_tags = ${hclMap(own)}`;
   const [debian, type] = architecture === 'arm64' ? ['arm64', 't4g.small'] : ['amd64', 't3.small'];
   return `# packer init . && packer build .   (with the recipe beside this file, as recipe.sh)
 packer {
@@ -112,7 +119,7 @@ source "amazon-ebs" "crawlfleet" {
     http_tokens   = "required"
   }
   tags          = ${tags}
-  snapshot_tags = ${tags}
+  snapshot_tags = ${tags}${builder}
 }
 
 build {
@@ -124,3 +131,8 @@ build {
 }
 `;
 }
+
+const hclMap = (values: Readonly<Record<string, string>>): string =>
+  `{ ${Object.entries(values)
+    .map(([key, value]) => `${JSON.stringify(key)} = ${JSON.stringify(value)}`)
+    .join(', ')} }`;

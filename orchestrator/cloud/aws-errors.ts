@@ -36,7 +36,7 @@ const KINDS = {
   /** A policy does not allow it, or the policy has not taken effect yet. */
   denied: {
     app: 'aws-denied',
-    codes: 'UnauthorizedOperation AccessDenied AllAccessDisabled OptInRequired Blocked',
+    codes: 'UnauthorizedOperation AccessDenied AllAccessDisabled OptInRequired Blocked TagPolicyViolation',
     hint: 'Check the credentials that the AWS SDK finds here, their region, and the policies in userdata/.',
     refusal: 'denied',
   },

@@ -133,6 +133,7 @@ export function runInstancesInput(request: LaunchRequest): RunInstancesCommandIn
     TagSpecifications: [
       { ResourceType: 'instance', Tags },
       { ResourceType: 'volume', Tags },
+      { ResourceType: 'network-interface', Tags },
     ],
     // The default is to stop, and the volume of a stopped instance is still billed.
     InstanceInitiatedShutdownBehavior: 'terminate',

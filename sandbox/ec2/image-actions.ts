@@ -5,6 +5,7 @@ import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
 import type { Image } from './catalogue.ts';
 import { type Ec2Context, findInstances, refuseDryRun } from './context.ts';
+import { demandTags } from '../tag-policy.ts';
 import { readTagSpecifications } from './tag-actions.ts';
 
 const NAME = /^[\w ()./'@-]{3,128}$/;
@@ -20,6 +21,12 @@ export function createImage(params: Params, context: Ec2Context): XmlNode {
   if (instance.state !== 'running' && instance.state !== 'stopped')
     throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
   const tagsByType = readTagSpecifications(params, ['image', 'snapshot']);
+  demandTags(conditions.now.tagPolicy, {
+    service: 'ec2',
+    action: 'CreateImage',
+    region: catalogue.region,
+    created: ['image', 'snapshot'].map((type) => [type, tagsByType.get(type)]),
+  });
   refuseDryRun(params);
   const image: Image = {
     id: newResourceId('ami'),

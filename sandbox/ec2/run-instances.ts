@@ -6,6 +6,7 @@ import type { Image, Subnet } from './catalogue.ts';
 import { type Ec2Context, refuseDryRun } from './context.ts';
 import type { Instance, LaunchSpec } from './instance.ts';
 import { imageState, renderReservation } from './render.ts';
+import { demandTags } from '../tag-policy.ts';
 import { readTagSpecifications } from './tag-actions.ts';
 
 const MAX_USER_DATA_BYTES = 16_384;
@@ -22,6 +23,12 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
       'InvalidParameterCombination',
       "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run 'describe-instance-types' with the filter 'free-tier-eligible=true'.",
     );
+  demandTags(context.conditions.now.tagPolicy, {
+    service: 'ec2',
+    action: 'RunInstances',
+    region: context.catalogue.region,
+    created: ['instance', 'volume', 'network-interface'].map((type) => [type, tags.get(type)]),
+  });
   refuseDryRun(params);
 
   const token = spec.clientToken;

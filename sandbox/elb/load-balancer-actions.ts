@@ -6,7 +6,7 @@ import type { XmlNode } from '../xml.ts';
 import { LoadBalancer, type LoadBalancerAbout } from './load-balancer.ts';
 import { chooseNamed, elbArn, type ElbContext, pageOf } from './registry.ts';
 import { renderAttributes, renderListener, renderLoadBalancer } from './render.ts';
-import { putTags, readTags } from './tag-actions.ts';
+import { putTags, readCreationTags } from './tag-actions.ts';
 import type { TargetGroup } from './target-group.ts';
 
 /** The name of a load balancer or target group. */
@@ -24,7 +24,7 @@ export function createLoadBalancer(params: Params, context: ElbContext): XmlNode
   const { registry, catalogue, clock, addresses } = context;
   const name = readName(params);
   const wanted = readWanted(params, context);
-  const tags = readTags(params);
+  const tags = readCreationTags(params, context, 'CreateLoadBalancer');
   const existing = [...registry.loadBalancers.values()].find((balancer) => balancer.about.name === name);
   if (existing) {
     // Repeating the same request is fine; a different request under the same name is not.
@@ -135,7 +135,7 @@ export async function createListener(params: Params, context: ElbContext): Promi
   const port = params.int('Port')!;
   if (port < 1 || port > 65_535) throw new AwsError('ValidationError', `Port ${port} must be between 1 and 65535`);
   const group = readForwardAction(params, context);
-  const tags = readTags(params);
+  const tags = readCreationTags(params, context, 'CreateListener');
   const present = balancer.listenerAt(port);
   if (present) {
     if (present.targetGroup !== group)

@@ -2,18 +2,42 @@
 import { AwsError } from '../aws-error.ts';
 import type { Params } from '../query-protocol.ts';
 import type { XmlNode } from '../xml.ts';
+import { demandTags } from '../tag-policy.ts';
 import type { ElbContext, ElbRegistry } from './registry.ts';
 
 const MAX_TAGS = 50;
 
 /** The tags of a call; throws for a duplicate key. */
-export function readTags(params: Params): Map<string, string> {
+function readTags(params: Params): Map<string, string> {
   const tags = new Map<string, string>();
   for (const tag of params.groups('Tags')) {
     const key = tag.need('Key');
     if (tags.has(key)) throw new AwsError('DuplicateTagKeys', `A tag key was specified more than once: '${key}'`);
     tags.set(key, tag.text('Value') ?? '');
   }
+  return tags;
+}
+
+const CREATED_BY = {
+  CreateLoadBalancer: 'loadbalancer/app',
+  CreateTargetGroup: 'targetgroup',
+  CreateListener: 'listener/app',
+} as const;
+
+/** The tags of a call that creates something; throws also where a policy demands others. */
+export function readCreationTags(
+  params: Params,
+  { conditions, catalogue }: ElbContext,
+  action: keyof typeof CREATED_BY,
+): Map<string, string> {
+  const tags = readTags(params);
+  const created = [[CREATED_BY[action], tags] as const];
+  demandTags(conditions.now.tagPolicy, {
+    service: 'elasticloadbalancing',
+    action,
+    region: catalogue.region,
+    created,
+  });
   return tags;
 }
 

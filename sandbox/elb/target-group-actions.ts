@@ -7,7 +7,7 @@ import type { HealthCheckSettings, Probe } from './health-check.ts';
 import { readName } from './load-balancer-actions.ts';
 import { chooseNamed, elbArn, type ElbContext, pageOf } from './registry.ts';
 import { renderAttributes, renderTargetGroup, renderTargetHealth } from './render.ts';
-import { putTags, readTags } from './tag-actions.ts';
+import { putTags, readCreationTags } from './tag-actions.ts';
 import { TargetGroup } from './target-group.ts';
 
 const MAX_TARGETS = 1_000;
@@ -16,7 +16,7 @@ export function createTargetGroup(params: Params, context: ElbContext): XmlNode 
   const { registry, catalogue, clock, findInstance, faults } = context;
   const name = readName(params);
   const wanted = readWanted(params, context);
-  const tags = readTags(params);
+  const tags = readCreationTags(params, context, 'CreateTargetGroup');
   const existing = [...registry.targetGroups.values()].find((group) => group.about.name === name);
   if (existing) {
     const { port, vpcId, healthCheck } = existing.about;

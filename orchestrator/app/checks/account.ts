@@ -5,6 +5,7 @@ import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } 
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
 import { probeEc2Rights, probeElbRights, type RightAnswer } from '../../cloud/right-probes.ts';
+import { organisationRemedy } from '../../control/launching/rights.ts';
 import type { Environment } from '../config/load-config.ts';
 
 export const credentials: Check = {
@@ -129,7 +130,8 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding | null {
       return warning(`${action} is allowed, but there is no room for it now: ${message}`);
     case 'denied': {
       const rights = action === 'ec2:RunInstances' ? LAUNCH_RIGHTS : action;
-      return failed('aws-denied', `${action} is refused: ${message}`, `Allow ${rights}. ${POLICY}`);
+      const remedy = organisationRemedy(message) ?? `Allow ${rights}. ${POLICY}`;
+      return failed('aws-denied', `${action} is refused: ${message}`, remedy);
     }
     case 'unproved':
       return standing(

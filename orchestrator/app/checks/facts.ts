@@ -126,6 +126,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
     userData: '#!/bin/bash\n',
     // Policies may demand the tags of a real launch.
     tags: {
+      ...config.values.aws.tags,
       Name: 'crawlfleet doctor',
       [TAG.owner]: ownerOf(config),
       [TAG.run]: 'doctor',

@@ -268,6 +268,31 @@ const run = z.strictObject({
   max_failed: share().prefault('5%').describe('Share of failed products above which the exit code is 12.'),
 });
 
+/** Characters that EC2, ELBv2, IAM and S3 all take. https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
+const TAG_TEXT = /^[\p{L}\p{N} _.:/=+@-]*$/u;
+/** AWS takes 50 of the user's; ours are among them. */
+const MAX_TAGS = 40;
+
+function findTagFault(key: string, value: string): string | null {
+  if (key === '' || key.length > 128 || value.length > 256)
+    return 'must be 1 to 128 characters long, its value up to 256';
+  if (/^(aws:|crawlfleet:|Name$)/i.test(key)) return 'is set by AWS or by crawlfleet';
+  return TAG_TEXT.test(key + value) ? null : 'may have letters, digits, blanks and _ . : / = + @ - only, as its value';
+}
+
+const tags = () =>
+  z
+    .record(z.string(), z.string({ error: 'must be a text, in quotes' }))
+    .superRefine((all, context) => {
+      const fault = (path: string[], message: string): void => context.addIssue({ code: 'custom', path, message });
+      for (const [key, value] of Object.entries(all)) {
+        const found = findTagFault(key, value);
+        if (found !== null) fault([key], found);
+      }
+      if (Object.keys(all).length > MAX_TAGS) fault([], `has more than ${MAX_TAGS} tags`);
+    })
+    .default({});
+
 const aws = z.strictObject({
   region: orNull(text()).describe('AWS region. Without it AWS_REGION counts; a dry run needs none.'),
   endpoint: orNull(z.url('must be a URL')).describe('An AWS-compatible endpoint in place of AWS.'),
@@ -302,6 +327,9 @@ const aws = z.strictObject({
     ),
   vcpu_quota: orNull(z.int().positive()).describe(
     'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
+  ),
+  tags: tags().describe(
+    'Tags of your own on everything that runs and `orchestrator image` make, and in what `orchestrator setup` prints: `{ CostCenter: "4711" }`. For organisations whose policies refuse resources without them.',
   ),
   owner: orNull(
     z.string().regex(/^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'),

@@ -33,6 +33,8 @@ export interface ImageOrder {
   signal: AbortSignal;
   onProgress: (text: string) => void;
   owner: string;
+  /** The user's own tags, for all that is made. */
+  tags: Record<string, string>;
   builder: Pick<BuilderRequest, 'instanceType' | 'subnetId' | 'securityGroupIds' | 'userData'>;
   baseImageId: string;
   architecture: 'x86_64' | 'arm64';
@@ -48,6 +50,7 @@ export async function makeImage(order: ImageOrder) {
     imageId: order.baseImageId,
     clientToken: `crawlfleet-image-${stamp}-${order.architecture}`,
     tags: {
+      ...order.tags,
       Name: `crawlfleet image ${stamp}`,
       [TAG.owner]: order.owner,
       [TAG.run]: `image-${stamp}`,
@@ -63,7 +66,13 @@ export async function makeImage(order: ImageOrder) {
       instanceId,
       name,
       description: `Debian 13 with Chromium ${chromium}, for crawlfleet; made from ${order.baseImageId}`,
-      tags: { Name: name, [TAG.owner]: order.owner, [IMAGE_TAG]: BROWSER_IMAGE, [CHROMIUM_TAG]: chromium },
+      tags: {
+        ...order.tags,
+        Name: name,
+        [TAG.owner]: order.owner,
+        [IMAGE_TAG]: BROWSER_IMAGE,
+        [CHROMIUM_TAG]: chromium,
+      },
     });
     onProgress(`image ${imageId} is being made; this takes some minutes`);
     await awaitImage(order, imageId);

@@ -95,6 +95,7 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     balancerScheme: aws.balancer_scheme,
     recycleEveryMs: aws.recycle_every,
     ...(aws.commands ? { commands: true as const } : {}),
+    tags: aws.tags,
     owner: ownerOf(config),
   };
 }

@@ -1,5 +1,7 @@
 /** What the account needs, as bash lines with the aws command. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
+import { ROLE } from '../../cloud/compute.ts';
+import { tagList } from '../../cloud/sdk-clients.ts';
 import { controllerPolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
@@ -20,7 +22,7 @@ export AWS_REGION=${region} AWS_DEFAULT_REGION=${region} AWS_PAGER=""
 account=$(aws sts get-caller-identity --query Account --output text)
 `;
 
-function bucket({ bucket: name, region, keepDays }: SetupValues): string {
+function bucket({ bucket: name, region, keepDays, tags }: SetupValues): string {
   // us-east-1 is the one region whose own name is refused here.
   const place = region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`;
   const lifecycle = {
@@ -34,10 +36,11 @@ function bucket({ bucket: name, region, keepDays }: SetupValues): string {
       { ID: 'old-runs', Status: 'Enabled', Filter: { Prefix: 'runs/' }, Expiration: { Days: keepDays } },
     ],
   };
+  const tagSet = Object.keys(tags).length === 0 ? '' : JSON.stringify({ TagSet: tagList(tags) });
   const encryption = { Rules: [{ ApplyServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }] };
   return `# The bucket. bundles/ has no lifecycle rule: a bundle is put once and used every night.
 aws s3api create-bucket --bucket ${name}${place} > /dev/null
-aws s3api put-public-access-block --bucket ${name} --public-access-block-configuration \\
+${tagSet === '' ? '' : `aws s3api put-bucket-tagging --bucket ${name} --tagging '${tagSet}'\n`}aws s3api put-public-access-block --bucket ${name} --public-access-block-configuration \\
   BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true
 aws s3api put-bucket-ownership-controls --bucket ${name} --ownership-controls 'Rules=[{ObjectOwnership=BucketOwnerEnforced}]'
 aws s3api put-bucket-encryption --bucket ${name} --server-side-encryption-configuration \\
@@ -58,19 +61,19 @@ const inlinePolicy = ({ instanceProfile: role }: SetupValues, name: string, text
 
 const role = (name: string, values: SetupValues): string => `aws iam create-role --role-name ${name} \\
   --assume-role-policy-document "$(${document(policyText('instanceTrust', values, ACCOUNT))}
-)" > /dev/null
-aws iam create-instance-profile --instance-profile-name ${name} > /dev/null
+)"${tagged(values)} > /dev/null
+aws iam create-instance-profile --instance-profile-name ${name}${tagged(values)} > /dev/null
 aws iam add-role-to-instance-profile --instance-profile-name ${name} --role-name ${name}`;
 
 function groups(values: SetupValues): string {
-  const { name, mainServer, callbackPort } = values;
+  const { mainServer, callbackPort } = values;
   const inVpc = mainServer.kind === 'vpc';
   return [
     '# Security groups. They may send to anywhere, as every new group may.',
     network(values),
-    group('balancer', `${name}-balancer`, 'Load balancers of the fleet'),
-    group('instance', `${name}-instance`, 'Instances of the fleet'),
-    ...(inVpc ? [group('main', `${name}-main`, 'Main server of the fleet')] : []),
+    group('balancer', 'Load balancers of the fleet', values),
+    group('instance', 'Instances of the fleet', values),
+    ...(inVpc ? [group('main', 'Main server of the fleet', values)] : []),
     ingress('instance', API_PORT, '--source-group "$balancer"'),
     ingress('balancer', BALANCER_PORT, inVpc ? '--source-group "$main"' : `--cidr ${mainServer.cidr}`),
     ...(inVpc ? [ingress('main', callbackPort, '--source-group "$instance"')] : []),
@@ -89,9 +92,15 @@ function network({ vpcId, subnets }: SetupValues): string {
   return `vpc=$(aws ec2 ${what} --query '${query}' --output text)`;
 }
 
-const group = (role: string, name: string, description: string): string =>
-  `${role}=$(aws ec2 create-security-group --group-name ${name} --description '${description}' --vpc-id "$vpc" \\
-  --tag-specifications 'ResourceType=security-group,Tags=[{Key=crawlfleet:role,Value=${role}}]' --query GroupId --output text)`;
+function group(role: string, description: string, { name, tags }: SetupValues): string {
+  const specification = [{ ResourceType: 'security-group', Tags: tagList({ [ROLE.key]: role, ...tags }) }];
+  return `${role}=$(aws ec2 create-security-group --group-name ${name}-${role} --description '${description}' --vpc-id "$vpc" \\
+  --tag-specifications '${JSON.stringify(specification)}' --query GroupId --output text)`;
+}
+
+/** `aws.tags` has no character that a shell reads between single quotes. */
+const tagged = ({ tags }: SetupValues): string =>
+  Object.keys(tags).length === 0 ? '' : ` --tags '${JSON.stringify(tagList(tags))}'`;
 
 const ingress = (role: string, port: number, from: string): string =>
   `aws ec2 authorize-security-group-ingress --group-id "$${role}" --protocol tcp --port ${port} ${from} > /dev/null`;
@@ -108,7 +117,7 @@ function controller(values: SetupValues): string {
     '# What the main server may do.',
     ...(makesRole ? [role(`${name}-controller`, values)] : []),
     ...controllerPolicies(values).flatMap((key) => [
-      `${key}_policy=$(aws iam create-policy --policy-name ${name}-${key} --query Policy.Arn --output text --policy-document "$(${document(
+      `${key}_policy=$(aws iam create-policy --policy-name ${name}-${key} --query Policy.Arn --output text${tagged(values)} --policy-document "$(${document(
         policyText(key, values, ACCOUNT),
       )}
 )")`,

@@ -29,6 +29,7 @@ export function terraformText(values: SetupValues): string {
 
 const head = ({
   region,
+  tags,
 }: SetupValues): string => `# What crawlfleet needs in an account. Written by: orchestrator setup --format terraform
 terraform {
   required_version = ">= 1.3"
@@ -42,10 +43,19 @@ terraform {
 
 provider "aws" {
   region = "${region}"
-}
+${defaultTags(tags)}}
 
 data "aws_caller_identity" "current" {}
 `;
+
+/** On everything below. `aws.tags` has no character that HCL reads. */
+function defaultTags(tags: SetupValues['tags']): string {
+  const quoted = Object.entries(tags).map((tag) => tag.map((text) => JSON.stringify(text)));
+  if (quoted.length === 0) return '';
+  const width = Math.max(...quoted.map(([key]) => key!.length));
+  const lines = quoted.map(([key, value]) => `      ${key!.padEnd(width)} = ${value}\n`);
+  return `  default_tags {\n    tags = {\n${lines.join('')}    }\n  }\n`;
+}
 
 function network({ vpcId, subnets }: SetupValues): string {
   const subnet = subnets[0];

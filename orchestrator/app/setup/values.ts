@@ -19,6 +19,8 @@ export interface SetupValues {
   partition: string;
   bucket: string;
   owner: string;
+  /** The user's own tags, on everything that setup makes. */
+  tags: Readonly<Record<string, string>>;
   name: string;
   /** The instance profile; its role has the same name. */
   instanceProfile: string;
@@ -97,6 +99,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     partition: partitionOf(region!),
     bucket: bucket!,
     owner,
+    tags: aws?.tags ?? {},
     name,
     instanceProfile,
     vpcId: flags.vpc ?? null,

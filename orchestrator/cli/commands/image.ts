@@ -58,7 +58,12 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
   const region = regionOf(config, options.environment);
   if (region === null)
     throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
-  if (options.print === 'packer') return print('packer', packerFile(region, architecture, ownerOf(config)), output);
+  if (options.print === 'packer')
+    return print(
+      'packer',
+      packerFile(region, architecture, { owner: ownerOf(config), tags: config.values.aws.tags }),
+      output,
+    );
   const { endpoint } = config.values.aws;
   const aws = awsOptions({ region, endpoint }, isLocal(endpoint));
   const images = new Ec2Images(aws);
@@ -103,6 +108,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
     signal: interrupts.leave,
     onProgress: (text) => output.line(text),
     owner: ownerOf(config),
+    tags: config.values.aws.tags,
     builder: { instanceType, userData: imageRecipe({ powerOff: true }), ...(await placeOf(making)) },
     baseImageId,
     architecture,

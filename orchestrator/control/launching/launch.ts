@@ -63,6 +63,7 @@ export async function claim(
     instanceProfile: run.settings.aws.instanceProfile,
     userData: renderUserData(settings),
     tags: {
+      ...run.settings.aws.tags,
       Name: `crawlfleet ${run.id} ${slot}.${epoch}`,
       [TAG.owner]: template.owner,
       [TAG.run]: run.id,

@@ -90,6 +90,7 @@ async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> 
     targetPort: API_PORT,
     healthPath: HEALTH_PATH,
     tags: {
+      ...run.settings.aws.tags,
       [TAG.owner]: template.owner,
       [TAG.run]: run.id,
       [TAG.expiresAt]: new Date(powerOffAtMs(run)).toISOString(),

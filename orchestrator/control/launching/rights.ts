@@ -31,12 +31,23 @@ export function lastingRefusal(rights: Rights, run: World['run']): Refused | nul
   return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
 }
 
+/**
+ * For a refusal by a policy of the organisation, which no right of this account lifts; null for any other.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
+ */
+export const organisationRemedy = (message: string): string | null =>
+  /explicit deny in a service control policy|TagPolicyViolation/.test(message)
+    ? "set the tags that the organisation's policy demands in aws.tags; if it demands something else, ask who keeps it"
+    : null;
+
 /** What the user can do about it. */
 export function rightsRemedy({ cause, message }: Pick<Refused, 'cause' | 'message'>): string {
   if (/RequestTimeTooSkewed/.test(message))
     return 'set the clock of the main server (orchestrator doctor shows by how much)';
   if (cause === 'credentials')
     return 'renew the keys that the AWS SDK finds on the main server (aws sso login, aws login, or a new credentials file), or give it an instance role';
+  const organisation = organisationRemedy(message);
+  if (organisation !== null) return organisation;
   if (/instance profile/i.test(message))
     return 'check whether aws.instance_profile exists; IAM shows a new one some seconds after its creation';
   return 'allow what orchestrator doctor names under "EC2 rights" (userdata/iam/controller.json has the policy)';

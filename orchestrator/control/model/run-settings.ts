@@ -67,6 +67,8 @@ export interface RunSettings {
     recycleEveryMs?: number | null;
     /** Instances run the SSM agent, for `orchestrator exec`; omitted: they do not. */
     commands?: true;
+    /** The user's own tags, on everything that the run makes; omitted: none. */
+    tags?: Record<string, string>;
     /** Value of the tag crawlfleet:owner; omitted in runs of earlier versions, whose owner was the host name. */
     owner?: string;
   };

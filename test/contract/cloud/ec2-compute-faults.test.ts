@@ -93,6 +93,7 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
       'TagSpecification.1.Tag.1.Value': 'run-1',
       'TagSpecification.2.ResourceType': 'volume',
       'TagSpecification.2.Tag.2.Value': 'slot 1',
+      'TagSpecification.3.ResourceType': 'network-interface',
     });
     expect(Buffer.from(call.UserData!, 'base64').toString()).toBe(REQUEST.userData);
   });

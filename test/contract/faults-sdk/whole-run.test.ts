@@ -56,6 +56,17 @@ describe('a run', { timeout: 120_000 }, () => {
     await expectProvedAndGone();
   });
 
+  it('in an organisation that demands tags needs them in aws.tags, for instances and load balancer', async () => {
+    await be({ tagPolicy: ['CostCenter'] });
+    const refused = await fleet.dryRun('--deadline', '40s');
+    expect(refused.exitCode).not.toBe(0);
+    expect(refused.report.notes.join('\n')).toContain('aws.tags');
+    expect(await sandbox.instances()).toEqual([]);
+    await open(IDS, { aws: { endpoint: sandbox.endpoint, tags: { CostCenter: '4711' } } });
+    expectAllStored(await fleet.dryRun(), IDS.length);
+    await expectProvedAndGone();
+  });
+
   it('whose machines all die at launch ends in seconds with the reason of EC2', async () => {
     await misbehave({ what: 'dies-at-launch', count: 1_000 });
     const { exitCode, report, stderr } = await fleet.dryRun('--deadline', '60s');

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { BillLine } from '../../../sandbox/ec2/billing.ts';
-import { boot, describe as look, inState, launch } from '../../support/sandbox/boot.ts';
+import { boot, describe as look, inState, launch, VPC } from '../../support/sandbox/boot.ts';
 import { eventually, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { useSandbox } from './use-sandbox.ts';
@@ -34,6 +34,24 @@ describe('conditions', () => {
   it('are refused when they are invalid', async () => {
     await expect(sandbox.control('PATCH', 'conditions', { unknown: 1 })).rejects.toThrow('400');
     await expect(be({ balancerNodes: 0 })).rejects.toThrow('400');
+  });
+});
+
+describe('a policy that demands tags', () => {
+  const tagged = (...types: ('instance' | 'volume' | 'network-interface')[]) =>
+    types.map((ResourceType) => ({ ResourceType, Tags: [{ Key: 'CostCenter', Value: '4711' }] }));
+
+  it('denies what is created without them, in a dry run too', async () => {
+    await be({ tagPolicy: ['CostCenter'] });
+    const TagSpecifications = tagged('instance', 'volume');
+    expect((await refusal(launch(clients, { TagSpecifications }))).code).toBe('UnauthorizedOperation');
+    expect((await refusal(launch(clients, { DryRun: true }))).code).toBe('UnauthorizedOperation');
+    const { InstanceId } = await launch(clients, {
+      TagSpecifications: tagged('instance', 'volume', 'network-interface'),
+    });
+    await terminate(InstanceId!);
+    const group = { Name: 'untagged', Protocol: 'HTTP', Port: 80, VpcId: VPC } as const;
+    expect((await refusal(clients.elb.createTargetGroup(group))).code).toMatch(/^AccessDenied/);
   });
 });
 

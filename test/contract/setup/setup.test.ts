@@ -30,7 +30,10 @@ const VARIANTS: [string, SetupFlags][] = [
     { ...BASE, region: 'us-east-1', mainServer: '203.0.113.0/24', vpc: 'vpc-0a1b2c' },
   ],
 ];
-const valuesOf = (flags: SetupFlags) => setupValues(flags, null, {});
+const valuesOf = (flags: SetupFlags) => ({
+  ...setupValues(flags, null, {}),
+  ...(flags === VARIANTS[0]![1] ? { tags: { CostCenter: '4711', 'team name': 'a b' } } : {}),
+});
 const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 
 let folder: TempDir;

@@ -348,6 +348,12 @@ describe('rights', () => {
     expect(levels(answer(verdict))).toEqual([level]);
   });
 
+  it('name aws.tags where a policy of the organisation denies a launch', () => {
+    const message = 'UnauthorizedOperation: with an explicit deny in a service control policy';
+    const [finding] = judgeRights([{ action: 'ec2:RunInstances', verdict: 'denied', message }]);
+    expect(finding).toMatchObject({ level: 'failed', remedy: expect.stringContaining('aws.tags') as string });
+  });
+
   it('pass when only the capacity is missing', () => {
     expect(levels(answer('pool', 'ec2:RunInstances'))).toEqual(['ok', 'warning']);
   });

@@ -143,6 +143,9 @@ database: { url: "postgres://x" }
       'site.canaries.0.fields.titel: the mapping has no field of this name',
       withSite('canaries: [{ id: P1, fields: { titel: Teapot } }]'),
     ],
+    ['aws.tags.CostCenter: must be a text, in quotes', `${GOOD}aws: { tags: { CostCenter: 4711 } }\n`],
+    ['aws.tags.crawlfleet:owner: is set by AWS or by crawlfleet', `${GOOD}aws: { tags: { "crawlfleet:owner": me } }\n`],
+    ['aws.tags.a: may have letters, digits, blanks', `${GOOD}aws: { tags: { a: "$(rm)" } }\n`],
     ['site.pages_per_product', withSite('pages_per_product: 0.5')],
     [
       'is more than run.max_instances',

@@ -92,6 +92,25 @@ describe('the texts', () => {
     },
   );
 
+  it('tag everything they make with the tags of aws.tags, and nothing without', () => {
+    const tagged = values({}, configOf(' }\naws: { tags: { CostCenter: "4711", "team name": "a b" } }'));
+    expect(terraformText(tagged)).toContain(`  default_tags {
+    tags = {
+      "CostCenter" = "4711"
+      "team name"  = "a b"
+    }
+  }
+`);
+    const lines = awsCliText(tagged);
+    const makes = lines.split('\n').filter((line) => / (create-(?!bucket)|put-bucket-tagging|--tag-spec)/.test(line));
+    const isTagged = (line: string): boolean => /\{"Key":"CostCenter","Value":"4711"\}/.test(line);
+    // A call may go on in the next line.
+    expect(makes.filter((line) => !isTagged(line) && !/create-role|create-security-group/.test(line))).toEqual([]);
+    expect(lines.match(/"Value":"a b"/g)!.length).toBe(9);
+    expect(terraformText(values())).not.toContain('default_tags');
+    expect(awsCliText(values())).not.toMatch(/--tags|tagging /);
+  });
+
   it('use the partition of the region', () => {
     expect(policyText('instance', values({ region: 'cn-north-1' }), '1')).toContain(
       'arn:aws-cn:s3:::example-crawl/runs/*',

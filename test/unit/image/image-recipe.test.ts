@@ -36,10 +36,12 @@ describe('the recipe', () => {
 
   it('leaves the shutdown to Packer', () => {
     expect(imageRecipe({ powerOff: false })).not.toContain('poweroff');
-    expect(packerFile('eu-west-1', 'arm64', 'me')).toContain('debian-13-arm64-*');
-    expect(packerFile('eu-west-1', 'x86_64', 'me')).toContain(
-      '{ "crawlfleet:image" = "browser", "crawlfleet:owner" = "me" }',
+    expect(packerFile('eu-west-1', 'arm64', { owner: 'me', tags: {} })).toContain('debian-13-arm64-*');
+    const file = packerFile('eu-west-1', 'x86_64', { owner: 'me', tags: { CostCenter: '4711' } });
+    expect(file).toContain(
+      'snapshot_tags = { "crawlfleet:image" = "browser", "crawlfleet:owner" = "me", "CostCenter" = "4711" }',
     );
+    expect(file).toContain('run_tags        = { "CostCenter" = "4711" }');
   });
 });
 

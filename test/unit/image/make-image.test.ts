@@ -64,7 +64,7 @@ function stage(script: Script = {}) {
         (script.console ?? ((m) => (m < 5 ? null : 'boot\ncrawlfleet-image: ready 156.0.1\n')))(minutes()),
       ),
     createImage({ tags }) {
-      calls.push(`create ${tags['crawlfleet:image']} ${tags['crawlfleet:chromium']}`);
+      calls.push(`create ${tags['crawlfleet:image']} ${tags['crawlfleet:chromium']} ${tags.CostCenter}`);
       return Promise.resolve('ami-new');
     },
     imageState: () => look(() => (script.imageState ?? ((n) => (n < 3 ? 'pending' : 'available')))(++polls)),
@@ -84,6 +84,7 @@ function stage(script: Script = {}) {
       signal: leave.signal,
       onProgress: (text) => told.push(text),
       owner: 'me',
+      tags: { CostCenter: '4711' },
       builder: { instanceType: 't4g.small', subnetId: 'subnet-1', securityGroupIds: ['sg-1'], userData: '#!/bin/bash' },
       baseImageId: 'ami-base',
       architecture: 'arm64',
@@ -108,7 +109,7 @@ describe('building an image', () => {
       chromium: '156.0.1',
       name: 'crawlfleet-browser-arm64-20261101T020000Z',
     });
-    expect(calls).toEqual(['create browser 156.0.1', 'terminate i-builder']);
+    expect(calls).toEqual(['create browser 156.0.1 4711', 'terminate i-builder']);
     expect(request()).toMatchObject({ imageId: 'ami-base', clientToken: 'crawlfleet-image-20261101T020000Z-arm64' });
     expect(request().clientToken.length).toBeLessThanOrEqual(64);
   });
