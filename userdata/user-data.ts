@@ -8,6 +8,7 @@ import { AppError } from '../shared/domain/errors.ts';
 import { encodeSettingsLine, type InstanceSettings } from '../shared/wire/settings.ts';
 import { browserSetup, browserUnitLines } from './browser-setup.ts';
 import { fetchBundle, EXEC_START, quote } from './fetch-bundle.ts';
+import { partitionOf } from '../shared/domain/partition.ts';
 import { INSTANCE_ENVIRONMENT } from '../shared/domain/instance-process.ts';
 
 /** The system user that the crawl API runs as. */
@@ -139,7 +140,7 @@ systemctl enable --now crawlfleet.service
  * have, or install it from AWS's own bucket. The crawl does not need it, so its failure is only printed.
  */
 function startAgent(region: string): string {
-  const host = `s3.${region}.amazonaws.com${region.startsWith('cn-') ? '.cn' : ''}`;
+  const host = `s3.${region}.${partitionOf(region).dnsSuffix}`;
   return `start_agent() {
   local unit package=/opt/crawlfleet/amazon-ssm-agent.deb
   for unit in amazon-ssm-agent snap.amazon-ssm-agent.amazon-ssm-agent; do

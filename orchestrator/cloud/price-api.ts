@@ -4,6 +4,7 @@
  */
 import type { Pricing } from '@aws-sdk/client-pricing';
 import { AppError } from '../../shared/domain/errors.ts';
+import { partitionOf } from '../../shared/domain/partition.ts';
 import type { PriceList } from '../plan/price-table.ts';
 import { callOnce, lazyPricing, until } from './sdk-clients.ts';
 
@@ -27,6 +28,9 @@ export interface PriceQuestion {
  */
 export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   const { region, endpoint, credentials, timeoutMs, nowMs } = question;
+  const { name } = partitionOf(region);
+  if (name !== 'aws' && endpoint === null)
+    throw new AppError('aws-invalid', `it is not served for the keys of partition ${name}`);
   const options = { region: API_REGION, endpoint, timeoutMs, maxAttempts: 2, ...(credentials ? { credentials } : {}) };
   return callOnce(lazyPricing, options, 'GetProducts', async (pricing) => {
     const signal = AbortSignal.timeout(timeoutMs);

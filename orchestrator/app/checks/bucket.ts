@@ -1,5 +1,6 @@
 /** Checks of the bucket: existence, settings, rights. */
 import { AppError } from '../../../shared/domain/errors.ts';
+import { partitionOf } from '../../../shared/domain/partition.ts';
 import {
   type BucketSettings,
   findBucketOwner,
@@ -38,7 +39,7 @@ export const bucket: Check = {
         return failed(
           'aws-denied',
           `the bucket ${name} belongs to another account, or these credentials may not list it`,
-          `Bucket names are shared by all of AWS: choose another for aws.bucket, or allow s3:ListBucket on arn:aws:s3:::${name}`,
+          `Bucket names are shared by all of AWS: choose another for aws.bucket, or allow s3:ListBucket on arn:${partitionOf(region).name}:s3:::${name}`,
         );
       case 'elsewhere':
         return failed(

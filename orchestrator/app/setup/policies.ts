@@ -26,7 +26,8 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
     instance_profile: values.instanceProfile,
     instance_role: values.instanceProfile,
     owner: values.owner,
-    partition: values.partition,
+    partition: values.partition.name,
+    ec2_principal: values.partition.ec2Principal,
     region: values.region,
   };
   return JSON.stringify(POLICIES[name], null, 2).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);

@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
 import type { ConfigValues } from '../config/schema.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
 import type { Environment } from '../config/load-config.ts';
@@ -15,8 +16,7 @@ type MainServer =
 
 export interface SetupValues {
   region: string;
-  /** `aws`, or `aws-cn`, `aws-us-gov` in the separate partitions. */
-  partition: string;
+  partition: Partition;
   bucket: string;
   owner: string;
   /** The user's own tags, on everything that setup makes. */
@@ -56,7 +56,7 @@ export const CANARY_PORT = 8780;
 
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
-  ['region', /^[a-z]{2}(-[a-z]+)+-\d$/, 'must be a region such as ap-northeast-1'],
+  ['region', /^[a-z]{2,4}(-[a-z]+)+-\d$/, 'must be a region such as ap-northeast-1'],
   ['bucket', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be a bucket name: 3 to 63 small letters, digits, . or -'],
   ['owner', /^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'],
   ['name', /^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'must be up to 40 letters, digits or -, beginning with a letter'],
@@ -135,6 +135,3 @@ function mainServerOf(flag: string | undefined, serverUrl: string | null): MainS
 
 const isPrivate = (address: string): boolean =>
   /^(10|127)\.|^192\.168\.|^172\.(1[6-9]|2\d|3[01])\.|^100\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\./.test(address);
-
-const partitionOf = (region: string): string =>
-  region.startsWith('cn-') ? 'aws-cn' : region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';

@@ -112,9 +112,14 @@ describe('the texts', () => {
   });
 
   it('use the partition of the region', () => {
-    expect(policyText('instance', values({ region: 'cn-north-1' }), '1')).toContain(
-      'arn:aws-cn:s3:::example-crawl/runs/*',
-    );
+    const inChina = values({ region: 'cn-north-1' });
+    expect(policyText('instance', inChina, '1')).toContain('arn:aws-cn:s3:::example-crawl/runs/*');
+    expect(policyText('instanceTrust', inChina, '1')).toContain('"ec2.amazonaws.com.cn"');
+    expect(policyText('controller', inChina, '1')).toContain('"iam:PassedToService": "ec2.amazonaws.com.cn"');
+    const inEurope = values({ region: 'eusc-de-east-1' });
+    expect(policyText('instance', inEurope, '1')).toContain('arn:aws-eusc:s3:::example-crawl/runs/*');
+    expect(policyText('instanceTrust', inEurope, '1')).toContain('"ec2.amazonaws.com"');
+    for (const write of [terraformText, awsCliText]) expect(write(inEurope)).not.toContain('arn:aws:');
   });
 
   it('end with lines that are valid in fleet.yaml', () => {

@@ -178,7 +178,7 @@ describe('the controller', () => {
     const [pass, ...others] = statementsOf('controller').filter((s) => [s.Action].flat().includes('iam:PassRole'));
     expect(others).toEqual([]);
     expect(pass!.Resource).toMatch(/role\/\$\{instance_role\}$/);
-    expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': 'ec2.amazonaws.com' } });
+    expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': '${ec2_principal}' } });
   });
 
   it.each(['controller', 'image', 'commands', 'instance', 'instance-commands'])(

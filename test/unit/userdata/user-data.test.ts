@@ -144,6 +144,16 @@ ${script.slice(script.indexOf('start_agent() {'))}`;
       ]);
     });
 
+    it.each([
+      ['cn-north-1', 's3.cn-north-1.amazonaws.com.cn'],
+      ['eusc-de-east-1', 's3.eusc-de-east-1.amazonaws.eu'],
+    ])('fetches it from the hosts of the partition in %s', (region, host) => {
+      const { s3 } = settings();
+      expect(renderUserData(settings({ commands: true, s3: { ...s3, region } }))).toContain(
+        `https://${host}/amazon-ssm-`,
+      );
+    });
+
     it('goes on without the agent when it cannot be installed', () => {
       expect(play('none', 22).slice(1)).toEqual([
         'say the SSM agent does not run: orchestrator exec cannot reach this machine',
