@@ -1,6 +1,6 @@
 /** How a run is reached: security groups, the scheme of a new load balancer, or the user's own balancer. */
 import { AppError } from '../../../shared/domain/errors.ts';
-import { type Compute, ROLE, type SubnetInfo } from '../../cloud/compute.ts';
+import { type Compute, ROLE, type SubnetInfo, TAG } from '../../cloud/compute.ts';
 import { type BalancerScheme, type LoadBalancer, SHARED_PORTS } from '../../cloud/load-balancer.ts';
 import { metadataOptions, type OwnInterface, ownInterfaces } from '../../cloud/own-vpc.ts';
 import { BALANCER_ZONES, type RunSettings } from '../../control/model/run-settings.ts';
@@ -49,7 +49,7 @@ export async function launchNetwork(
     const balancer = { existing: arn, scheme: 'internal' as const, securityGroupIds: [] };
     return { securityGroupIds: instances.ids, balancer, notes };
   }
-  const balancers = await groupsOf(cloud.compute, [], 'balancer', vpcId);
+  const balancers = await groupsOf(cloud.compute, { ...aws, securityGroups: [] }, 'balancer', vpcId);
   const { scheme, why } = await schemeFor(aws, vpcId, own);
   if (why !== null) notes.push(`The load balancer will be ${scheme}: ${why}.`);
   // Without a group of its own it gets that of the instances: a default group lets its members reach each other.
@@ -60,24 +60,45 @@ export async function launchNetwork(
 /** The groups of the instances, whatever load balancer serves them. */
 export const instanceGroups = (
   compute: Cloud['compute'],
-  aws: Pick<RunSettings['aws'], 'securityGroups'>,
+  aws: Pick<RunSettings['aws'], 'securityGroups' | 'owner'>,
   vpcId: string,
-): Promise<{ ids: string[]; isDefault: boolean }> => groupsOf(compute, aws.securityGroups, 'instance', vpcId);
+): Promise<{ ids: string[]; isDefault: boolean }> => groupsOf(compute, aws, 'instance', vpcId);
 
 async function groupsOf(
   compute: Cloud['compute'],
-  configured: readonly string[],
+  { securityGroups: configured, owner }: Pick<RunSettings['aws'], 'securityGroups' | 'owner'>,
   role: 'instance' | 'balancer',
   vpcId: string,
 ): Promise<{ ids: string[]; isDefault: boolean }> {
   if (configured.length > 0) return { ids: await compute.securityGroups(configured, vpcId), isDefault: false };
   try {
-    return { ids: await compute.securityGroups([`tag:${ROLE.key}=${role}`], vpcId), isDefault: false };
+    const ofRole = await compute.securityGroups([`tag:${ROLE.key}=${role}`], vpcId);
+    return { ids: ofRole.length > 1 ? await ownOf(compute, ofRole, owner, vpcId) : ofRole, isDefault: false };
   } catch (error) {
-    if (!(error instanceof AppError) || error.code !== 'aws-invalid') throw error;
+    if (!isMissing(error)) throw error;
     return { ids: await compute.securityGroups([], vpcId), isDefault: true };
   }
 }
+
+/** Those of this owner where the VPC has groups of several setups; all of them where none names this owner. */
+async function ownOf(
+  compute: Cloud['compute'],
+  ids: readonly string[],
+  owner: string | undefined,
+  vpcId: string,
+): Promise<string[]> {
+  const ofOwner = await compute
+    .securityGroups([`tag:${TAG.owner}=${owner ?? ''}`], vpcId)
+    .catch((error: unknown): string[] => {
+      if (isMissing(error)) return [];
+      throw error;
+    });
+  const own = ids.filter((id) => ofOwner.includes(id));
+  return own.length > 0 ? own : [...ids];
+}
+
+/** No group has the tag. */
+const isMissing = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-invalid';
 
 async function checkExisting(cloud: Cloud, existing: string, subnets: readonly SubnetInfo[]): Promise<string> {
   const found = (await cloud.balancers?.find(existing)) ?? null;

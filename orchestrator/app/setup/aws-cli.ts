@@ -1,6 +1,6 @@
 /** What the account needs, as bash lines with the aws command. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { ROLE } from '../../cloud/compute.ts';
+import { ROLE, TAG } from '../../cloud/compute.ts';
 import { tagList } from '../../cloud/sdk-clients.ts';
 import { controllerPolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
@@ -92,8 +92,10 @@ function network({ vpcId, subnets }: SetupValues): string {
   return `vpc=$(aws ec2 ${what} --query '${query}' --output text)`;
 }
 
-function group(role: string, description: string, { name, tags }: SetupValues): string {
-  const specification = [{ ResourceType: 'security-group', Tags: tagList({ [ROLE.key]: role, ...tags }) }];
+function group(role: string, description: string, { name, owner, tags }: SetupValues): string {
+  const specification = [
+    { ResourceType: 'security-group', Tags: tagList({ [ROLE.key]: role, [TAG.owner]: owner, ...tags }) },
+  ];
   return `${role}=$(aws ec2 create-security-group --group-name ${name}-${role} --description '${description}' --vpc-id "$vpc" \\
   --tag-specifications '${JSON.stringify(specification)}' --query GroupId --output text)`;
 }

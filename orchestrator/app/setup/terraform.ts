@@ -152,37 +152,35 @@ ${indent(text)}
 }
 `;
 
-const groups = ({
-  name,
-  mainServer,
-}: SetupValues): string => `${group('instance', `${name}-instance`, 'Instances of the fleet')}
+const groups = (values: SetupValues): string => `${group('instance', 'Instances of the fleet', values)}
 ${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.balancer.id')}
 ${egress('instance')}
-${group('balancer', `${name}-balancer`, 'Load balancers of the fleet')}
+${group('balancer', 'Load balancers of the fleet', values)}
 ${ingress(
   'balancer',
   BALANCER_PORT,
-  mainServer.kind === 'vpc'
+  values.mainServer.kind === 'vpc'
     ? 'referenced_security_group_id = aws_security_group.main.id'
-    : `cidr_ipv4         = "${mainServer.cidr}"`,
+    : `cidr_ipv4         = "${values.mainServer.cidr}"`,
 )}
 ${egress('balancer')}`;
 
-const mainGroup = ({
-  name,
-  callbackPort,
-  canary,
-}: SetupValues): string => `# For the main server: it has to carry this group.
-${group('main', `${name}-main`, 'Main server of the fleet')}
-${ingress('main', callbackPort, FROM_INSTANCES)}
-${canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, 'canary')}\n` : ''}${egress('main')}`;
+const mainGroup = (values: SetupValues): string => `# For the main server: it has to carry this group.
+${group('main', 'Main server of the fleet', values)}
+${ingress('main', values.callbackPort, FROM_INSTANCES)}
+${values.canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, 'canary')}\n` : ''}${egress('main')}`;
 
-const group = (role: string, name: string, description: string): string => `resource "aws_security_group" "${role}" {
-  name        = "${name}"
+const group = (
+  role: string,
+  description: string,
+  { name, owner }: SetupValues,
+): string => `resource "aws_security_group" "${role}" {
+  name        = "${name}-${role}"
   description = "${description}"
   vpc_id      = data.aws_vpc.fleet.id
   tags = {
-    "crawlfleet:role" = "${role}"
+    "crawlfleet:owner" = "${owner}"
+    "crawlfleet:role"  = "${role}"
   }
 }
 `;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { launchNetwork, type OwnNetwork } from '../../../orchestrator/app/cloud/launch-network.ts';
+import { instanceGroups, launchNetwork, type OwnNetwork } from '../../../orchestrator/app/cloud/launch-network.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
@@ -182,6 +182,26 @@ describe('the network of a run', () => {
     const found = await kit();
     expect(found).toMatchObject({ securityGroupIds: ['sg-i'], balancer: { securityGroupIds: ['sg-b'] } });
     expect(found.notes.join()).not.toContain('default group');
+  });
+
+  it('takes, of the groups of several setups in one VPC, those of its owner', async () => {
+    const tagsOf: Record<string, string[]> = {
+      'sg-a': ['tag:crawlfleet:role=instance', 'tag:crawlfleet:owner=a'],
+      'sg-b': ['tag:crawlfleet:role=instance', 'tag:crawlfleet:owner=b'],
+    };
+    const compute = {
+      securityGroups: async ([tag]: readonly string[]) => {
+        const found = Object.keys(tagsOf).filter((id) => tagsOf[id]!.includes(tag!));
+        if (found.length === 0) throw new AppError('aws-invalid', `no group has ${tag}`);
+        return found;
+      },
+    };
+    const groupsFor = async (owner: string) =>
+      (await instanceGroups(compute, { securityGroups: [], owner }, 'vpc-1')).ids;
+    expect(await groupsFor('a')).toEqual(['sg-a']);
+    expect(await groupsFor('b')).toEqual(['sg-b']);
+    // As made by earlier versions, which named no owner.
+    expect(await groupsFor('c')).toEqual(['sg-a', 'sg-b']);
   });
 
   it('takes the default group without them, with a note', async () => {
