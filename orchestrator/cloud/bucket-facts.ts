@@ -1,5 +1,6 @@
 /** What S3 reports about a run's bucket. Each query may be refused, or not be implemented by the endpoint. */
 import type { S3, LifecycleRule } from '@aws-sdk/client-s3';
+import { encryptionOf } from '../../shared/adapters/s3-object-store.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError, toAppError } from './aws-errors.ts';
 import { type AwsOptions, lazyS3, withClient } from './sdk-clients.ts';
@@ -133,7 +134,7 @@ export const PROBE_KEY = 'runs/_doctor/probe';
  * Lists, writes and reads one small object, as a run does with its own. The object stays: a run needs no permission to
  * delete and should not get one for this. Never throws.
  */
-export async function tryBucketRights(place: BucketLocation): Promise<TriedRight[]> {
+export async function tryBucketRights(place: BucketLocation & { sse: string | null }): Promise<TriedRight[]> {
   return withS3(place, async (s3) => {
     const at = { Bucket: place.bucket, Key: PROBE_KEY };
     const attempt = async (call: string, send: () => Promise<unknown>): Promise<TriedRight> => {
@@ -150,7 +151,7 @@ export async function tryBucketRights(place: BucketLocation): Promise<TriedRight
       s3.listObjectsV2({ Bucket: place.bucket, Prefix: 'runs/_doctor/', MaxKeys: 1 }),
     );
     const put = await attempt('PutObject', () =>
-      s3.putObject({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*' }),
+      s3.putObject({ ...at, Body: 'crawlfleet doctor\n', IfNoneMatch: '*', ...encryptionOf(place.sse ?? undefined) }),
     );
     // An object that could not be written cannot be read.
     if (put.refusal !== null) return [list, put];

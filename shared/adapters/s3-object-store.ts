@@ -25,6 +25,8 @@ export interface S3Options {
   bucket: string;
   /** Null for AWS itself; otherwise the base URL, addressed path-style. */
   endpoint: string | null;
+  /** Encryption of what is put: `AES256`, `aws:kms` or the ARN of a KMS key; left out: the bucket's default. */
+  sse?: string;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
   /** From connect to the last byte of the reply; the SDK's own retries are extra. */
@@ -47,9 +49,11 @@ export class S3ObjectStore implements ObjectStore {
   readonly #client: S3Client;
   readonly #bucket: string;
   readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #encryption: ReturnType<typeof encryptionOf>;
 
   constructor(options: S3Options) {
     this.#bucket = options.bucket;
+    this.#encryption = encryptionOf(options.sse);
     this.#clock = options.clock ?? systemClock;
     this.#client = new S3Client({
       region: options.region,
@@ -108,7 +112,7 @@ export class S3ObjectStore implements ObjectStore {
   ): Promise<'created' | 'exists'> {
     try {
       await this.#client.send(
-        new PutObjectCommand({ Bucket: this.#bucket, Key: key, IfNoneMatch: '*', ...object }),
+        new PutObjectCommand({ Bucket: this.#bucket, Key: key, IfNoneMatch: '*', ...this.#encryption, ...object }),
         options,
       );
       return 'created';
@@ -171,6 +175,15 @@ export class S3ObjectStore implements ObjectStore {
   close(): void {
     this.#client.destroy();
   }
+}
+
+/** The parameters of PutObject for it. */
+export function encryptionOf(
+  sse: string | undefined,
+): Pick<PutObjectCommandInput, 'ServerSideEncryption' | 'SSEKMSKeyId'> {
+  if (sse === undefined) return {};
+  if (sse === 'AES256' || sse === 'aws:kms') return { ServerSideEncryption: sse };
+  return { ServerSideEncryption: 'aws:kms', SSEKMSKeyId: sse };
 }
 
 /** All bytes of the body, unless it is, or is announced to be, larger than allowed. */

@@ -23,7 +23,12 @@ const settingsSchema = z.strictObject({
   localPort: z.int().min(1).max(65_535),
   /** The program to run: fetched from `url`, checked against `sha256`. */
   bundle: z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
-  s3: z.strictObject({ region: z.string(), bucket: z.string(), endpoint: z.url().nullable() }),
+  s3: z.strictObject({
+    region: z.string(),
+    bucket: z.string(),
+    endpoint: z.url().nullable(),
+    sse: z.string().exactOptional(),
+  }),
   startedAt: z.iso.datetime(),
   deadline: z.iso.datetime(),
   /** The machine powers itself off at this time, whatever happens. */

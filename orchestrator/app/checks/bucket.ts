@@ -9,7 +9,7 @@ import {
   readBucketSettings,
   tryBucketRights,
 } from '../../cloud/bucket-facts.ts';
-import { type Check, failed, type Finding, findingOf, lacksBucket, ok, warning } from './check.ts';
+import { type Check, failed, type Finding, findingOf, lacksBucket, ok, standing, warning } from './check.ts';
 
 export const bucket: Check = {
   id: 'bucket',
@@ -85,17 +85,21 @@ export const bucketSettings: Check = {
   needs: ['bucket'],
   lacks: lacksBucket,
   beforeLaunch: true,
-  async run({ aws, target, facts }) {
+  async run({ aws, target, facts, config }) {
     const settings = await readBucketSettings({ ...aws!, bucket: target.bucket });
-    return judgeBucket(settings, { bucket: target.bucket, isFaithful: await facts.isFaithful() });
+    const { sse } = config.values.aws;
+    return judgeBucket(settings, { bucket: target.bucket, isFaithful: await facts.isFaithful(), sse });
   },
 };
 
 /** `isFaithful` is false for emulators, where settings that AWS gives every bucket are the user's. */
-export function judgeBucket(settings: BucketSettings, about: { bucket: string; isFaithful: boolean }): Finding[] {
+export function judgeBucket(
+  settings: BucketSettings,
+  about: { bucket: string; isFaithful: boolean; sse: string | null },
+): Finding[] {
   return [
     encryption(settings.encryption, about),
-    ...keyOf(settings.kmsKey),
+    ...keyOf(settings.kmsKey, about.sse),
     publicAccess(settings.publicAccessBlocked, about),
     lifecycle(settings.lifecycle, about),
   ];
@@ -115,18 +119,26 @@ function encryption(found: BucketSettings['encryption'], { bucket, isFaithful }:
   return isFaithful ? failed('aws-invalid', text, remedy) : warning(text, remedy);
 }
 
-/** Everyone in the account may use AWS's own key; any other key needs its policy and the role's policy to allow it. */
-function keyOf(key: string | null | undefined): Finding[] {
-  if (!key || key.endsWith('alias/aws/s3')) return [];
-  const resource = key.startsWith('arn:') ? key : `the ARN of ${key}`;
+/**
+ * Everyone in the account may use AWS's own key; any other key needs its policy and the role's policy to allow it. With
+ * `aws.sse`, `setup` prints these rights, and the check of the rights on objects tries those of the main server.
+ */
+function keyOf(bucketKey: string | null | undefined, sse: string | null): Finding[] {
+  if (sse?.startsWith('arn:'))
+    return [
+      standing(`objects are put with the KMS key ${sse}: only a run shows whether the instance role may use it`, SETUP),
+    ];
+  if (sse !== null || !bucketKey || bucketKey.endsWith('alias/aws/s3')) return [];
   return [
     warning(
-      `objects are encrypted with the KMS key ${key}: whether the instance role may use it cannot be checked, and without that right no result can be stored`,
-      `Add to the policy of the instance role {"Effect": "Allow", "Action": "kms:GenerateDataKey", "Resource": "${resource}"}, ` +
-        `and to the main server's the same with "kms:Decrypt" as well`,
+      `objects are encrypted with the KMS key ${bucketKey}: whether the instance role may use it cannot be checked, and without that right no result can be stored`,
+      `Set aws.sse to the ARN of that key. ${SETUP}`,
     ),
   ];
 }
+
+const SETUP =
+  'orchestrator setup then prints kms:GenerateDataKey for the instance role, and with kms:Decrypt for the main server';
 
 function publicAccess(found: BucketSettings['publicAccessBlocked'], { bucket }: About): Finding {
   if (found instanceof AppError) return notAsked(found, 'its public access block', 's3:GetBucketPublicAccessBlock');
@@ -169,8 +181,8 @@ export const bucketRights: Check = {
   lacks: lacksBucket,
   beforeLaunch: true,
   limitMs: 15_000,
-  async run({ aws, target }) {
-    const tried = await tryBucketRights({ ...aws!, bucket: target.bucket });
+  async run({ aws, target, config }) {
+    const tried = await tryBucketRights({ ...aws!, bucket: target.bucket, sse: config.values.aws.sse });
     const refused = tried.flatMap(({ call, refusal }) => {
       if (refusal === null) return [];
       const finding = findingOf(refusal);

@@ -31,7 +31,7 @@ const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 
 
 /** The adapters; makes no call and loads no SDK before their first use. */
 export function openCloud(
-  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse'>,
   dryRun: boolean,
   { onTime, standIn }: CloudOptions = {},
 ): CloudAccess {
@@ -58,10 +58,11 @@ export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>,
 }
 
 export function openBucket(
-  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket'>,
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse'>,
   dryRun: boolean,
 ): S3ObjectStore {
-  return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket: aws.bucket });
+  const { bucket, sse } = aws;
+  return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket, ...(sse === undefined ? {} : { sse }) });
 }
 
 /** A sandbox runs commands only for the owner of its control token. */

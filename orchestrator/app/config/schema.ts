@@ -312,6 +312,13 @@ const aws = z.strictObject({
       'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
     ),
   bucket: orNull(text()).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
+  sse: orNull(
+    z
+      .string()
+      .regex(/^(AES256|aws:kms)$|^arn:[\w-]+:kms:\S+:key\/[\w-]+$/, 'must be AES256, aws:kms or the ARN of a KMS key'),
+  ).describe(
+    "Encryption that every object is put with, for buckets whose policy demands the header: `AES256`, `aws:kms` (AWS's own key) or the ARN of a KMS key of yours, whose rights `orchestrator setup` prints. Without it the bucket's default.",
+  ),
   instance_profile: orNull(text()).describe('Instance profile that may put objects into the bucket.'),
   image: orNull(text()).describe(
     'Image to boot. Left out: Amazon Linux 2023, or for pages by a browser the newest image of orchestrator image, else Debian 13.',

@@ -96,6 +96,7 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     recycleEveryMs: aws.recycle_every,
     ...(aws.commands ? { commands: true as const } : {}),
     tags: aws.tags,
+    ...(aws.sse === null ? {} : { sse: aws.sse }),
     owner: ownerOf(config),
   };
 }

@@ -2,7 +2,7 @@
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import { ROLE, TAG } from '../../cloud/compute.ts';
 import { tagList } from '../../cloud/sdk-clients.ts';
-import { controllerPolicies, policyText } from './policies.ts';
+import { bucketEncryption, controllerPolicies, instancePolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
@@ -22,7 +22,8 @@ export AWS_REGION=${region} AWS_DEFAULT_REGION=${region} AWS_PAGER=""
 account=$(aws sts get-caller-identity --query Account --output text)
 `;
 
-function bucket({ bucket: name, region, keepDays, tags }: SetupValues): string {
+function bucket(values: SetupValues): string {
+  const { bucket: name, region, keepDays, tags } = values;
   // us-east-1 is the one region whose own name is refused here.
   const place = region === 'us-east-1' ? '' : ` --create-bucket-configuration LocationConstraint=${region}`;
   const lifecycle = {
@@ -37,7 +38,7 @@ function bucket({ bucket: name, region, keepDays, tags }: SetupValues): string {
     ],
   };
   const tagSet = Object.keys(tags).length === 0 ? '' : JSON.stringify({ TagSet: tagList(tags) });
-  const encryption = { Rules: [{ ApplyServerSideEncryptionByDefault: { SSEAlgorithm: 'AES256' } }] };
+  const encryption = { Rules: [{ ApplyServerSideEncryptionByDefault: bucketEncryption(values) }] };
   return `# The bucket. bundles/ has no lifecycle rule: a bundle is put once and used every night.
 aws s3api create-bucket --bucket ${name}${place} > /dev/null
 ${tagSet === '' ? '' : `aws s3api put-bucket-tagging --bucket ${name} --tagging '${tagSet}'\n`}aws s3api put-public-access-block --bucket ${name} --public-access-block-configuration \\
@@ -52,8 +53,9 @@ aws s3api put-bucket-lifecycle-configuration --bucket ${name} --lifecycle-config
 
 const instanceProfile = (values: SetupValues): string => `# What an instance may do.
 ${role(values.instanceProfile, values)}
-${inlinePolicy(values, 'put-results', policyText('instance', values, ACCOUNT))}
-${values.commands ? `${inlinePolicy(values, 'take-commands', policyText('instanceCommands', values, ACCOUNT))}\n` : ''}`;
+${instancePolicies(values)
+  .map(([policy, name]) => `${inlinePolicy(values, name, policyText(policy, values, ACCOUNT))}\n`)
+  .join('')}`;
 
 const inlinePolicy = ({ instanceProfile: role }: SetupValues, name: string, text: string): string =>
   `aws iam put-role-policy --role-name ${role} --policy-name ${name} --policy-document "$(${document(text)}

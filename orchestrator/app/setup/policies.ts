@@ -4,19 +4,38 @@ import controller from '../../../userdata/iam/controller.json' with { type: 'jso
 import image from '../../../userdata/iam/image.json' with { type: 'json' };
 import instanceCommands from '../../../userdata/iam/instance-commands.json' with { type: 'json' };
 import instanceTrust from '../../../userdata/iam/instance-trust.json' with { type: 'json' };
+import instanceSse from '../../../userdata/iam/instance-sse.json' with { type: 'json' };
 import instance from '../../../userdata/iam/instance.json' with { type: 'json' };
+import sse from '../../../userdata/iam/sse.json' with { type: 'json' };
 import type { SetupValues } from './values.ts';
 
-const POLICIES = { controller, image, commands, instance, instanceCommands, instanceTrust };
+const POLICIES = { controller, image, commands, sse, instance, instanceCommands, instanceSse, instanceTrust };
 
 export type PolicyName = keyof typeof POLICIES;
 
 /** The managed policies of the main server: the first always, the others as wanted. */
-export const controllerPolicies = ({ image, commands }: SetupValues): ('controller' | 'image' | 'commands')[] => [
-  'controller',
-  ...(image ? (['image'] as const) : []),
-  ...(commands ? (['commands'] as const) : []),
+export const controllerPolicies = ({ image, commands, objectKey }: SetupValues): ControllerPolicy[] => {
+  const wanted: [ControllerPolicy, boolean][] = [
+    ['controller', true],
+    ['image', image],
+    ['commands', commands],
+    ['sse', objectKey !== null],
+  ];
+  return wanted.flatMap(([name, isWanted]) => (isWanted ? name : []));
+};
+
+export type ControllerPolicy = 'controller' | 'image' | 'commands' | 'sse';
+
+/** The inline policies of the instance role, with their names there. */
+export const instancePolicies = ({ commands, objectKey }: SetupValues): [PolicyName, inlineName: string][] => [
+  ['instance', 'put-results'],
+  ...(commands ? [['instanceCommands', 'take-commands'] satisfies [PolicyName, string]] : []),
+  ...(objectKey === null ? [] : [['instanceSse', 'encrypt-results'] satisfies [PolicyName, string]]),
 ];
+
+/** Of new objects in the bucket. */
+export const bucketEncryption = ({ objectKey }: SetupValues): { SSEAlgorithm: string; KMSMasterKeyID?: string } =>
+  objectKey === null ? { SSEAlgorithm: 'AES256' } : { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: objectKey };
 
 /** A policy as JSON text; `account` stands for the number: an expression of Terraform or the shell. */
 export function policyText(name: PolicyName, values: SetupValues, account: string): string {
@@ -25,6 +44,7 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
     bucket: values.bucket,
     instance_profile: values.instanceProfile,
     instance_role: values.instanceProfile,
+    ...(values.objectKey === null ? {} : { object_key: values.objectKey }),
     owner: values.owner,
     partition: values.partition.name,
     ec2_principal: values.partition.ec2Principal,

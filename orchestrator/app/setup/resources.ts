@@ -15,12 +15,13 @@ export function resourcesOf(values: SetupValues): Resource[] {
   const from = inVpc ? `the group ${name}-main` : mainServer.cidr;
   const canaryToo = canary ? `ports ${callbackPort} and ${CANARY_PORT}` : `port ${callbackPort}`;
   const kept = `objects under runs/ go after ${keepDays} days`;
+  const withKey = values.objectKey === null ? '' : ' and use the KMS key of aws.sse';
   const resources: [Resource['kind'], name: string, why: string, isWanted?: boolean][] = [
     ['bucket', bucket, `bundles and results; encrypted, private, no versions; ${kept}`],
     [
       'instance-profile',
       instanceProfile,
-      `what an instance may do: put new objects under runs/, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
+      `what an instance may do: put new objects under runs/${withKey}, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
     ],
     ['security-group', `${name}-instance`, `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`],
     ['security-group', `${name}-balancer`, `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
@@ -37,6 +38,7 @@ export function resourcesOf(values: SetupValues): Resource[] {
     ],
     ['policy', `${name}-image`, 'what `orchestrator image` needs beside it', values.image],
     ['policy', `${name}-commands`, 'what `orchestrator exec` needs beside it', values.commands],
+    ['policy', `${name}-sse`, 'use of the KMS key of aws.sse', values.objectKey !== null],
     ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
   ];
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));

@@ -1,6 +1,13 @@
 /** What the account needs as Terraform, formatted as `terraform fmt` does. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { controllerPolicies, policyText } from './policies.ts';
+import {
+  bucketEncryption,
+  type ControllerPolicy,
+  controllerPolicies,
+  instancePolicies,
+  type PolicyName,
+  policyText,
+} from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
@@ -73,8 +80,8 @@ const vpc = (which: string): string => `data "aws_vpc" "fleet" {
 }
 `;
 
-const bucket = ({ bucket: name, keepDays }: SetupValues): string => `resource "aws_s3_bucket" "fleet" {
-  bucket = "${name}"
+const bucket = (values: SetupValues): string => `resource "aws_s3_bucket" "fleet" {
+  bucket = "${values.bucket}"
 }
 
 resource "aws_s3_bucket_public_access_block" "fleet" {
@@ -96,7 +103,7 @@ resource "aws_s3_bucket_server_side_encryption_configuration" "fleet" {
   bucket = aws_s3_bucket.fleet.id
   rule {
     apply_server_side_encryption_by_default {
-      sse_algorithm = "AES256"
+${sseLines(values)}
     }
   }
 }
@@ -119,11 +126,17 @@ resource "aws_s3_bucket_lifecycle_configuration" "fleet" {
       prefix = "runs/"
     }
     expiration {
-      days = ${keepDays}
+      days = ${values.keepDays}
     }
   }
 }
 `;
+
+function sseLines(values: SetupValues): string {
+  const { SSEAlgorithm, KMSMasterKeyID } = bucketEncryption(values);
+  if (KMSMasterKeyID === undefined) return `      sse_algorithm = "${SSEAlgorithm}"`;
+  return `      sse_algorithm     = "${SSEAlgorithm}"\n      kms_master_key_id = "${KMSMasterKeyID}"`;
+}
 
 const role = (key: string, name: string, values: SetupValues): string => `resource "aws_iam_role" "${key}" {
   name               = "${name}"
@@ -139,18 +152,27 @@ const profile = (key: string, name: string): string => `resource "aws_iam_instan
 }
 `;
 
-const instanceProfile = (values: SetupValues): string => `${role('instance', values.instanceProfile, values)}
-${inlinePolicy('instance', 'put-results', policyText('instance', values, ACCOUNT))}
-${values.commands ? `${inlinePolicy('instance_commands', 'take-commands', policyText('instanceCommands', values, ACCOUNT))}\n` : ''}${profile('instance', values.instanceProfile)}`;
+const instanceProfile = (values: SetupValues): string =>
+  [
+    role('instance', values.instanceProfile, values),
+    ...instancePolicies(values).map(([policy, name]) => inlinePolicy(policy, name, values)),
+    profile('instance', values.instanceProfile),
+  ].join('\n');
 
-const inlinePolicy = (key: string, name: string, text: string): string => `resource "aws_iam_role_policy" "${key}" {
+const inlinePolicy = (
+  policy: PolicyName,
+  name: string,
+  values: SetupValues,
+): string => `resource "aws_iam_role_policy" "${snakeCase(policy)}" {
   name   = "${name}"
   role   = aws_iam_role.instance.id
   policy = <<-EOT
-${indent(text)}
+${indent(policyText(policy, values, ACCOUNT))}
   EOT
 }
 `;
+
+const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const groups = (values: SetupValues): string => `${group('instance', 'Instances of the fleet', values)}
 ${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.balancer.id')}
@@ -217,7 +239,7 @@ ${profile('controller', `${values.name}-controller`)}`;
 }
 
 /** The policy, and what gives it to the main server, if that is known. */
-function attachedPolicy(key: 'controller' | 'image' | 'commands', values: SetupValues): string[] {
+function attachedPolicy(key: ControllerPolicy, values: SetupValues): string[] {
   const { name, controllerUser, mainServer } = values;
   const policy = `resource "aws_iam_policy" "${key}" {
   name   = "${name}-${key}"

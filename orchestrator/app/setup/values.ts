@@ -35,6 +35,8 @@ export interface SetupValues {
   controllerUser: string | null;
   /** Days until objects under `runs/` are removed. */
   keepDays: number;
+  /** ARN of the user's KMS key for objects, from `aws.sse`; null for keys of AWS. */
+  objectKey: string | null;
   image: boolean;
   /** With the rights of `orchestrator exec`. */
   commands: boolean;
@@ -109,6 +111,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     callbackPort: serverUrl === null ? listenPort : portOf(new URL(serverUrl)),
     controllerUser: flags.controllerUser ?? null,
     keepDays: flags.keepDays ?? DEFAULT_KEEP_DAYS,
+    objectKey: aws?.sse?.startsWith('arn:') ? aws.sse : null,
     image: flags.image ?? (config !== null && config.site.render !== 'http'),
     commands: flags.commands ?? aws?.commands ?? false,
     canary: flags.canary ?? false,

@@ -78,7 +78,8 @@ function bucketOf(config: Config, environment: Environment): Bucket {
   const missing = [...(region === null ? ['aws.region'] : []), ...(aws.bucket === null ? ['aws.bucket'] : [])];
   if (missing.length > 0)
     throw new AppError('config-invalid', `--upload needs ${missing.join(' and ')} in ${config.file}`);
-  return { region: region!, endpoint: aws.endpoint, bucket: aws.bucket! };
+  const place = { region: region!, endpoint: aws.endpoint, bucket: aws.bucket! };
+  return aws.sse === null ? place : { ...place, sse: aws.sse };
 }
 
 async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {

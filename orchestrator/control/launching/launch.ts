@@ -94,7 +94,12 @@ function instanceSettings(
     apiPort: API_PORT,
     localPort: LOCAL_PORT,
     bundle,
-    s3: { region: aws.region, bucket: aws.bucket, endpoint: aws.endpoint },
+    s3: {
+      region: aws.region,
+      bucket: aws.bucket,
+      endpoint: aws.endpoint,
+      ...(aws.sse === undefined ? {} : { sse: aws.sse }),
+    },
     startedAt: new Date(run.startedAtMs).toISOString(),
     deadline: new Date(drainAtMs(run)).toISOString(),
     powerOffAt: new Date(powerOffAtMs(run)).toISOString(),

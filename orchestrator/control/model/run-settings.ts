@@ -57,6 +57,8 @@ export interface RunSettings {
     subnets: string[];
     securityGroups: string[];
     bucket: string;
+    /** `AES256`, `aws:kms` or the ARN of a key; omitted: the bucket's default. */
+    sse?: string;
     instanceProfile: string | null;
     image: string | null;
     /** Name or ARN of the user's own balancer; null or omitted: the run creates one. */

@@ -32,8 +32,9 @@ const VARIANTS: [string, SetupFlags][] = [
 ];
 const valuesOf = (flags: SetupFlags) => ({
   ...setupValues(flags, null, {}),
-  ...(flags === VARIANTS[0]![1] ? { tags: { CostCenter: '4711', 'team name': 'a b' } } : {}),
+  ...(flags === VARIANTS[0]![1] ? { tags: { CostCenter: '4711', 'team name': 'a b' }, objectKey: KEY } : {}),
 });
+const KEY = 'arn:aws:kms:ap-northeast-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 
 let folder: TempDir;
@@ -178,9 +179,12 @@ async function expectMade(at: MotoServer): Promise<void> {
     'crawlfleet-commands',
     'crawlfleet-controller',
     'crawlfleet-image',
+    'crawlfleet-sse',
   ]);
   const inline = await aws(at, 'iam list-role-policies --role-name crawlfleet-instance');
-  expect(inline).toMatchObject({ PolicyNames: expect.arrayContaining(['put-results', 'take-commands']) as string[] });
+  expect(inline).toMatchObject({
+    PolicyNames: expect.arrayContaining(['encrypt-results', 'put-results', 'take-commands']) as string[],
+  });
   const profile = await aws(at, 'iam get-instance-profile --instance-profile-name crawlfleet-instance');
   expect(JSON.stringify(profile)).toContain('role/crawlfleet-instance');
 }

@@ -295,7 +295,7 @@ describe('the settings of the bucket', () => {
     publicAccessBlocked: true,
     lifecycle: { abortsUploads: true, expiresRuns: true },
   };
-  const about = { bucket: 'b', isFaithful: true };
+  const about = { bucket: 'b', isFaithful: true, sse: null };
 
   it('all pass', () => {
     expect(levels(judgeBucket(good, about))).toEqual(['ok', 'ok', 'ok']);
@@ -312,6 +312,11 @@ describe('the settings of the bucket', () => {
     expect(levels(found)).toEqual(['ok', 'warning', 'ok', 'ok']);
     expect(found[1]).toMatchObject({ remedy: expect.stringContaining('kms:GenerateDataKey') });
     expect(JSON.stringify(found[1])).toContain(kmsKey);
+    const named = judgeBucket({ ...good, encryption: 'aws:kms', kmsKey }, { ...about, sse: kmsKey });
+    expect(named[1]).toMatchObject({ level: 'warning', standing: true });
+    expect(levels(judgeBucket({ ...good, encryption: 'aws:kms', kmsKey }, { ...about, sse: 'AES256' }))).toHaveLength(
+      3,
+    );
     for (const own of ['alias/aws/s3', 'arn:aws:kms:eu-west-1:123456789012:alias/aws/s3'])
       expect(levels(judgeBucket({ ...good, encryption: 'aws:kms', kmsKey: own }, about))).toEqual(['ok', 'ok', 'ok']);
   });

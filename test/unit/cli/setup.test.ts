@@ -111,6 +111,16 @@ describe('the texts', () => {
     expect(awsCliText(values())).not.toMatch(/--tags|tagging /);
   });
 
+  it('encrypt with the KMS key of aws.sse, which both roles may then use', () => {
+    const key = 'arn:aws:kms:ap-northeast-1:111122223333:key/k';
+    const keyed = values({}, configOf(` }\naws: { sse: "${key}" }`));
+    for (const write of [terraformText, awsCliText]) {
+      // The bucket's default, and one policy for each role.
+      expect(write(keyed).split(key)).toHaveLength(4);
+      expect(write(values({}, configOf(' }\naws: { sse: "aws:kms" }')))).not.toContain('kms:');
+    }
+  });
+
   it('use the partition of the region', () => {
     const inChina = values({ region: 'cn-north-1' });
     expect(policyText('instance', inChina, '1')).toContain('arn:aws-cn:s3:::example-crawl/runs/*');

@@ -8,6 +8,11 @@ const DAY_MS = 24 * 3_600_000;
 const credentials = { accessKeyId: 'a', secretAccessKey: 'b' };
 const SHA256 = '0'.repeat(64);
 
+interface StoreChange {
+  pauses?: number[];
+  sse?: string;
+}
+
 describe('S3ObjectStore', () => {
   const servers: Server[] = [];
   const stores: S3ObjectStore[] = [];
@@ -16,13 +21,16 @@ describe('S3ObjectStore', () => {
     for (const server of servers.splice(0)) server.close().closeAllConnections();
   });
 
-  async function storeOn(listener: RequestListener, pauses: number[] = []): Promise<S3ObjectStore> {
+  async function storeOn(
+    listener: RequestListener,
+    { pauses = [], ...change }: StoreChange = {},
+  ): Promise<S3ObjectStore> {
     const server = createServer(listener).listen(0, '127.0.0.1');
     servers.push(server);
     await new Promise((resolve) => server.once('listening', resolve));
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const clock = { sleep: (ms: number) => Promise.resolve(void pauses.push(ms)) };
-    const store = new S3ObjectStore({ region: 'eu-west-1', bucket: 'b', endpoint, credentials, clock });
+    const store = new S3ObjectStore({ region: 'eu-west-1', bucket: 'b', endpoint, credentials, clock, ...change });
     stores.push(store);
     return store;
   }
@@ -34,6 +42,32 @@ describe('S3ObjectStore', () => {
       new URL(await store.presignGet('k', ms)).searchParams.get('X-Amz-Expires');
     expect(await lifeS(DAY_MS)).toBe('86400');
     expect(await lifeS(8 * DAY_MS)).toBe('604800');
+  });
+
+  it.each<[sse: string, headers: Record<string, string>]>([
+    ['AES256', { 'x-amz-server-side-encryption': 'AES256' }],
+    ['aws:kms', { 'x-amz-server-side-encryption': 'aws:kms' }],
+    [
+      'arn:aws:kms:eu-west-1:1:key/k',
+      {
+        'x-amz-server-side-encryption': 'aws:kms',
+        'x-amz-server-side-encryption-aws-kms-key-id': 'arn:aws:kms:eu-west-1:1:key/k',
+      },
+    ],
+  ])('puts every object with the encryption %s', async (sse, headers) => {
+    const seen: Record<string, string>[] = [];
+    const store = await storeOn(
+      (request, response) => {
+        const given = Object.entries(request.headers).filter(([name]) => name.startsWith('x-amz-server-side'));
+        seen.push(Object.fromEntries(given) as Record<string, string>);
+        request.resume().on('end', () => response.end());
+      },
+      { sse },
+    );
+    await store.putIfAbsent('k', Uint8Array.of(1), 'text/plain');
+    const source = { sizeBytes: 1, sha256: SHA256, open: () => [Uint8Array.of(1)] };
+    await store.putSourceIfAbsent('s', source as never, 'text/plain');
+    expect(seen).toEqual([headers, headers]);
   });
 
   it.each([
@@ -87,10 +121,13 @@ describe('S3ObjectStore', () => {
   it('pauses before each retry', async () => {
     const pauses: number[] = [];
     let calls = 0;
-    const store = await storeOn((request, response) => {
-      calls++;
-      request.resume().on('end', () => response.writeHead(503).end());
-    }, pauses);
+    const store = await storeOn(
+      (request, response) => {
+        calls++;
+        request.resume().on('end', () => response.writeHead(503).end());
+      },
+      { pauses },
+    );
     const source = {
       sizeBytes: 3,
       sha256: SHA256,

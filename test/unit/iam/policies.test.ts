@@ -174,6 +174,15 @@ describe('the controller', () => {
     },
   );
 
+  it('uses one KMS key for objects, where aws.sse names one, and instances only to write', () => {
+    expect(statementsOf('sse').map((s) => [s.Action, s.Resource])).toEqual([
+      [['kms:Decrypt', 'kms:GenerateDataKey'], '${object_key}'],
+    ]);
+    expect(statementsOf('instance-sse').map((s) => [s.Action, s.Resource])).toEqual([
+      ['kms:GenerateDataKey', '${object_key}'],
+    ]);
+  });
+
   it('passes one role, and only to EC2', () => {
     const [pass, ...others] = statementsOf('controller').filter((s) => [s.Action].flat().includes('iam:PassRole'));
     expect(others).toEqual([]);
@@ -181,7 +190,7 @@ describe('the controller', () => {
     expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': '${ec2_principal}' } });
   });
 
-  it.each(['controller', 'image', 'commands', 'instance', 'instance-commands'])(
+  it.each(['controller', 'image', 'commands', 'sse', 'instance', 'instance-commands', 'instance-sse'])(
     'fits into a managed policy (%s)',
     (name) => {
       // 6,144 characters without white space; placeholders are replaced with their longest values.
