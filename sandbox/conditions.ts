@@ -41,6 +41,8 @@ export const conditionsSchema = z.strictObject({
   balancerNodes: z.int().min(1).max(100).exactOptional(),
   /** The default route in the route table. Display only: requests are not affected. */
   defaultRoute: z.enum(['internet-gateway', 'nat-gateway', 'none']).exactOptional(),
+  /** ARN of the KMS key that encrypts volumes by default; null: they are not encrypted. Display only. */
+  ebsKmsKey: z.string().min(1).max(300).nullable().exactOptional(),
   /** Keys of tags that an organisation's policy demands of everything that is created. */
   tagPolicy: z.array(z.string().min(1).max(128)).max(50).exactOptional(),
 });
@@ -64,6 +66,7 @@ const usual = (): Conditions => ({
   instancesPerAddress: 1,
   balancerNodes: 1,
   defaultRoute: 'internet-gateway',
+  ebsKmsKey: null,
   tagPolicy: [],
 });
 

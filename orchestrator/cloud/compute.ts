@@ -1,5 +1,16 @@
 /** The port to EC2: only the calls that crawlfleet makes, in its own terms. */
 
+/** What a root volume has beside what its image says; what is left out is the image's. */
+export interface VolumeSettings {
+  /** GiB. */
+  sizeGb?: number;
+  type?: 'gp3' | 'gp2';
+  /** With the account's default key, unless a key is named. */
+  encrypted?: true;
+  /** ARN. */
+  kmsKey?: string;
+}
+
 /** Everything one slot's RunInstances call sends. Stored before the call; a retry sends exactly this. */
 export interface LaunchRequest {
   clientToken: string;
@@ -9,6 +20,8 @@ export interface LaunchRequest {
   securityGroupIds: string[];
   /** Name of the instance profile; null for none. */
   instanceProfile: string | null;
+  /** Left out: the root volume is as the image has it. */
+  volume?: VolumeSettings;
   /** Plain text; at most 16 KB. */
   userData: string;
   /** Set at launch: crawlfleet:owner, :run, :slot, :epoch, :expires-at and Name. */

@@ -1,5 +1,5 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { EC2, Instance, RunInstancesCommandInput, Image, Subnet } from '@aws-sdk/client-ec2';
+import type { BlockDeviceMapping, EC2, Instance, RunInstancesCommandInput, Image, Subnet } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { allOf, allPages, type AwsOptions, AwsService, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
@@ -13,6 +13,7 @@ import {
   type LaunchResult,
   type StateReason,
   type SubnetInfo,
+  type VolumeSettings,
 } from './compute.ts';
 import { findBrowserImage, compare, newestFirst } from './image-lookup.ts';
 
@@ -34,9 +35,15 @@ export class Ec2Compute implements Compute {
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {
     const ec2 = await this.#ec2.client();
+    let input: RunInstancesCommandInput;
+    try {
+      input = await runInstancesInput(ec2, request);
+    } catch (error) {
+      return beforeLaunch(error);
+    }
     let instances: Instance[] | undefined;
     try {
-      instances = (await ec2.runInstances(runInstancesInput(request))).Instances;
+      instances = (await ec2.runInstances(input)).Instances;
     } catch (error) {
       return launchFailure(error);
     }
@@ -119,8 +126,11 @@ export class Ec2Compute implements Compute {
   }
 }
 
-/** RunInstances for one slot; this one call carries everything the instance needs. */
-export function runInstancesInput(request: LaunchRequest): RunInstancesCommandInput {
+/**
+ * RunInstances for one slot; this one call carries everything the instance needs. Settings of a volume are bound to the
+ * device that the image has it at, so with them the image is looked up; it never changes.
+ */
+export async function runInstancesInput(ec2: EC2, request: LaunchRequest): Promise<RunInstancesCommandInput> {
   const Tags = tagList(request.tags);
   return {
     ClientToken: request.clientToken,
@@ -135,6 +145,7 @@ export function runInstancesInput(request: LaunchRequest): RunInstancesCommandIn
       { ResourceType: 'volume', Tags },
       { ResourceType: 'network-interface', Tags },
     ],
+    ...(request.volume ? { BlockDeviceMappings: [await rootVolume(ec2, request.imageId, request.volume)] } : {}),
     // The default is to stop, and the volume of a stopped instance is still billed.
     InstanceInitiatedShutdownBehavior: 'terminate',
     MetadataOptions: { HttpTokens: 'required', HttpPutResponseHopLimit: 1, HttpEndpoint: 'enabled' },
@@ -149,6 +160,31 @@ export function runInstancesInput(request: LaunchRequest): RunInstancesCommandIn
       },
     ],
     ...(request.instanceProfile === null ? {} : { IamInstanceProfile: { Name: request.instanceProfile } }),
+  };
+}
+
+/** Nothing has been launched yet, so a failure without an answer is no `unknown` launch: it is retried. */
+function beforeLaunch(error: unknown): LaunchResult {
+  const failure = launchFailure(error);
+  if (failure.kind === 'refused') return failure;
+  const cause = error instanceof AppError ? 'invalid' : 'throttled';
+  return { kind: 'refused', cause, message: failure.message };
+}
+
+async function rootVolume(ec2: EC2, imageId: string, volume: VolumeSettings): Promise<BlockDeviceMapping> {
+  const { sizeGb, type, encrypted, kmsKey } = volume;
+  const reply = await ec2.describeImages({ ImageIds: [imageId] });
+  const DeviceName = reply.Images?.find((image) => image.ImageId === imageId)?.RootDeviceName;
+  if (!DeviceName) throw invalid(`EC2 shows no root volume of ${imageId}`, 'Leave aws.volume out for this image.');
+  return {
+    DeviceName,
+    Ebs: {
+      DeleteOnTermination: true,
+      ...(sizeGb === undefined ? {} : { VolumeSize: sizeGb }),
+      ...(type === undefined ? {} : { VolumeType: type }),
+      ...(encrypted === undefined ? {} : { Encrypted: true }),
+      ...(kmsKey === undefined ? {} : { KmsKeyId: kmsKey }),
+    },
   };
 }
 

@@ -2,7 +2,7 @@
 import type { EC2, CreateImageCommandOutput } from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { classifyAwsError } from './aws-errors.ts';
-import type { CloudState } from './compute.ts';
+import type { CloudState, VolumeSettings } from './compute.ts';
 import { Ec2Compute, runInstancesInput } from './ec2-compute.ts';
 import { findDebianImage, type ImageArchitecture, listOwnImages, type OwnImage } from './image-lookup.ts';
 import { type AwsOptions, AwsService, lazyEc2, tagList } from './sdk-clients.ts';
@@ -14,6 +14,7 @@ export interface BuilderRequest {
   subnetId: string;
   securityGroupIds: string[];
   userData: string;
+  volume?: VolumeSettings;
   /** Set on the instance and its disk at launch. */
   tags: Record<string, string>;
 }
@@ -48,9 +49,9 @@ export class Ec2Images {
 
   /** Starts a machine that stops, rather than terminates, when it powers itself off. Returns its id. */
   async launchBuilder(request: BuilderRequest): Promise<string> {
-    const reply = await this.#ec2.call('RunInstances', (ec2) =>
+    const reply = await this.#ec2.call('RunInstances', async (ec2) =>
       ec2.runInstances({
-        ...runInstancesInput({ ...request, instanceProfile: null }),
+        ...(await runInstancesInput(ec2, { ...request, instanceProfile: null })),
         // Its disk is what the image is made of.
         InstanceInitiatedShutdownBehavior: 'stop',
       }),

@@ -60,7 +60,9 @@ export async function probeEc2Rights(
       asks.push(ask('GetSecurityGroupsForVpc', () => ec2.getSecurityGroupsForVpc({ DryRun, VpcId })));
     }
     if (launch !== null)
-      asks.push(ask('RunInstances', () => ec2.runInstances({ ...runInstancesInput(launch), DryRun })));
+      asks.push(
+        ask('RunInstances', async () => ec2.runInstances({ ...(await runInstancesInput(ec2, launch)), DryRun })),
+      );
     asks.push(ask('TerminateInstances', () => ec2.terminateInstances({ DryRun, InstanceIds: [InstanceId] }), own));
     asks.push(ask('GetConsoleOutput', () => ec2.getConsoleOutput({ DryRun, InstanceId }), own));
     return Promise.all(asks);
@@ -105,6 +107,19 @@ export function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
       askRight('elasticloadbalancing:DescribeTargetGroups', options, () => elb.describeTargetGroups({ PageSize: 1 })),
     ]),
   );
+}
+
+/**
+ * The customer's KMS key that encrypts every new volume by the account's default; null when none does. Throws the AppError
+ * of a refused call.
+ */
+export function defaultVolumeKey(options: AwsOptions): Promise<string | null> {
+  return callOnce(lazyEc2, options, 'GetEbsEncryptionByDefault', async (ec2) => {
+    if ((await ec2.getEbsEncryptionByDefault({})).EbsEncryptionByDefault !== true) return null;
+    const { KmsKeyId = '' } = await ec2.getEbsDefaultKmsKeyId({});
+    // Everyone in the account may use AWS's own key.
+    return KmsKeyId === '' || KmsKeyId.endsWith('alias/aws/ebs') ? null : KmsKeyId;
+  });
 }
 
 export interface Identity {

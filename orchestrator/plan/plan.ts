@@ -8,6 +8,8 @@ export interface BillingTerms {
   ownBalancer?: boolean;
   /** Public IPv4 addresses of the load balancer: one per zone if it faces the internet. Omitted: none. */
   balancerAddresses?: number;
+  /** Root volume of an instance, in GiB. Omitted: that of Amazon Linux's image. */
+  volumeGb?: number;
   /** Instances run a browser, which may keep their processors busy. */
   browser?: boolean;
 }

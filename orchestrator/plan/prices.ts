@@ -109,6 +109,7 @@ interface Used extends S3Requests {
 
 function breakdown(terms: BillingTerms & Pick<EstimateInput, 'region' | 'prices'>, used: Used): CostBreakdown {
   const { region, prices: list, ownBalancer = false, balancerAddresses = 0, browser = false } = terms;
+  const { volumeGb = ROOT_VOLUME_GB } = terms;
   const prices = servicePrices(region, list);
   const balancerAddressHours =
     ownBalancer || used.balancerMs === 0 ? 0 : balancerAddresses * billedHours(used.balancerMs);
@@ -117,7 +118,7 @@ function breakdown(terms: BillingTerms & Pick<EstimateInput, 'region' | 'prices'
     // Fetching and parsing stay under the baseline of the smallest type.
     ...(browser ? { credits: round(used.credits) } : {}),
     ipv4: round(used.addressHours * prices.ipv4Hour),
-    ebs: round((used.addressHours / HOURS_PER_MONTH) * ROOT_VOLUME_GB * prices.gp3GbMonth),
+    ebs: round((used.addressHours / HOURS_PER_MONTH) * volumeGb * prices.gp3GbMonth),
     // A started hour counts in full.
     balancer: round(
       Math.ceil(used.balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour) +

@@ -45,6 +45,8 @@ export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> 
     ['DescribeRouteTables', reads(catalogue.describeRouteTables)],
     ['DescribeVpcAttribute', reads(catalogue.describeVpcAttribute)],
     ['DescribeVolumes', reads(instances.describeVolumes)],
+    ['GetEbsEncryptionByDefault', reads(instances.getEbsEncryptionByDefault)],
+    ['GetEbsDefaultKmsKeyId', reads(instances.getEbsDefaultKmsKeyId)],
     ['DescribeInstanceCreditSpecifications', reads(instances.describeInstanceCreditSpecifications)],
   ]);
 }

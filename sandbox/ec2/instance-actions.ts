@@ -91,6 +91,14 @@ const VOLUME_FILTERS: FilterTable<Instance> = {
   status: () => 'in-use',
 };
 
+export const getEbsEncryptionByDefault = (_: Params, { conditions }: Ec2Context): XmlNode => ({
+  ebsEncryptionByDefault: conditions.now.ebsKmsKey !== null,
+});
+
+export const getEbsDefaultKmsKeyId = (_: Params, { conditions }: Ec2Context): XmlNode => ({
+  kmsKeyId: conditions.now.ebsKmsKey ?? 'alias/aws/ebs',
+});
+
 /** The root volume of each instance; there are no others, and they are deleted with their instances. */
 export function describeVolumes(params: Params, context: Ec2Context): XmlNode {
   const { tags } = context;

@@ -6,7 +6,7 @@ import { callback } from './callback.ts';
 import type { Check } from './check.ts';
 import { credentials, ec2Rights, elbRights, endpoint, endpointClock } from './account.ts';
 import { database, databaseRights, otherRun, products, results, schema } from './database.ts';
-import { image } from './image.ts';
+import { image, volumes } from './image.ts';
 import { loadBalancer, securityGroups, subnets } from './network.ts';
 
 export const ALL_CHECKS: readonly Check[] = [
@@ -33,6 +33,7 @@ export const ALL_CHECKS: readonly Check[] = [
   loadBalancer,
   securityGroups,
   image,
+  volumes,
   ec2Rights,
   elbRights,
   callback,

@@ -17,7 +17,7 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from '../plan/products.ts';
 import { isLocal, type RunPlace, type Target } from '../plan/target.ts';
-import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
+import { awsSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export type Facts = ReturnType<typeof createFacts>;
@@ -118,11 +118,13 @@ function typeFor(config: Config, target: Target): string {
 type Place = Pick<LaunchRequest, 'instanceType' | 'imageId' | 'subnetId' | 'securityGroupIds'>;
 
 function launchOf(config: Config, place: Place): LaunchRequest {
+  const { volume } = config.values.aws;
   return {
     ...place,
     // A DryRun request only; its own token keeps it apart from every launch.
     clientToken: sha256Hex(`doctor|${systemClock.now()}`),
     instanceProfile: config.values.aws.instance_profile,
+    ...(volume === null ? {} : { volume: volumeOf(volume) }),
     userData: '#!/bin/bash\n',
     // Policies may demand the tags of a real launch.
     tags: {

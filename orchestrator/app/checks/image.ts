@@ -1,7 +1,9 @@
 /** The image that instances boot: it exists, has the right architecture, and a browser if one is needed. */
 import { type ImageFacts, readImage, browserOn } from '../../cloud/image-facts.ts';
 import { architectureOf } from '../../plan/instance-types.ts';
-import { type Check, failed, type Finding, ok, warning } from './check.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { defaultVolumeKey } from '../../cloud/right-probes.ts';
+import { type Check, failed, type Finding, ok, standing, warning } from './check.ts';
 
 export const image: Check = {
   id: 'image',
@@ -27,6 +29,38 @@ export const image: Check = {
     return config.values.site.render === 'http' ? [said, ...volumes] : [said, ...volumes, ...judgeBrowser(found)];
   },
 };
+
+export const volumes: Check = {
+  id: 'volumes',
+  title: 'encryption of the volumes',
+  only: 'aws',
+  needs: ['credentials'],
+  beforeLaunch: true,
+  async run({ aws, config }) {
+    const named = config.values.aws.volume?.kms_key ?? null;
+    try {
+      return judgeVolumeKey(named, named ?? (await defaultVolumeKey(aws!)));
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
+      return warning(
+        "the account's encryption of new volumes could not be read",
+        'Allow ec2:GetEbsEncryptionByDefault and ec2:GetEbsDefaultKmsKeyId',
+      );
+    }
+  },
+};
+
+/** @param named key of `aws.volume`; `key`: that one, else the account's default */
+export function judgeVolumeKey(named: string | null, key: string | null): Finding {
+  if (key === null) return ok("no KMS key but AWS's own");
+  const remedy = `orchestrator setup --ebs-kms-key ${key} prints them, and the key's policy must let the account's policies decide`;
+  if (named !== null)
+    return standing(`${key}: only a launch shows whether the main server has the rights on it`, remedy);
+  return warning(
+    `new volumes of this account are encrypted with ${key}: without rights of the main server on that key every instance ends at its launch`,
+    remedy,
+  );
+}
 
 /** Volumes must be deleted with their machines: one that stays is billed until it is found and deleted. */
 export function judgeVolumes({ id, keptVolumes }: ImageFacts): Finding[] {

@@ -268,6 +268,9 @@ const run = z.strictObject({
   max_failed: share().prefault('5%').describe('Share of failed products above which the exit code is 12.'),
 });
 
+/** ARN of a KMS key. */
+export const KMS_KEY = /^arn:[\w-]+:kms:[\w-]+:\d+:key\/[\w-]+$/;
+
 /** Characters that EC2, ELBv2, IAM and S3 all take. https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html */
 const TAG_TEXT = /^[\p{L}\p{N} _.:/=+@-]*$/u;
 /** AWS takes 50 of the user's; ours are among them. */
@@ -312,10 +315,24 @@ const aws = z.strictObject({
       'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
     ),
   bucket: orNull(text()).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
+  volume: z
+    .strictObject({
+      size: orNull(z.int().min(8).max(16_384)).describe("GiB; the image's size without it, 8 on Amazon Linux."),
+      type: orNull(z.enum(['gp3', 'gp2'])).describe("The image's type without it. Plans use the price of gp3."),
+      encrypted: z.boolean().default(false).describe("Encrypt it with the account's default key for EBS."),
+      kms_key: orNull(z.string().regex(KMS_KEY, 'must be the ARN of a KMS key')).describe(
+        'ARN of a KMS key to encrypt it with. `orchestrator setup` prints the rights that this needs.',
+      ),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      "Settings of the instances' root volume, which is the image's without them: `{ size: 16, encrypted: true }`.",
+    ),
   sse: orNull(
-    z
-      .string()
-      .regex(/^(AES256|aws:kms)$|^arn:[\w-]+:kms:\S+:key\/[\w-]+$/, 'must be AES256, aws:kms or the ARN of a KMS key'),
+    z.string().refine((sse) => sse === 'AES256' || sse === 'aws:kms' || KMS_KEY.test(sse), {
+      error: 'must be AES256, aws:kms or the ARN of a KMS key',
+    }),
   ).describe(
     "Encryption that every object is put with, for buckets whose policy demands the header: `AES256`, `aws:kms` (AWS's own key) or the ARN of a KMS key of yours, whose rights `orchestrator setup` prints. Without it the bucket's default.",
   ),

@@ -35,7 +35,7 @@ export interface ImageOrder {
   owner: string;
   /** The user's own tags, for all that is made. */
   tags: Record<string, string>;
-  builder: Pick<BuilderRequest, 'instanceType' | 'subnetId' | 'securityGroupIds' | 'userData'>;
+  builder: Pick<BuilderRequest, 'instanceType' | 'subnetId' | 'securityGroupIds' | 'userData' | 'volume'>;
   baseImageId: string;
   architecture: 'x86_64' | 'arm64';
 }

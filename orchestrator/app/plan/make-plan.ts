@@ -67,6 +67,7 @@ export function makePlan(
         balancerScheme: aws.balancer_scheme,
         subnets: aws.subnets,
       }),
+      ...(aws.volume?.size ? { volumeGb: aws.volume.size } : {}),
       browser: site.render !== 'http',
       minInstances: run.min_instances,
       maxInstances: run.max_instances,

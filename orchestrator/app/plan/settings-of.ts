@@ -1,10 +1,12 @@
 /** What a run keeps of the configuration it started with. */
 import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
+import type { VolumeSettings } from '../../cloud/compute.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
+import type { ConfigValues } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from './target.ts';
 
@@ -79,6 +81,17 @@ function contentFingerprint(config: Config): string {
   return sha256Hex(JSON.stringify([VERSION, product_url, userAgentOf(config), render, config.mapping]));
 }
 
+/** The settings of `aws.volume`, as a launch has them. */
+export function volumeOf(given: NonNullable<ConfigValues['aws']['volume']>): VolumeSettings {
+  const { size, type, encrypted, kms_key: kmsKey } = given;
+  return {
+    ...(size === null ? {} : { sizeGb: size }),
+    ...(type === null ? {} : { type }),
+    ...(encrypted || kmsKey !== null ? { encrypted: true as const } : {}),
+    ...(kmsKey === null ? {} : { kmsKey }),
+  };
+}
+
 /** What the run keeps of its target. */
 export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'] {
   const { aws } = config.values;
@@ -97,6 +110,7 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     ...(aws.commands ? { commands: true as const } : {}),
     tags: aws.tags,
     ...(aws.sse === null ? {} : { sse: aws.sse }),
+    ...(aws.volume === null ? {} : { volume: volumeOf(aws.volume) }),
     owner: ownerOf(config),
   };
 }

@@ -7,24 +7,26 @@ import instanceTrust from '../../../userdata/iam/instance-trust.json' with { typ
 import instanceSse from '../../../userdata/iam/instance-sse.json' with { type: 'json' };
 import instance from '../../../userdata/iam/instance.json' with { type: 'json' };
 import sse from '../../../userdata/iam/sse.json' with { type: 'json' };
+import volumes from '../../../userdata/iam/volumes.json' with { type: 'json' };
 import type { SetupValues } from './values.ts';
 
-const POLICIES = { controller, image, commands, sse, instance, instanceCommands, instanceSse, instanceTrust };
+const POLICIES = { controller, image, commands, sse, volumes, instance, instanceCommands, instanceSse, instanceTrust };
 
 export type PolicyName = keyof typeof POLICIES;
 
 /** The managed policies of the main server: the first always, the others as wanted. */
-export const controllerPolicies = ({ image, commands, objectKey }: SetupValues): ControllerPolicy[] => {
+export const controllerPolicies = ({ image, commands, objectKey, volumeKey }: SetupValues): ControllerPolicy[] => {
   const wanted: [ControllerPolicy, boolean][] = [
     ['controller', true],
     ['image', image],
     ['commands', commands],
     ['sse', objectKey !== null],
+    ['volumes', volumeKey !== null],
   ];
   return wanted.flatMap(([name, isWanted]) => (isWanted ? name : []));
 };
 
-export type ControllerPolicy = 'controller' | 'image' | 'commands' | 'sse';
+export type ControllerPolicy = 'controller' | 'image' | 'commands' | 'sse' | 'volumes';
 
 /** The inline policies of the instance role, with their names there. */
 export const instancePolicies = ({ commands, objectKey }: SetupValues): [PolicyName, inlineName: string][] => [
@@ -45,6 +47,7 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
     instance_profile: values.instanceProfile,
     instance_role: values.instanceProfile,
     ...(values.objectKey === null ? {} : { object_key: values.objectKey }),
+    ...(values.volumeKey === null ? {} : { volume_key: values.volumeKey }),
     owner: values.owner,
     partition: values.partition.name,
     ec2_principal: values.partition.ec2Principal,

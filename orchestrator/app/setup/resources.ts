@@ -39,6 +39,7 @@ export function resourcesOf(values: SetupValues): Resource[] {
     ['policy', `${name}-image`, 'what `orchestrator image` needs beside it', values.image],
     ['policy', `${name}-commands`, 'what `orchestrator exec` needs beside it', values.commands],
     ['policy', `${name}-sse`, 'use of the KMS key of aws.sse', values.objectKey !== null],
+    ['policy', `${name}-volumes`, 'use of the KMS key for volumes', values.volumeKey !== null],
     ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
   ];
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));

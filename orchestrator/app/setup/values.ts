@@ -3,8 +3,8 @@ import { hostname } from 'node:os';
 import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
-import type { ConfigValues } from '../config/schema.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
+import { type ConfigValues, KMS_KEY } from '../config/schema.ts';
 import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
@@ -35,6 +35,8 @@ export interface SetupValues {
   controllerUser: string | null;
   /** Days until objects under `runs/` are removed. */
   keepDays: number;
+  /** ARN of the user's KMS key for volumes; null for keys of AWS. */
+  volumeKey: string | null;
   /** ARN of the user's KMS key for objects, from `aws.sse`; null for keys of AWS. */
   objectKey: string | null;
   image: boolean;
@@ -44,7 +46,7 @@ export interface SetupValues {
   canary: boolean;
 }
 
-type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 'controllerUser';
+type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 'controllerUser' | 'ebsKmsKey';
 
 /** `mainServer` is `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
 export type SetupFlags = Partial<Record<TextFlag, string | undefined>> &
@@ -64,9 +66,13 @@ const FORMS: [keyof SetupFlags, RegExp, string][] = [
   ['name', /^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'must be up to 40 letters, digits or -, beginning with a letter'],
   ['vpc', /^vpc-[0-9a-f]+$/, 'must be the id of a VPC such as vpc-0a1b2c3d'],
   ['controllerUser', /^[A-Za-z0-9+=,.@_-]{1,64}$/, 'must be the name of an IAM user'],
+  ['ebsKmsKey', KMS_KEY, 'must be the ARN of a KMS key'],
 ];
 
-const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = { controllerUser: '--controller-user' };
+const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = {
+  controllerUser: '--controller-user',
+  ebsKmsKey: '--ebs-kms-key',
+};
 
 /** Flags win over the configuration. Throws one `usage` error for all values that are missing or wrong. */
 export function setupValues(flags: SetupFlags, config: ConfigValues | null, environment: Environment): SetupValues {
@@ -111,6 +117,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     callbackPort: serverUrl === null ? listenPort : portOf(new URL(serverUrl)),
     controllerUser: flags.controllerUser ?? null,
     keepDays: flags.keepDays ?? DEFAULT_KEEP_DAYS,
+    volumeKey: flags.ebsKmsKey ?? aws?.volume?.kms_key ?? null,
     objectKey: aws?.sse?.startsWith('arn:') ? aws.sse : null,
     image: flags.image ?? (config !== null && config.site.render !== 'http'),
     commands: flags.commands ?? aws?.commands ?? false,

@@ -26,7 +26,7 @@ import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } fr
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
-import { ownerOf } from '../../app/plan/settings-of.ts';
+import { ownerOf, volumeOf } from '../../app/plan/settings-of.ts';
 import { isLocal, regionOf } from '../../app/plan/target.ts';
 
 export interface ImageOptions extends ConfigPlace {
@@ -96,6 +96,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
   using interrupts = watchInterrupts();
   const baseImageId = await images.baseImage(options.base ?? null, architecture);
   const instanceType = BUILDER_TYPE[architecture];
+  const { volume } = config.values.aws;
   const usd = hourlyPrice(region, instanceType).usd * BUILDER_HOURS;
   output.line(
     `An image for ${architecture} is made from ${baseImageId}, by one ${instanceType} for about five minutes: less than $${Math.max(0.01, usd).toFixed(2)}; ${SNAPSHOT_WORD}.`,
@@ -109,7 +110,12 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
     onProgress: (text) => output.line(text),
     owner: ownerOf(config),
     tags: config.values.aws.tags,
-    builder: { instanceType, userData: imageRecipe({ powerOff: true }), ...(await placeOf(making)) },
+    builder: {
+      instanceType,
+      userData: imageRecipe({ powerOff: true }),
+      ...(volume === null ? {} : { volume: volumeOf(volume) }),
+      ...(await placeOf(making)),
+    },
     baseImageId,
     architecture,
   });

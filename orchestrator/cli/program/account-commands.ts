@@ -45,6 +45,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
         'vpc, or the addresses it comes from such as 203.0.113.7 (default: from server.url)',
       ),
       flag('--controller-user <user>', 'an IAM user that gets the rights of the main server'),
+      flag('--ebs-kms-key <arn>', "the KMS key of volumes: aws.volume's, or the account's default one"),
       flag('--keep-days <days>', 'how long objects of runs are kept', readCount).default(30),
       flag('--image', 'with the rights of orchestrator image'),
       flag('--commands', 'with the rights of orchestrator exec (default: aws.commands)'),

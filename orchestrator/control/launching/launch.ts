@@ -61,6 +61,7 @@ export async function claim(
     subnetId,
     securityGroupIds: template.securityGroupIds,
     instanceProfile: run.settings.aws.instanceProfile,
+    ...(run.settings.aws.volume ? { volume: run.settings.aws.volume } : {}),
     userData: renderUserData(settings),
     tags: {
       ...run.settings.aws.tags,

@@ -12,8 +12,8 @@ export function stateReasonRemedy({ code }: StateReason): string {
   // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
   if (/kms/i.test(code) || code === 'Client.InternalError')
     return (
-      'new volumes of this account are encrypted with a KMS key that the launch may not use: let the main server use that key ' +
-      '(kms:CreateGrant, kms:Decrypt, kms:DescribeKey, kms:GenerateDataKeyWithoutPlaintext, kms:ReEncrypt* in its role and in the key policy), ' +
+      'the volume is encrypted with a KMS key that the launch may not use: let the main server use that key ' +
+      '(orchestrator setup --ebs-kms-key prints the rights; the key policy must allow them too), ' +
       'or make aws/ebs the default key for EBS encryption'
     );
   if (code === 'Client.VolumeLimitExceeded')

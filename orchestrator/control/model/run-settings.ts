@@ -1,4 +1,5 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
+import type { VolumeSettings } from '../../cloud/compute.ts';
 import type { BillingTerms } from '../../plan/plan.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
@@ -57,6 +58,8 @@ export interface RunSettings {
     subnets: string[];
     securityGroups: string[];
     bucket: string;
+    /** Of the root volume; omitted: as the image has it. */
+    volume?: VolumeSettings;
     /** `AES256`, `aws:kms` or the ARN of a key; omitted: the bucket's default. */
     sse?: string;
     instanceProfile: string | null;
@@ -107,6 +110,7 @@ export function balancerAddresses({
 export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): BillingTerms => ({
   ownBalancer: hasOwnBalancer(settings),
   balancerAddresses: balancerAddresses(settings.aws),
+  ...(settings.aws.volume?.sizeGb === undefined ? {} : { volumeGb: settings.aws.volume.sizeGb }),
   browser: settings.site.render === 'browser' || settings.site.render === 'auto',
 });
 

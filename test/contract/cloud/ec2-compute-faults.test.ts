@@ -98,6 +98,35 @@ describe('Ec2Compute against an endpoint that misbehaves', () => {
     expect(Buffer.from(call.UserData!, 'base64').toString()).toBe(REQUEST.userData);
   });
 
+  it('sends the settings of the root volume for the device that the image has it at', async () => {
+    const image = '<item><imageId>ami-1</imageId><rootDeviceName>/dev/sda1</rootDeviceName></item>';
+    const { compute, calls } = await computeAt((call) =>
+      call.get('Action') === 'DescribeImages'
+        ? { status: 200, body: `<DescribeImagesResponse><imagesSet>${image}</imagesSet></DescribeImagesResponse>` }
+        : ec2Error('InsufficientInstanceCapacity'),
+    );
+    const kmsKey = 'arn:aws:kms:eu-west-1:1:key/k';
+    await compute.launch({ ...REQUEST, volume: { sizeGb: 16, type: 'gp3', encrypted: true, kmsKey } });
+    expect(Object.fromEntries(calls.at(-1)!)).toMatchObject({
+      'BlockDeviceMapping.1.DeviceName': '/dev/sda1',
+      'BlockDeviceMapping.1.Ebs.DeleteOnTermination': 'true',
+      'BlockDeviceMapping.1.Ebs.VolumeSize': '16',
+      'BlockDeviceMapping.1.Ebs.VolumeType': 'gp3',
+      'BlockDeviceMapping.1.Ebs.Encrypted': 'true',
+      'BlockDeviceMapping.1.Ebs.KmsKeyId': kmsKey,
+    });
+  });
+
+  it.each([
+    ['EC2 does not answer', 'reset', 'throttled'],
+    ['the image has no such volume', { status: 200, body: '<DescribeImagesResponse/>' }, 'invalid'],
+    ['the right is missing', ec2Error('UnauthorizedOperation', 403), 'denied'],
+  ] as const)('launches nothing when %s before a launch with volume settings', async (_, answer, cause) => {
+    const { compute, calls } = await computeAt(() => answer);
+    expect(await compute.launch({ ...REQUEST, volume: { sizeGb: 16 } })).toMatchObject({ kind: 'refused', cause });
+    expect(calls.map((call) => call.get('Action'))).not.toContain('RunInstances');
+  });
+
   it.each([
     ['the reply is lost', 'reset'],
     ['no reply arrives', 'silence'],

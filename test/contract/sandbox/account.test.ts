@@ -2,6 +2,7 @@
 import { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import { STS } from '@aws-sdk/client-sts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { defaultVolumeKey } from '../../../orchestrator/cloud/right-probes.ts';
 import { launchInput } from '../../support/sandbox/boot.ts';
 import { clientsFor, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
@@ -92,6 +93,20 @@ describe('DryRun', () => {
     // Together: a call that fails while another one is awaited would be an unhandled rejection.
     const codes = (await Promise.all(calls.map(refusal))).map(({ code }) => code);
     expect(codes).toEqual(calls.map(() => 'InvalidInstanceID.NotFound'));
+  });
+});
+
+describe('encryption of volumes', () => {
+  it("is off, or on with the account's key as the conditions specify it", async () => {
+    const { ec2 } = clients;
+    expect((await ec2.getEbsEncryptionByDefault({})).EbsEncryptionByDefault).toBe(false);
+    expect((await ec2.getEbsDefaultKmsKeyId({})).KmsKeyId).toBe('alias/aws/ebs');
+    const { endpoint, region } = sandbox;
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    expect(await defaultVolumeKey({ endpoint, region, credentials })).toBeNull();
+    const ebsKmsKey = 'arn:aws:kms:ap-northeast-1:000000000000:key/k';
+    await sandbox.control('PATCH', 'conditions', { ebsKmsKey });
+    expect(await defaultVolumeKey({ endpoint, region, credentials })).toBe(ebsKmsKey);
   });
 });
 

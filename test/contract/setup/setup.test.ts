@@ -32,7 +32,9 @@ const VARIANTS: [string, SetupFlags][] = [
 ];
 const valuesOf = (flags: SetupFlags) => ({
   ...setupValues(flags, null, {}),
-  ...(flags === VARIANTS[0]![1] ? { tags: { CostCenter: '4711', 'team name': 'a b' }, objectKey: KEY } : {}),
+  ...(flags === VARIANTS[0]![1]
+    ? { tags: { CostCenter: '4711', 'team name': 'a b' }, objectKey: KEY, volumeKey: KEY }
+    : {}),
 });
 const KEY = 'arn:aws:kms:ap-northeast-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
@@ -180,6 +182,7 @@ async function expectMade(at: MotoServer): Promise<void> {
     'crawlfleet-controller',
     'crawlfleet-image',
     'crawlfleet-sse',
+    'crawlfleet-volumes',
   ]);
   const inline = await aws(at, 'iam list-role-policies --role-name crawlfleet-instance');
   expect(inline).toMatchObject({

@@ -7,6 +7,7 @@ import { judgeBucket } from '../../../orchestrator/app/checks/bucket.ts';
 import { judgeAddress, judgeDoor } from '../../../orchestrator/app/checks/callback.ts';
 import type { Finding } from '../../../orchestrator/app/checks/check.ts';
 import { keysEndEarly, judgeRights } from '../../../orchestrator/app/checks/account.ts';
+import { judgeVolumeKey } from '../../../orchestrator/app/checks/image.ts';
 import { isOlder } from '../../../orchestrator/app/checks/machine.ts';
 import { judgeGroups, judgeSubnets } from '../../../orchestrator/app/checks/network.ts';
 
@@ -20,6 +21,19 @@ const table = (routes: object[], associations: object[]): RouteTable => ({
   Associations: associations,
 });
 const MAIN = { Main: true };
+
+describe('the KMS key of volumes', () => {
+  const KEY = 'arn:aws:kms:eu-west-1:123456789012:key/k';
+
+  it("is a warning when it is the account's default, and not repeated by runs when aws.volume names it", () => {
+    expect(judgeVolumeKey(null, null).level).toBe('ok');
+    expect(judgeVolumeKey(null, KEY)).toMatchObject({
+      level: 'warning',
+      remedy: expect.stringContaining(`--ebs-kms-key ${KEY}`) as string,
+    });
+    expect(judgeVolumeKey(KEY, KEY)).toMatchObject({ level: 'warning', standing: true });
+  });
+});
 
 describe('keys in the environment', () => {
   const UNTIL = Date.parse('2026-01-01T06:00:00Z');

@@ -121,6 +121,19 @@ describe('the texts', () => {
     }
   });
 
+  it('lend the KMS key of volumes to EC2, by the flag or by aws.volume', () => {
+    const key = 'arn:aws:kms:ap-northeast-1:111122223333:key/v';
+    for (const given of [
+      values({ ebsKmsKey: key }),
+      values({}, configOf(` }\naws: { volume: { kms_key: "${key}" } }`)),
+    ])
+      for (const write of [terraformText, awsCliText]) {
+        expect(write(given)).toContain('crawlfleet-volumes');
+        expect(write(given).split(key)).toHaveLength(3);
+      }
+    expect(() => values({ ebsKmsKey: 'alias/x' })).toThrow('--ebs-kms-key must be the ARN of a KMS key');
+  });
+
   it('use the partition of the region', () => {
     const inChina = values({ region: 'cn-north-1' });
     expect(policyText('instance', inChina, '1')).toContain('arn:aws-cn:s3:::example-crawl/runs/*');

@@ -174,6 +174,19 @@ describe('the controller', () => {
     },
   );
 
+  it('lends one KMS key for volumes to EC2 alone, where setup is given one', () => {
+    const [use, lend, ...others] = statementsOf('volumes');
+    expect(others).toEqual([]);
+    // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-encryption-requirements.html
+    expect([use!.Action, lend!.Action].flat().toSorted()).toEqual(
+      ['CreateGrant', 'Decrypt', 'DescribeKey', 'GenerateDataKeyWithoutPlaintext', 'ReEncryptFrom', 'ReEncryptTo'].map(
+        (action) => `kms:${action}`,
+      ),
+    );
+    expect([use!.Resource, lend!.Resource]).toEqual(['${volume_key}', '${volume_key}']);
+    expect(lend!.Condition).toEqual({ Bool: { 'kms:GrantIsForAWSResource': 'true' } });
+  });
+
   it('uses one KMS key for objects, where aws.sse names one, and instances only to write', () => {
     expect(statementsOf('sse').map((s) => [s.Action, s.Resource])).toEqual([
       [['kms:Decrypt', 'kms:GenerateDataKey'], '${object_key}'],
@@ -190,7 +203,7 @@ describe('the controller', () => {
     expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': '${ec2_principal}' } });
   });
 
-  it.each(['controller', 'image', 'commands', 'sse', 'instance', 'instance-commands', 'instance-sse'])(
+  it.each(['controller', 'image', 'commands', 'sse', 'volumes', 'instance', 'instance-commands', 'instance-sse'])(
     'fits into a managed policy (%s)',
     (name) => {
       // 6,144 characters without white space; placeholders are replaced with their longest values.

@@ -24,6 +24,10 @@ describe('actualCost', () => {
     expect(cost.total).toBeCloseTo(cost.instances + cost.ipv4 + cost.ebs + cost.balancer + cost.s3, 6);
   });
 
+  it('bills the configured size of the volumes', () => {
+    expect(run(HOUR, { volumeGb: 80 }).ebs).toBeCloseTo(10 * run(HOUR).ebs, 5);
+  });
+
   it('bills a balancer of the user only for its traffic', () => {
     const made = run(HOUR);
     const own = run(HOUR, { ownBalancer: true });
