@@ -58,8 +58,8 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     const loadBalancerArn = balancer.LoadBalancerArn!;
     const listenerArn = await this.#ensureListener(loadBalancerArn, targetGroupArn, request);
     if (!balancer.DNSName) throw this.#incomplete('DescribeLoadBalancers', 'DNSName');
-    const port = request.listenPort === 80 ? '' : `:${request.listenPort}`;
-    return { url: `http://${balancer.DNSName}${port}`, loadBalancerArn, targetGroupArn, listenerArn };
+    const url = urlOf(balancer.DNSName, request.listenPort, request);
+    return { url, loadBalancerArn, targetGroupArn, listenerArn };
   }
 
   /**
@@ -77,11 +77,10 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     for (let tries = 0; tries < SHARED_TRIES; tries++) {
       const there = await this.#listeners(loadBalancerArn);
       const own = there.find((l) => l.DefaultActions?.some((a) => forwardsTo(a, targetGroupArn)));
-      const listener =
-        own ?? (await this.#createListener(loadBalancerArn, targetGroupArn, freePort(there), request.tags));
+      const listener = own ?? (await this.#createListener(loadBalancerArn, targetGroupArn, freePort(there), request));
       // Null: another run took that port first.
       if (!listener?.ListenerArn || listener.Port === undefined) continue;
-      const url = `http://${balancer.DNSName}:${listener.Port}`;
+      const url = urlOf(balancer.DNSName, listener.Port, request);
       return { url, loadBalancerArn, targetGroupArn, listenerArn: listener.ListenerArn, shared: true };
     }
     throw new AppError('aws-failed', `No listener could be made on the load balancer ${existing}`);
@@ -271,7 +270,7 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     // It forwards to a group that has been recreated since: a half-finished start of the same run.
     if (there) await this.#removeListener(there.ListenerArn!);
     const made =
-      (await this.#createListener(loadBalancerArn, targetGroupArn, request.listenPort, request.tags)) ??
+      (await this.#createListener(loadBalancerArn, targetGroupArn, request.listenPort, request)) ??
       (await this.#listeners(loadBalancerArn)).find((l) => l.Port === request.listenPort);
     if (!made?.ListenerArn) throw this.#incomplete('CreateListener', 'ListenerArn');
     return made.ListenerArn;
@@ -282,12 +281,19 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     loadBalancerArn: string,
     targetGroupArn: string,
     port: number,
-    tags: Record<string, string>,
+    { certificate, tags }: BalancerRequest,
   ): Promise<Listener | null> {
     const reply = await this.#elb.unless('exists', 'CreateListener', (elb) =>
       elb.createListener({
         LoadBalancerArn: loadBalancerArn,
-        Protocol: 'HTTP',
+        ...(certificate === undefined
+          ? { Protocol: 'HTTP' as const }
+          : {
+              Protocol: 'HTTPS' as const,
+              Certificates: [{ CertificateArn: certificate }],
+              // The API's default still allows TLS 1.0.
+              SslPolicy: 'ELBSecurityPolicy-TLS13-1-2-2021-06',
+            }),
         Port: port,
         DefaultActions: [{ Type: 'forward', TargetGroupArn: targetGroupArn }],
         Tags: tagList(tags),
@@ -332,6 +338,11 @@ export class Elbv2LoadBalancer implements LoadBalancer {
       hint: 'Check that aws.endpoint is an AWS endpoint with ELBv2.',
     });
   }
+}
+
+function urlOf(dnsName: string, port: number, { certificate }: BalancerRequest): string {
+  const [scheme, usualPort] = certificate === undefined ? ['http', 80] : ['https', 443];
+  return `${scheme}://${dnsName}${port === usualPort ? '' : `:${port}`}`;
 }
 
 /** Whether a listener's action forwards to this target group, in either of ELBv2's two forms. */

@@ -9,12 +9,17 @@ import { type OfferResult, type OfferSender } from '../control/model/core.ts';
 const TIMEOUT_MS = 15_000;
 
 export class HttpOfferSender implements OfferSender {
-  readonly #agent = new Agent({
-    connections: 16,
-    connect: { timeout: 5_000 },
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-  });
+  readonly #agent: Agent;
+
+  /** @param serverName of the certificate of an HTTPS listener, which is not the load balancer's host name */
+  constructor(serverName?: string) {
+    this.#agent = new Agent({
+      connections: 16,
+      connect: { timeout: 5_000, ...(serverName === undefined ? {} : { servername: serverName }) },
+      headersTimeout: TIMEOUT_MS,
+      bodyTimeout: TIMEOUT_MS,
+    });
+  }
 
   async send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult> {
     const body = JSON.stringify(offer);
@@ -38,7 +43,7 @@ export class HttpOfferSender implements OfferSender {
   }
 }
 
-/** undici's code for a connection that was not made in time; other failures carry a system error code. */
+/** Codes of undici, of the system and of TLS for a connection that was not made. */
 const CONNECT_CODES = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -46,6 +51,13 @@ const CONNECT_CODES = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  // The handshake comes before the request.
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
 /** True for an error that rules out a delivered chunk: without a connection nothing was sent. */

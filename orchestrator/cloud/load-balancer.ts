@@ -24,6 +24,8 @@ export interface BalancerRequest {
   vpcId: string;
   subnetIds: string[];
   securityGroupIds: string[];
+  /** ARN of the certificate for an HTTPS listener; left out: HTTP. */
+  certificate?: string;
   /** Port the load balancer listens on; an existing one uses the first free port of SHARED_PORTS. */
   listenPort: number;
   /** Port the instances serve on. */

@@ -87,21 +87,33 @@ export const loadBalancer: Check = {
   after: ['subnets'],
   beforeLaunch: true,
   limitMs: 15_000,
-  async run({ aws, config, facts }) {
+  async run({ aws, config, facts, target }) {
     // Both throw: when the user's load balancer does not exist, does not fit the subnets, or has no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
     if (balancer.existing !== null) await assertFreePort(aws!, balancer.existing);
+    const certificate = judgeCertificate(config.values.aws.certificate?.arn ?? null, target.region);
     const said =
       named === null ? `an ${balancer.scheme} one is made for the run` : `${named} serves the zones of the subnets`;
     return [
       ok(said),
+      ...certificate,
       ...notes.map((text) =>
         /default group/.test(text) ? warning(text, 'orchestrator setup shows groups of their own') : ok(text),
       ),
     ];
   },
 };
+
+/** ELBv2 takes a certificate of ACM only in its own region. */
+export function judgeCertificate(arn: string | null, region: string): Finding[] {
+  const there = /^arn:[^:]+:acm:([^:]+):/.exec(arn ?? '')?.[1] ?? region;
+  if (there === region) return [];
+  const text = `the certificate of aws.certificate is in ${there}, and a balancer in ${region} takes only those of ${region}`;
+  return [
+    failed('aws-invalid', text, `Request or import one in ${region}: aws acm request-certificate --region ${region}`),
+  ];
+}
 
 export const securityGroups: Check = {
   id: 'security-groups',

@@ -349,6 +349,25 @@ const aws = z.strictObject({
     .describe(
       'Scheme of the balancer that a run makes. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
     ),
+  certificate: z
+    .strictObject({
+      arn: z
+        .string()
+        .regex(
+          /^arn:[\w-]+:(acm:[\w-]+:\d+:certificate|iam::\d+:server-certificate)\/\S+$/,
+          'must be the ARN of a certificate',
+        )
+        .describe('ARN of a certificate in ACM, in the region of the run, or in IAM.'),
+      name: z
+        .string()
+        .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)+$/i, 'must be a host name')
+        .describe('A host name that it is valid for. The main server expects it; it need not be in DNS.'),
+    })
+    .nullable()
+    .default(null)
+    .describe(
+      'Lets the listener of the balancer speak HTTPS: `{ arn: "arn:aws:acm:…", name: crawl.example.com }`. Dry runs ignore it.',
+    ),
   vcpu_quota: orNull(z.int().positive()).describe(
     'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
   ),

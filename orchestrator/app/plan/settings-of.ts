@@ -107,6 +107,8 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     loadBalancer: aws.load_balancer,
     balancerScheme: aws.balancer_scheme,
     recycleEveryMs: aws.recycle_every,
+    // The sandbox has no certificates.
+    ...(aws.certificate === null || target.dryRun ? {} : { certificate: aws.certificate }),
     ...(aws.commands ? { commands: true as const } : {}),
     tags: aws.tags,
     ...(aws.sse === null ? {} : { sse: aws.sse }),

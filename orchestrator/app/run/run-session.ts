@@ -52,7 +52,7 @@ export async function openSession(options: SessionOptions) {
   const onAlarm = (text: string): void => output.line(`! ${text}`);
   const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
   const unlisten = output.onLost?.((text) => log.warn(text));
-  const offers = new HttpOfferSender();
+  const offers = new HttpOfferSender(aws.certificate?.name);
   const samples = new SampleRecorder(
     async (sample) => {
       if (config.values.cloudwatch) log.info(embeddedMetrics(sample, results.table), 'metrics');

@@ -86,6 +86,7 @@ async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> 
     vpcId: template.subnets[0]!.vpcId,
     subnetIds: oneSubnetPerZone(template.subnets),
     securityGroupIds: template.balancer?.securityGroupIds ?? template.securityGroupIds,
+    ...(run.settings.aws.certificate ? { certificate: run.settings.aws.certificate.arn } : {}),
     listenPort: BALANCER_PORT,
     targetPort: API_PORT,
     healthPath: HEALTH_PATH,

@@ -68,6 +68,8 @@ export interface RunSettings {
     loadBalancer?: string | null;
     /** Scheme of the balancer that the run creates; `auto` when omitted. */
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
+    /** Of an HTTPS listener, with a name it is valid for; omitted: the listener speaks HTTP. */
+    certificate?: { arn: string; name: string };
     /** Each address is rotated this often; null or omitted: never. */
     recycleEveryMs?: number | null;
     /** Instances run the SSM agent, for `orchestrator exec`; omitted: they do not. */

@@ -94,7 +94,30 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
       'Attributes.member.1.Value': '0',
     });
     expect(call('CreateLoadBalancer')).toMatchObject({ Scheme: 'internal', 'Subnets.member.2': 'subnet-2' });
-    expect(call('CreateListener')).toMatchObject({ Port: '80', 'DefaultActions.member.1.TargetGroupArn': 'arn:g' });
+    expect(call('CreateListener')).toMatchObject({
+      Protocol: 'HTTP',
+      Port: '80',
+      'DefaultActions.member.1.TargetGroupArn': 'arn:g',
+    });
+  });
+
+  it('makes an HTTPS listener with the certificate, on its own balancer and on that of the user', async () => {
+    const { balancers, calls } = await balancersAt((action) => {
+      if (action === 'DescribeTargetGroups') return result(action, GROUP);
+      if (action === 'DescribeLoadBalancers') return result(action, LB);
+      if (action === 'CreateListener') return result(action, LISTENER);
+      return result(action, action === 'DescribeListeners' ? '<Listeners/>' : '');
+    });
+    const request = { ...REQUEST, certificate: 'arn:c', listenPort: 8080 };
+    expect(await balancers.ensure(request)).toMatchObject({ url: 'https://b.test:8080' });
+    expect(await balancers.ensure({ ...request, existing: 'crawl-1' })).toMatchObject({ url: 'https://b.test:80' });
+    const made = calls
+      .filter((call) => call.get('Action') === 'CreateListener')
+      .map((call) => Object.fromEntries(call));
+    expect(made).toHaveLength(2);
+    for (const call of made)
+      expect(call).toMatchObject({ Protocol: 'HTTPS', 'Certificates.member.1.CertificateArn': 'arn:c' });
+    expect(made.every((call) => call.SslPolicy!.includes('TLS13-1-2'))).toBe(true);
   });
 
   it('uses a load balancer that another process made between the check and the creation', async () => {

@@ -9,7 +9,7 @@ import type { Finding } from '../../../orchestrator/app/checks/check.ts';
 import { keysEndEarly, judgeRights } from '../../../orchestrator/app/checks/account.ts';
 import { judgeVolumeKey } from '../../../orchestrator/app/checks/image.ts';
 import { isOlder } from '../../../orchestrator/app/checks/machine.ts';
-import { judgeGroups, judgeSubnets } from '../../../orchestrator/app/checks/network.ts';
+import { judgeCertificate, judgeGroups, judgeSubnets } from '../../../orchestrator/app/checks/network.ts';
 
 const levels = (findings: readonly Finding[]): string[] => findings.map((f) => f.level);
 const texts = (findings: readonly Finding[]): string => findings.map((f) => f.text).join('\n');
@@ -33,6 +33,15 @@ describe('the KMS key of volumes', () => {
     });
     expect(judgeVolumeKey(KEY, KEY)).toMatchObject({ level: 'warning', standing: true });
   });
+});
+
+it.each([
+  [null, []],
+  ['arn:aws:acm:eu-west-1:123456789012:certificate/c', []],
+  ['arn:aws:iam::123456789012:server-certificate/c', []],
+  ['arn:aws:acm:us-east-1:123456789012:certificate/c', ['failed']],
+])('the certificate %s for a balancer in eu-west-1 is %j', (arn, expected) => {
+  expect(levels(judgeCertificate(arn, 'eu-west-1'))).toEqual(expected);
 });
 
 describe('keys in the environment', () => {

@@ -1,7 +1,10 @@
 import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
 import { HttpOfferSender, isFromBeforeConnection } from '../../../orchestrator/cloud/http-offer-sender.ts';
+import { makeSelfSigned } from '../../support/self-signed.ts';
 import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.ts';
 
 const RUN = { id: 'run', privateKey: exportPrivateKey(createKeyPair().privateKey) };
@@ -25,6 +28,39 @@ describe('HttpOfferSender', () => {
     try {
       expect(await new HttpOfferSender().send(url, RUN, OFFER)).toMatchObject({ kind: 'unknown' });
     } finally {
+      server.close();
+    }
+  });
+});
+
+describe('HttpOfferSender to an HTTPS listener', () => {
+  it('expects the name of the certificate, whatever the name of the load balancer', async () => {
+    const { key, cert } = makeSelfSigned('crawl.example.com');
+    const asked: (string | undefined)[] = [];
+    const server = createSecureServer({ key, cert }, (request, response) => {
+      asked.push((request.socket as TLSSocket).servername || undefined);
+      response.writeHead(503).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const [named, other, nameless] = [
+      new HttpOfferSender('crawl.example.com'),
+      new HttpOfferSender('other.example.com'),
+      new HttpOfferSender(),
+    ];
+    const trusted = getCACertificates('default');
+    setDefaultCACertificates([...trusted, cert]);
+    try {
+      expect(await named.send(url, RUN, OFFER)).toEqual({ kind: 'not-ready', message: 'HTTP 503' });
+      expect(asked).toEqual(['crawl.example.com']);
+      for (const sender of [other, nameless])
+        expect(await sender.send(url, RUN, OFFER)).toMatchObject({
+          kind: 'unreachable',
+          message: expect.stringMatching(/altnames|IP/) as string,
+        });
+    } finally {
+      setDefaultCACertificates(trusted);
+      for (const sender of [named, other, nameless]) await sender.close();
       server.close();
     }
   });
