@@ -3,6 +3,7 @@
  * user may put new ones into the credentials file during the run. The SDK alone reads that file once.
  */
 import type { S3ClientConfig } from '@aws-sdk/client-s3';
+import { behindProxy, type ProxySettings } from '../../shared/adapters/proxy.ts';
 
 /** Keys as returned by a provider. */
 export interface Keys {
@@ -24,9 +25,11 @@ const SDK_AHEAD_MS = 300_000;
 /**
  * Runs the whole chain (environment, profile, SSO, role) once; files are read again. Throws `CredentialsProviderError`.
  */
-export async function readKeys(input?: ProviderInput): Promise<Keys> {
+export async function readKeys(input?: ProviderInput, proxy?: ProxySettings): Promise<Keys> {
   const { defaultProvider } = await import('@aws-sdk/credential-provider-node');
-  return defaultProvider({ ignoreCache: true })(input);
+  // The clients of the chain itself, for SSO and assumed roles. Instance metadata are never behind a proxy.
+  const clientConfig = proxy === undefined ? {} : { clientConfig: { requestHandler: behindProxy(proxy) } };
+  return defaultProvider({ ignoreCache: true, ...clientConfig })(input);
 }
 
 /**
@@ -48,6 +51,3 @@ export function keysReadAgain(
     return { ...known, expiration: known.expiration ?? new Date(now() + SDK_AHEAD_MS + READ_AGAIN_MS) };
   };
 }
-
-/** Shared by the whole program, so that its clients do not each query an identity provider. */
-export const sharedKeys: Provider = keysReadAgain();

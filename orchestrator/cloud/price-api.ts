@@ -6,18 +6,17 @@ import type { Pricing } from '@aws-sdk/client-pricing';
 import { AppError } from '../../shared/domain/errors.ts';
 import { partitionOf } from '../../shared/domain/partition.ts';
 import type { PriceList } from '../plan/price-table.ts';
-import { callOnce, lazyPricing, until } from './sdk-clients.ts';
+import { type AwsOptions, callOnce, lazyPricing, until } from './sdk-clients.ts';
 
 /** The API is served in us-east-1, eu-central-1 and ap-south-1, for all regions. */
 const API_REGION = 'us-east-1';
 
-export interface PriceQuestion {
+export interface PriceQuestion extends Pick<AwsOptions, 'credentials' | 'proxy'> {
   region: string;
   instanceTypes: readonly string[];
   nowMs: number;
   /** Null for AWS; an endpoint for tests. */
   endpoint: string | null;
-  credentials?: { accessKeyId: string; secretAccessKey: string };
   /** For all queries together. */
   timeoutMs: number;
 }
@@ -27,11 +26,18 @@ export interface PriceQuestion {
  * expected form is left out.
  */
 export async function askPrices(question: PriceQuestion): Promise<PriceList> {
-  const { region, endpoint, credentials, timeoutMs, nowMs } = question;
+  const { region, endpoint, credentials, proxy, timeoutMs, nowMs } = question;
   const { name } = partitionOf(region);
   if (name !== 'aws' && endpoint === null)
     throw new AppError('aws-invalid', `it is not served for the keys of partition ${name}`);
-  const options = { region: API_REGION, endpoint, timeoutMs, maxAttempts: 2, ...(credentials ? { credentials } : {}) };
+  const options = {
+    region: API_REGION,
+    endpoint,
+    proxy,
+    timeoutMs,
+    maxAttempts: 2,
+    ...(credentials ? { credentials } : {}),
+  };
   return callOnce(lazyPricing, options, 'GetProducts', async (pricing) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const ask = (query: Query): Promise<number | undefined> => findPrice(pricing, query, region, signal);

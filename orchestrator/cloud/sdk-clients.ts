@@ -9,6 +9,7 @@ import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import type { SSM } from '@aws-sdk/client-ssm';
 import type { STS } from '@aws-sdk/client-sts';
+import { behindProxy, type ProxySettings } from '../../shared/adapters/proxy.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
 
@@ -18,6 +19,8 @@ export interface AwsOptions {
   endpoint: string | null;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
+  /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
+  proxy?: ProxySettings | undefined;
   /** Per attempt, from connect to the response headers. Default 15 s. */
   timeoutMs?: number;
   /** Attempts per call, with the SDK's own pauses between them. Default 3. */
@@ -45,6 +48,7 @@ function clientConfig(options: AwsOptions) {
       throwOnRequestTimeout: true,
       // requestTimeout ends at the response headers; this one ends a stalled body.
       socketTimeout: timeoutMs,
+      ...behindProxy(options.proxy),
     },
   };
 }

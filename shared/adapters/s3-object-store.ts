@@ -18,6 +18,7 @@ import {
   type ObjectStore,
   objectTooLarge,
 } from '../ports/object-store.ts';
+import { behindProxy, type ProxySettings } from './proxy.ts';
 import { systemClock } from './system-clock.ts';
 
 export interface S3Options {
@@ -29,6 +30,8 @@ export interface S3Options {
   sse?: string;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
+  /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
+  proxy?: ProxySettings | undefined;
   /** From connect to the last byte of the reply; the SDK's own retries are extra. */
   timeoutMs?: number;
   /** For pauses between attempts; left out: the system clock. */
@@ -69,6 +72,7 @@ export class S3ObjectStore implements ObjectStore {
         requestTimeout: options.timeoutMs ?? 30_000,
         throwOnRequestTimeout: true,
         socketTimeout: options.timeoutMs ?? 30_000,
+        ...behindProxy(options.proxy),
         ...(options.localAddress === undefined ? {} : sourceAddress(options.localAddress)),
       },
     });

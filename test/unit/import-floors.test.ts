@@ -130,7 +130,7 @@ const IMPORT = /(?:\bfrom|\bimport|\brequire\()\s*\(?\s*['"]([\w@./:-]+)['"]/g;
 const PRINTS = /\bprocess\.(?:stdout|stderr|exit)\b/;
 const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
 const MAY_READ_ENVIRONMENT =
-  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|app\/checks\/machine\.ts$|web\/build-page\.ts$)/;
+  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|app\/(?:checks\/machine|cloud\/cloud-access)\.ts$|web\/build-page\.ts$)/;
 
 function findViolations(file: string, source: string): string[] {
   const code = source.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');

@@ -1,4 +1,5 @@
 /** Checks of this machine: Node, disk, files of runs, browser, configuration. */
+import { knowsProxies, proxyOf } from '../../../shared/adapters/proxy.ts';
 import packageFile from '../../../package.json' with { type: 'json' };
 import { type Check, type CheckContext, failed, type Finding, ok, warning } from './check.ts';
 import { existsSync, statSync } from 'node:fs';
@@ -25,11 +26,16 @@ export function isOlder(version: string, than: string): boolean {
 export const nodeVersion: Check = {
   id: 'node',
   title: 'Node of this machine',
-  run() {
+  run({ environment }) {
     const { node } = process.versions;
     const text = `Node ${node} on ${process.platform}-${process.arch}`;
     if (isOlder(node, NEEDED))
       return failed('platform', `${text}: ${NEEDED} or newer is needed`, 'Install a newer Node');
+    if (proxyOf(environment) !== undefined && !knowsProxies())
+      return warning(
+        `${text} cannot use HTTPS_PROXY for calls to AWS`,
+        'Install Node 22.21 or newer, or 24.5 or newer',
+      );
     return ok(text);
   },
 };

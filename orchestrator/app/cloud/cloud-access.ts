@@ -1,11 +1,12 @@
 /** Makes the adapters for the target of a run: SDK clients with the right endpoint and credentials. */
+import { proxyOf } from '../../../shared/adapters/proxy.ts';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../../cloud/aws-clients.ts';
 import type { CommandRunner } from '../../cloud/command-runner.ts';
-import { sharedKeys } from '../../cloud/credentials.ts';
+import { keysReadAgain, readKeys } from '../../cloud/credentials.ts';
 import { SsmCommandRunner } from '../../cloud/ssm-command-runner.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Compute } from '../../cloud/compute.ts';
@@ -52,9 +53,17 @@ export function openCloud(
   };
 }
 
+/** Like the keys, which the SDK reads from the environment, it holds for the whole program. */
+const proxy = proxyOf(process.env);
+/** Shared by the whole program, so that its clients do not each query an identity provider. */
+const sharedKeys = keysReadAgain((input) => readKeys(input, proxy));
+
 /** Endpoint and keys for the calls: a dry run never uses the user's own keys. */
 export function awsOptions(aws: Pick<RunSettings['aws'], 'region' | 'endpoint'>, dryRun: boolean): AwsOptions {
-  return { region: aws.region, endpoint: aws.endpoint, credentials: dryRun ? LOCAL_CREDENTIALS : sharedKeys };
+  const { region, endpoint } = aws;
+  return dryRun
+    ? { region, endpoint, credentials: LOCAL_CREDENTIALS }
+    : { region, endpoint, credentials: sharedKeys, proxy };
 }
 
 export function openBucket(

@@ -35,7 +35,7 @@ export interface PriceSource {
   clock: Clock;
   region: string;
   instanceTypes: readonly string[];
-  api?: Pick<PriceQuestion, 'endpoint' | 'credentials'> & { timeoutMs?: number };
+  api?: Pick<PriceQuestion, 'endpoint' | 'credentials' | 'proxy'> & { timeoutMs?: number };
 }
 
 /** Takes at most five seconds and never throws: on any failure the shipped prices stand in, with a warning. */
@@ -52,7 +52,7 @@ export async function freshPrices(source: PriceSource): Promise<FreshPrices> {
   // Validated again: the user may have edited the file, or a newer shipped table may contradict it.
   if (fits) return checkPrices(kept.list);
   try {
-    const question = { region, instanceTypes, nowMs, endpoint: null, timeoutMs: TIMEOUT_MS, ...source.api };
+    const question = { instanceTypes, nowMs, endpoint: null, timeoutMs: TIMEOUT_MS, ...source.api, region };
     const checked = checkPrices(await askPrices(question));
     if (checked.warnings.length === 0) keep(file, { askedAtMs: nowMs, list: checked.list });
     return checked;

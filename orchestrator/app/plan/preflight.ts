@@ -1,6 +1,7 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { awsOptions } from '../cloud/cloud-access.ts';
 import { type Quota, quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
@@ -30,14 +31,14 @@ export async function pricesFor(config: Config, target: Target): Promise<FreshPr
     clock: systemClock,
     region: target.region,
     instanceTypes: config.values.aws.instance_types,
+    api: awsOptions(target, false),
   });
 }
 
 /** The account's vCPU quota minus what runs already, for a paid run; on this machine the configured value. */
 export function quotaOf(config: Config, target: Target): Promise<Quota> {
   const { vcpu_quota: configured, instance_types: instanceTypes } = config.values.aws;
-  const place = { region: target.region, endpoint: target.endpoint, instanceTypes };
-  if (!target.dryRun) return quotaFor({ ...place, configured });
+  if (!target.dryRun) return quotaFor({ ...awsOptions(target, false), instanceTypes, configured });
   const code = quotaCodeOf(instanceTypes[0] ?? '');
   const source = configured === null ? 'unknown' : 'aws.vcpu_quota';
   return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
