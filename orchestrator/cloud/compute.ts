@@ -14,6 +14,8 @@ export interface VolumeSettings {
 /** Everything one slot's RunInstances call sends. Stored before the call; a retry sends exactly this. */
 export interface LaunchRequest {
   clientToken: string;
+  /** Omitted in claims of earlier versions: the run's first region. */
+  region?: string;
   instanceType: string;
   imageId: string;
   subnetId: string;

@@ -9,8 +9,10 @@ import { adopt, claim, launch } from './launching/launch.ts';
 import { loadParts } from './results/load-parts.ts';
 import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
 import { LOSS } from './decide/slot-attempts.ts';
+import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
 import { ALL_GONE, circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
+import { regionNamed } from './model/regions.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
@@ -37,9 +39,9 @@ export async function act(
       await core.run.move(action.from, action.to, action.reason === null ? {} : { reason: action.reason });
       return;
     case 'ensure-balancer':
-      return makeBalancer(core, world);
+      return makeBalancer(core, world, action.region);
     case 'forget-balancer':
-      return forgetBalancer(core, world);
+      return forgetBalancer(core, world, action.region);
     case 'claim':
       if (action.why !== undefined)
         await note(core, world, { key: `slot ${action.slot}`, event: 'decision', detail: action.why, at: action });
@@ -55,6 +57,7 @@ export async function act(
     case 'offer':
       return dispatcher.pump(run, action.limitChunks, {
         heartbeatMs: world.limits.heartbeatMs,
+        balancers: offerTargets(world),
         targets: world.targets.size,
         signal,
       });
@@ -81,12 +84,9 @@ export async function act(
     case 'load':
       return loadParts(core);
     case 'remove-balancer':
-      await core.balancers.remove(run.balancer!);
-      await core.run.setBalancer(null);
-      core.processState.balancerMayRemain = false;
-      return;
+      return removeBalancer(core, world, action.region);
     case 'sweep-balancer':
-      return sweepBalancer(core, world);
+      return sweepBalancer(core, world, action.region);
     case 'publish':
       return publishRun(core);
   }
@@ -104,7 +104,8 @@ async function moveInstance(
   if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
   if (to === 'lost' && record?.publicKey === null && record.instanceId !== null) {
     // It never said hello: its console output is the only evidence, and is lost with the machine.
-    const consoleOutput = await core.compute.consoleOutput(record.instanceId).catch(() => null);
+    const { compute } = regionNamed(core.regions, record.request.region);
+    const consoleOutput = await compute.consoleOutput(record.instanceId).catch(() => null);
     if (consoleOutput !== null) await core.fleet.patch({ slot, epoch }, { consoleOutput });
   }
   const moved = await core.fleet.move({ slot, epoch }, from, to, { reason, detail });
@@ -116,9 +117,12 @@ async function moveInstance(
 }
 
 /** Stores ELBv2's reason for the unhealthy target, which is lost as soon as the target is deregistered. */
-async function noteHealth(core: Core, { run }: World, { slot, epoch, instanceId }: InstanceRecord): Promise<void> {
-  if (run.balancer === null || instanceId === null) return;
-  const why = await core.balancers.whyUnhealthy(run.balancer, instanceId).catch(() => null);
+async function noteHealth(core: Core, world: World, record: InstanceRecord): Promise<void> {
+  const { slot, epoch, instanceId } = record;
+  const { name, balancer } = regionNamed(world.regions, record.request.region);
+  if (balancer === null || instanceId === null) return;
+  const { balancers } = regionNamed(core.regions, name);
+  const why = await balancers.whyUnhealthy(balancer, instanceId).catch(() => null);
   if (why !== null) await core.fleet.patch({ slot, epoch }, { lastError: why });
 }
 
@@ -146,21 +150,31 @@ function whatBanned(record: InstanceRecord | undefined): string {
 }
 
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<void> {
+  const { name, balancer } = regionNamed(world.regions, world.fleet.find(action)!.request.region);
+  const { balancers } = regionNamed(core.regions, name);
   try {
-    if ((await core.balancers.register(world.run.balancer!, action.instanceId)) === 'registered') {
+    if ((await balancers.register(balancer!, action.instanceId)) === 'registered') {
       await core.fleet.patch(action, { registered: true });
     }
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'aws-not-found') throw error;
-    await forgetBalancer(core, world);
+    await forgetBalancer(core, world, name);
   }
 }
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */
-async function forgetBalancer(core: Core, { fleet }: World): Promise<void> {
+async function forgetBalancer(core: Core, { fleet, regions }: World, region: string): Promise<void> {
   await core.alarm('the load balancer of this run is gone; the main server creates it again');
-  for (const at of fleet.all.filter((i) => i.registered)) await core.fleet.patch(at, { registered: false });
-  await core.run.setBalancer(null);
+  const there = fleet.all.filter((i) => i.registered && regionNamed(regions, i.request.region).name === region);
+  for (const at of there) await core.fleet.patch(at, { registered: false });
+  await core.run.setBalancer(region, null);
+}
+
+async function removeBalancer(core: Core, world: World, region: string): Promise<void> {
+  const { balancers } = regionNamed(core.regions, region);
+  await balancers.remove(regionNamed(world.regions, region).balancer!);
+  await core.run.setBalancer(region, null);
+  core.processState.region(region).balancerMayRemain = false;
 }
 
 /**
@@ -178,9 +192,10 @@ async function terminate(core: Core, world: World, action: Extract<Action, { kin
   } finally {
     if (moves) await core.fleet.move({ slot, epoch }, record.phase, 'terminating');
   }
-  if (!record.registered || world.run.balancer === null) return;
+  const { name, balancer } = regionNamed(world.regions, record.request.region);
+  if (!record.registered || balancer === null) return;
   try {
-    await core.balancers.deregister(world.run.balancer, instanceId);
+    await regionNamed(core.regions, name).balancers.deregister(balancer, instanceId);
     await core.fleet.patch({ slot, epoch }, { registered: false });
   } catch (error) {
     if (error instanceof AppError && error.code === 'lock-held') throw error;
@@ -192,7 +207,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
   // The row may hold an outdated state of an instance that EC2 no longer shows.
-  const shown = world.cloud?.find(record);
+  const shown = regionNamed(world.regions, record.request.region).cloud?.find(record);
   if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
     await alarmOnce(
       core,
@@ -201,7 +216,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
       at,
     );
   try {
-    await core.compute.terminate([instanceId]);
+    await regionNamed(core.regions, record.request.region).compute.terminate([instanceId]);
   } catch (error) {
     await alarmOnce(
       core,

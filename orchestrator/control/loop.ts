@@ -10,6 +10,7 @@ import { decide } from './decide/decide.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { Observer } from './observe/observe.ts';
 import { powerOffAtMs } from './model/run-deadlines.ts';
+import type { RegionState } from './model/regions.ts';
 import type { World } from './model/world.ts';
 
 /** A publish that fails this often will not recover on its own: a person must fix the cause and `resume`. */
@@ -93,9 +94,11 @@ export class ControlLoop implements LoopLink {
   #isOver(world: World): boolean {
     if (!isRunEnd(world.run.phase)) return false;
     // Not the observed value: an action that has failed since may have left something.
-    const { balancerMayRemain } = this.#core.processState;
-    const left =
-      balancerMayRemain || world.run.balancer !== null || world.fleet.all.some((i) => i.phase !== 'terminated');
+    const { processState } = this.#core;
+    // What is left where AWS does not answer has had its alarm.
+    const hasMore = ({ name, balancer, isOut }: RegionState): boolean =>
+      !isOut && (balancer !== null || processState.region(name).balancerMayRemain);
+    const left = world.regions.some(hasMore) || world.fleet.all.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
     // Long after the power-off, whatever EC2 still shows is for a person to look into.
     return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;

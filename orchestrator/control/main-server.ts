@@ -6,19 +6,20 @@ import { Callbacks } from './callbacks/callbacks.ts';
 import { LAUNCH_BUNDLE, withUpdatedBundle } from './launching/updated-bundle.ts';
 import { TokenBucket } from './launching/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
-import type { Core, LaunchTemplate } from './model/core.ts';
+import type { Core, LaunchTemplate, RegionPorts } from './model/core.ts';
 import { ProcessState } from './model/process-state.ts';
 import type { World } from './model/world.ts';
 import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts';
 import { Dispatcher } from './sharing/dispatch.ts';
 import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
-/** RunInstances calls that AWS accepts at once, and then per second. */
+/** RunInstances calls that AWS accepts at once, and then per second; each region counts its own. */
 const LAUNCH_BURST = 5;
 const LAUNCHES_PER_SECOND = 2;
 
 /** What differs between a main server on AWS and a modelled one. */
-export interface MainServerParts extends Omit<Core, 'robots' | 'launchTurn' | 'oneAtATime' | 'processState'> {
+export interface MainServerParts extends Omit<Core, 'robots' | 'regions' | 'oneAtATime' | 'processState'> {
+  regions: readonly Omit<RegionPorts, 'launchTurn'>[];
   /** The run's own, as stored. */
   privateKey: string;
   /** Reads and re-reads the site's robots.txt. */
@@ -37,7 +38,7 @@ export interface MainServer {
 }
 
 export function createMainServer(parts: MainServerParts): MainServer {
-  const { privateKey, watchBucket, onWorld, launchTemplate, ...given } = parts;
+  const { privateKey, watchBucket, onWorld, launchTemplate, regions, ...given } = parts;
   const { clock, alarm } = given;
   const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
@@ -47,7 +48,10 @@ export function createMainServer(parts: MainServerParts): MainServer {
     ...given,
     objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
     robots,
-    launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
+    regions: regions.map((region) => ({
+      ...region,
+      launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
+    })),
     launchTemplate: async () => withUpdatedBundle(await template(), await given.run.events(1, LAUNCH_BUNDLE)),
     oneAtATime: createQueueOfOne(),
     processState,

@@ -21,7 +21,7 @@ import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'measuredTailMs'>>({
+const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'measuredTailMs' | 'balancers'>>({
   id: 'text',
   parentId: 'text',
   phase: 'text',
@@ -38,12 +38,12 @@ const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'meas
   duplicates: 'number',
   privateKey: 'text',
   publicKey: 'text',
-  balancer: 'json',
   request: 'text',
   report: 'json',
 });
 
-type RunColumns = Record<string, unknown> & { fill: string | null; numbers: string | null; discovery: string | null };
+type JsonColumn = 'fill' | 'numbers' | 'discovery' | 'balancer';
+type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
   async create(run: NewRun, productIds: readonly string[], fence: number, nowMs: number): Promise<void> {
@@ -164,8 +164,17 @@ export class KnexRunRow implements RunRow {
     });
   }
 
-  async setBalancer(balancer: Balancer | null): Promise<void> {
-    await this.#update({ balancer: balancer === null ? null : JSON.stringify(balancer) });
+  async setBalancer(region: string, balancer: Balancer | null): Promise<void> {
+    const { id } = this.#run;
+    await this.#run.write(async (trx) => {
+      const row = await rowOf<RunColumns>(trx(RUNS).where({ id }).forUpdate().first());
+      if (!row) return;
+      const { [region]: _, ...others } = toRecord(row).balancers;
+      const balancers = balancer === null ? others : { ...others, [region]: balancer };
+      await trx(RUNS)
+        .where({ id })
+        .update({ balancer: JSON.stringify(balancers) });
+    });
   }
 
   async setReport(report: RunReport): Promise<void> {
@@ -236,10 +245,19 @@ function newRow(run: NewRun): Record<string, SqlValue> {
 }
 
 function toRecord(row: RunColumns): RunRecord {
+  const run = RUN.read(row);
   return {
-    ...RUN.read(row),
+    ...run,
+    balancers: balancersOf(row.balancer, run),
     ...(row.fill === null ? {} : { fill: JSON.parse(row.fill) as FillRates }),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
     ...(row.discovery === null ? {} : { discovery: JSON.parse(row.discovery) as DiscoveryCounts }),
   };
+}
+
+/** By region; a run of an earlier version has one balancer, without a region. */
+function balancersOf(text: string | null, { settings }: Pick<RunRecord, 'settings'>): RunRecord['balancers'] {
+  if (text === null) return {};
+  const stored = JSON.parse(text) as RunRecord['balancers'] | Balancer;
+  return 'loadBalancerArn' in stored ? { [settings.aws.region]: stored as Balancer } : stored;
 }

@@ -99,6 +99,17 @@ export interface RecrawlPlan {
   keepsFresh: { products: number; instances: number; cost: number } | null;
 }
 
+/** The part of a fleet in one region. */
+export interface RegionShare {
+  region: string;
+  instances: number;
+  vcpus: number;
+  /** vCPUs a run may use there; null when unknown. */
+  vcpuQuota: number | null;
+  /** Expected, in USD: instances, their addresses and volumes, the balancer, and the traffic between regions. */
+  cost: number;
+}
+
 export type PlanVerdict = 'feasible' | 'infeasible' | 'over-quota' | 'over-budget' | 'too-few-products';
 
 export interface Plan {
@@ -127,6 +138,8 @@ export interface Plan {
   /** products x interval / window: fewer instances cannot do it, however fast they boot. */
   lowerBoundInstances: number;
   instanceType: string;
+  /** The regions that have instances, in the order of the configuration; omitted for a run of one region. */
+  regions?: RegionShare[];
   vcpus: number;
   vcpuQuota: number | null;
   /** Omitted when the account's quota was not queried. */

@@ -17,8 +17,7 @@ const CALL_TIMEOUT_MS = 5_000;
 
 export interface FleetOptions {
   clock: EventClock;
-  compute: MemoryCompute;
-  balancers: MemoryLoadBalancer;
+  regions: readonly { compute: MemoryCompute; balancers: MemoryLoadBalancer }[];
   objects: ObjectStore;
   signatures: Signatures;
   site: Site;
@@ -68,8 +67,10 @@ export class SimulatedFleet implements OfferSender {
 
   constructor(options: FleetOptions) {
     this.#o = options;
-    options.compute.onLaunched = (machine) => this.#launched(machine);
-    options.compute.onEnded = (id) => this.#byId.get(id)?.end();
+    for (const { compute } of options.regions) {
+      compute.onLaunched = (machine) => this.#launched(machine, compute);
+      compute.onEnded = (id) => this.#byId.get(id)?.end();
+    }
   }
 
   /** From now on callbacks go to this main server, until it dies. */
@@ -92,9 +93,9 @@ export class SimulatedFleet implements OfferSender {
   }
 
   send(url: string, _run: unknown, offer: Offer): Promise<OfferResult> {
-    const { clock, balancers } = this.#o;
+    const { clock, regions } = this.#o;
     if (this.#routed.atMs !== clock.now() || this.#routed.url !== url) {
-      const ids = balancers.targetsBehind(url);
+      const ids = regions.map(({ balancers }) => balancers.targetsBehind(url)).find((found) => found !== null) ?? null;
       const targets = ids && ids.map((id) => this.#byId.get(id)).filter((i) => i !== undefined);
       this.#routed = { url, atMs: clock.now(), targets };
     }
@@ -105,21 +106,21 @@ export class SimulatedFleet implements OfferSender {
     return Promise.resolve(this.onOffer(target.offer(offer)));
   }
 
-  #launched(machine: CloudInstance): void {
-    const { clock, compute, bootMs, runId } = this.#o;
+  #launched(machine: CloudInstance, compute: MemoryCompute): void {
+    const { clock, bootMs, runId } = this.#o;
     if (machine.tags[TAG.run] !== runId || !this.boots(machine)) return;
     clock.at(clock.now() + bootMs(machine), () => {
-      if (compute.isRunning(machine.id)) this.#boot(machine);
+      if (compute.isRunning(machine.id)) this.#boot(machine, compute);
     });
   }
 
-  #boot(machine: CloudInstance): void {
-    const { clock, compute, objects, signatures, site, roundTripMs, uploadMs, wrongs = {} } = this.#o;
+  #boot(machine: CloudInstance, compute: MemoryCompute): void {
+    const { clock, objects, signatures, site, roundTripMs, uploadMs, wrongs = {} } = this.#o;
     const { id } = machine;
     try {
       const settings = parseUserData(compute.userDataOf(id));
       this.armed.add(id);
-      clock.at(Date.parse(settings.powerOffAt), () => this.#switchOff(id));
+      clock.at(Date.parse(settings.powerOffAt), () => this.#switchOff(id, compute));
       const instance = new SimulatedInstance({
         id,
         settings,
@@ -131,7 +132,7 @@ export class SimulatedFleet implements OfferSender {
         call: (path, callback) => this.#call(path, callback),
         roundTripMs,
         uploadMs,
-        onFenced: () => this.#switchOff(id),
+        onFenced: () => this.#switchOff(id, compute),
         onFault: (error) => this.faults.push(error),
         wrongs,
       });
@@ -145,8 +146,8 @@ export class SimulatedFleet implements OfferSender {
   }
 
   /** A machine that is stopped has no timer. */
-  #switchOff(id: string): void {
-    if (this.switchesOff && this.#o.compute.isRunning(id)) this.#o.compute.kill(id);
+  #switchOff(id: string, compute: MemoryCompute): void {
+    if (this.switchesOff && compute.isRunning(id)) compute.kill(id);
   }
 
   #call(path: string, callback: Callback): Promise<CallbackReply | null> {

@@ -12,6 +12,7 @@ import type { CloudInstance, Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
+import { regionsOf } from '../control/model/run-settings.ts';
 import type { NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
@@ -41,10 +42,15 @@ const ALLOW_ALL: RobotsPolicy = {
 /** A lease that no modelled run outlives: the lock passes to another main server by force. */
 const LEASE_MS = 365 * 24 * 3_600_000;
 
-export interface ModelledCloud {
+interface ModelledRegion {
   compute: MemoryCompute;
   balancers: MemoryLoadBalancer;
+}
+
+export interface ModelledCloud extends ModelledRegion {
   objects: MemoryObjectStore;
+  /** Further regions of the run, by name; omitted: it has one. */
+  others?: Readonly<Record<string, ModelledRegion>>;
 }
 
 export interface WorldOptions {
@@ -62,10 +68,17 @@ export interface WorldOptions {
   wrongs?: Wrongs;
 }
 
+interface ServerCloud {
+  compute: Compute;
+  balancers: LoadBalancer;
+  objects: ObjectStore;
+  others?: Readonly<Record<string, { compute: Compute; balancers: LoadBalancer }>>;
+}
+
 /** What may stand between one main server and its world, and when it dies. */
 export interface ServerOptions {
   stores?: (stores: MemoryStores) => MemoryStores;
-  cloud?: (cloud: ModelledCloud) => { compute: Compute; balancers: LoadBalancer; objects: ObjectStore };
+  cloud?: (cloud: ModelledCloud) => ServerCloud;
   offers?: (fleet: SimulatedFleet) => MainServerParts['offers'];
   /** Its own clock; left out: the world's. */
   clock?: Clock;
@@ -107,9 +120,11 @@ export class SimulatedWorld {
     this.instanceTypes = [run.plan.instanceType];
     this.cloud = options.cloud(clock, (id) => this.fleet.isHealthy(id));
     this.stores = options.stores?.(db, clock) ?? createMemoryStores(db);
+    const { objects, others = {}, ...first } = this.cloud;
     this.fleet = new SimulatedFleet({
       clock,
-      ...this.cloud,
+      regions: [first, ...Object.values(others)],
+      objects,
       signatures: QUICK_SIGNATURES,
       site,
       runId: run.id,
@@ -133,7 +148,12 @@ export class SimulatedWorld {
     const clock = options.clock ?? this.clock;
     const { site, aws } = run.settings;
     const stores = options.stores?.(this.stores) ?? this.stores;
-    const cloud = options.cloud?.(this.cloud) ?? this.cloud;
+    const cloud: ServerCloud = options.cloud?.(this.cloud) ?? this.cloud;
+    const { compute, balancers, others = {} } = cloud;
+    const regions = [
+      { name: regionsOf(aws)[0]!.region, compute, balancers },
+      ...Object.entries(others).map(([name, ports]) => ({ name, ...ports })),
+    ];
     const death = new AbortController();
     const alarms: string[] = [];
     const server = createMainServer({
@@ -142,15 +162,21 @@ export class SimulatedWorld {
       random: seededRandom(1),
       log: pino({ level: 'silent' }),
       ...stores.bind({ runId: run.id, fence, clock }),
-      ...cloud,
+      regions,
+      objects: cloud.objects,
       watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
       offers: options.offers?.(fleet) ?? fleet,
       signatures: QUICK_SIGNATURES,
       launchTemplate: async () => ({
         owner: OWNER,
-        imageId: 'ami-1',
-        subnets: await cloud.compute.subnets(aws.subnets),
-        securityGroupIds: ['sg-1'],
+        regions: await Promise.all(
+          regions.map(async ({ name, compute: there }) => ({
+            name,
+            imageId: 'ami-1',
+            subnets: await there.subnets(regionsOf(aws).find((r) => r.region === name)?.subnets ?? []),
+            securityGroupIds: ['sg-1'],
+          })),
+        ),
         instanceTypes: this.instanceTypes,
         bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
       }),

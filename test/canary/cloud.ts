@@ -14,12 +14,15 @@ export async function findLeftovers(run: Place, end: boolean): Promise<string[]>
   const { aws } = run.settings;
   const cloud = openCloud(aws, run.dryRun);
   try {
-    const instances = (await cloud.compute.list({ key: TAG.run, value: run.id })).filter((i) => !GONE.has(i.state));
-    const owned = await cloud.balancers.list(aws.owner ?? hostname());
-    const balancers = owned.filter((b) => b.tags[TAG.run] === run.id);
-    if (end && instances.length > 0) await cloud.compute.terminate(instances.map((i) => i.id));
-    if (end) for (const balancer of balancers) await cloud.balancers.removeOwned(balancer);
-    return [...instances.map((i) => `${i.id} is ${i.state}`), ...balancers.map((b) => `balancer ${b.name}`)];
+    const left: string[] = [];
+    for (const { compute, balancers } of cloud.regions) {
+      const instances = (await compute.list({ key: TAG.run, value: run.id })).filter((i) => !GONE.has(i.state));
+      const owned = (await balancers.list(aws.owner ?? hostname())).filter((b) => b.tags[TAG.run] === run.id);
+      if (end && instances.length > 0) await compute.terminate(instances.map((i) => i.id));
+      if (end) for (const balancer of owned) await balancers.removeOwned(balancer);
+      left.push(...instances.map((i) => `${i.id} is ${i.state}`), ...owned.map((b) => `balancer ${b.name}`));
+    }
+    return left;
   } finally {
     cloud.close();
   }

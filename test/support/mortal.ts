@@ -73,6 +73,7 @@ export function mortalServer(life: Mortality): Required<Pick<ServerOptions, 'sto
       compute: mortal('compute', cloud.compute, life),
       balancers: mortal('balancers', cloud.balancers, life),
       objects: mortal('objects', cloud.objects, life),
+      ...(cloud.others === undefined ? {} : { others: cloud.others }),
     }),
     offers: (fleet) => mortal('offers', fleet, life),
   };

@@ -158,9 +158,7 @@ export const userData: Check = {
     };
     const template = {
       owner: ownerOf(config),
-      imageId: '',
-      subnets: [],
-      securityGroupIds: [],
+      regions: [],
       instanceTypes: [facts.instanceType()],
       bundle: { key: bundleKey(SHA256), sha256: SHA256 },
     };

@@ -15,8 +15,8 @@ import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 
 export interface CloudAccess {
-  compute: Compute;
-  balancers: LoadBalancer;
+  /** EC2 and ELBv2 in each region of the run, in the order of the configuration; never empty. */
+  regions: readonly { name: string; compute: Compute; balancers: LoadBalancer }[];
   objects: ObjectStore;
   close(): void;
 }
@@ -32,23 +32,25 @@ const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 
 
 /** The adapters; makes no call and loads no SDK before their first use. */
 export function openCloud(
-  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse'>,
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse' | 'regions'>,
   dryRun: boolean,
   { onTime, standIn }: CloudOptions = {},
 ): CloudAccess {
-  const options = { ...awsOptions(aws, dryRun), ...(onTime ? { onTime } : {}) };
-  const { compute, balancers, close } =
-    standIn === undefined
-      ? createAwsAdapters(options)
-      : createStandInAdapters(options, { ...options, endpoint: standIn });
+  const regions = (aws.regions ?? [aws]).map(({ region }) => {
+    const options = { ...awsOptions({ ...aws, region }, dryRun), ...(onTime ? { onTime } : {}) };
+    const adapters =
+      standIn === undefined
+        ? createAwsAdapters(options)
+        : createStandInAdapters(options, { ...options, endpoint: standIn });
+    return { name: region, ...adapters };
+  });
   const objects = openBucket(aws, dryRun);
   return {
-    compute,
-    balancers,
+    regions,
     objects,
     close() {
       objects.close();
-      close();
+      for (const { close } of regions) close();
     },
   };
 }

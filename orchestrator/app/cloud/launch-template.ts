@@ -1,8 +1,9 @@
 /** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
 import type { Output } from '../caller.ts';
+import type { CloudAccess } from './cloud-access.ts';
 import { fleetSubnets, launchNetwork, type OwnNetwork } from './launch-network.ts';
 import { hostname } from 'node:os';
-import { AppError } from '../../../shared/domain/errors.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { parseUserData } from '../../../shared/wire/settings.ts';
@@ -10,10 +11,9 @@ import { buildBundle, type Bundle } from '../../../userdata/bundle.ts';
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { packRuntime } from '../../../userdata/node-runtime.ts';
 import { toAppError } from '../../cloud/aws-errors.ts';
-import type { Compute } from '../../cloud/compute.ts';
-import type { LoadBalancer } from '../../cloud/load-balancer.ts';
-import type { LaunchTemplate } from '../../control/model/core.ts';
-import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { LaunchTemplate, RegionTemplate } from '../../control/model/core.ts';
+import { regionNamed } from '../../control/model/regions.ts';
+import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { InstanceRecord } from '../../control/model/stores.ts';
 import { type Architecture, architectureOf } from '../../plan/instance-types.ts';
 import { stateDirOf } from '../run/run-session.ts';
@@ -95,26 +95,61 @@ export async function putBundle(
   }
 }
 
-/** Bundle into the bucket; image, subnets, groups; the planned type, then the others of its architecture. */
+interface LaunchSettings {
+  aws: RunSettings['aws'];
+  site: Pick<RunSettings['site'], 'render'>;
+}
+
+/**
+ * Bundle into the bucket; image, subnets and groups of each region; the planned type, then the others of its
+ * architecture. A region in which that fails is left out, with a note; throws when it fails in all of them.
+ */
 export async function prepareLaunch(
-  cloud: { compute: Compute; objects: ObjectStore; balancers?: LoadBalancer },
-  { aws, site }: { aws: RunSettings['aws']; site: Pick<RunSettings['site'], 'render'> },
+  cloud: Pick<CloudAccess, 'regions' | 'objects'>,
+  settings: LaunchSettings,
   { plannedType, bundle, own }: { plannedType: string; bundle: KnownBundle; own: OwnNetwork },
 ): Promise<LaunchTemplate> {
+  const { aws } = settings;
   const architecture = architectureOf(plannedType);
-  const subnets = await fleetSubnets(cloud.compute, aws.subnets);
-  const [imageId, network] = await Promise.all([
-    cloud.compute.image(aws.image, architecture, site.render === 'http' ? 'http' : 'browser'),
-    launchNetwork(cloud, aws, subnets, own),
+  const [prepared] = await Promise.all([
+    Promise.allSettled(cloud.regions.map((region) => prepareRegion(region, settings, architecture, own))),
     bundle.open === undefined ? null : putBundle(cloud.objects, bundle, aws),
   ]);
+  const regions = prepared.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+  if (regions.length === 0) throw (prepared[0] as PromiseRejectedResult).reason;
+  const left = prepared.flatMap((result, i) =>
+    result.status === 'fulfilled'
+      ? []
+      : [`Nothing is launched in ${cloud.regions[i]!.name}: ${describeError(result.reason)}`],
+  );
   const others = aws.instanceTypes.filter((t) => t !== plannedType && architectureOf(t) === architecture);
   return {
     owner: aws.owner ?? hostname(),
-    imageId,
-    subnets,
-    ...network,
+    regions: regions.map(({ template }) => template),
+    notes: [...left, ...regions.flatMap(({ notes }) => notes)],
     instanceTypes: [plannedType, ...others],
     bundle: { key: bundleKey(bundle.sha256), sha256: bundle.sha256 },
   };
+}
+
+async function prepareRegion(
+  { name, compute, balancers }: CloudAccess['regions'][number],
+  { aws, site }: LaunchSettings,
+  architecture: Architecture,
+  own: OwnNetwork,
+): Promise<{ template: RegionTemplate; notes: string[] }> {
+  const {
+    subnets: named,
+    image,
+    ...there
+  } = regionNamed(
+    regionsOf(aws).map((r) => ({ name: r.region, ...r })),
+    name,
+  );
+  const subnets = await fleetSubnets(compute, named);
+  const [imageId, { notes, ...network }] = await Promise.all([
+    compute.image(image, architecture, site.render === 'http' ? 'http' : 'browser'),
+    launchNetwork({ compute, balancers }, { ...aws, ...there }, subnets, own),
+  ]);
+  return { template: { name, imageId, subnets, ...network }, notes };
 }

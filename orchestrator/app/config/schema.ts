@@ -296,8 +296,33 @@ const tags = () =>
     })
     .default({});
 
+/** What a region may have of its own. */
+const region = z.strictObject({
+  region: text().describe('Such as `eu-west-1`.'),
+  max_instances: orNull(z.int().min(1)).describe('Maximum number of instances there.'),
+  weight: orNull(z.number().positive()).describe(
+    'Share of the fleet, in proportion to the other weights. Without any weight the plan fills the cheapest region first.',
+  ),
+  vcpu_quota: orNull(z.int().positive()).describe('As `aws.vcpu_quota`, for this region.'),
+  subnets: z.array(text()).default([]).describe('As `aws.subnets`.'),
+  security_groups: z.array(text()).default([]).describe('As `aws.security_groups`.'),
+  image: orNull(text()).describe('As `aws.image`: an image exists in one region.'),
+  load_balancer: orNull(text()).describe('As `aws.load_balancer`.'),
+});
+
 const aws = z.strictObject({
-  region: orNull(text()).describe('AWS region. Without it AWS_REGION counts; a dry run needs none.'),
+  region: orNull(text()).describe(
+    'AWS region of the bucket, and of the instances unless `aws.regions` names others. Without it the first of `aws.regions` or AWS_REGION counts; a dry run needs none.',
+  ),
+  regions: z
+    .array(region)
+    .min(1)
+    .max(20)
+    .nullable()
+    .default(null)
+    .describe(
+      'Regions in which one run launches instances, each with a load balancer of its own: `[{ region: eu-west-1, max_instances: 20 }, { region: eu-central-1 }]`. See [regions.md](regions.md).',
+    ),
   endpoint: orNull(z.url('must be a URL')).describe('An AWS-compatible endpoint in place of AWS.'),
   instance_types: z
     .array(text())
@@ -389,6 +414,25 @@ const aws = z.strictObject({
       'Whether instances take commands by `orchestrator exec`: they run the SSM agent of AWS, installed where the image lacks it, and need the rights of `orchestrator setup --commands`.',
     ),
 });
+
+/** Keys of `aws` that name something of one region, and that each of `aws.regions` has too. */
+const REGIONAL = ['vcpu_quota', 'subnets', 'security_groups', 'image', 'load_balancer'] as const;
+
+function checkRegions(values: z.output<typeof aws>, context: z.core.$RefinementCtx): void {
+  const { regions, certificate, volume } = values;
+  if (regions === null) return;
+  const fault = (path: (string | number)[], message: string): void =>
+    context.addIssue({ code: 'custom', path, message });
+  regions.forEach(({ region: name }, i) => {
+    if (regions.findIndex((other) => other.region === name) < i) fault(['regions', i, 'region'], 'is listed twice');
+  });
+  for (const key of REGIONAL) {
+    const value = values[key];
+    if (Array.isArray(value) ? value.length > 0 : value !== null) fault([key], 'goes into the entries of aws.regions');
+  }
+  if (certificate !== null) fault(['certificate'], 'is of one region, and does not go together with aws.regions');
+  if (volume?.kms_key) fault(['volume', 'kms_key'], 'is of one region, and does not go together with aws.regions');
+}
 
 const server = z.strictObject({
   listen: orNull(listenAddress()).describe('Callback listener; 0.0.0.0:8700, in dry runs a free port on 127.0.0.1.'),
@@ -565,7 +609,7 @@ export const configSchema = z.strictObject({
     .default(null)
     .describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
   run: run.prefault({}).describe('Limits of a run.'),
-  aws: aws.prefault({}).describe('Where instances run.'),
+  aws: aws.superRefine(checkRegions).prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
   schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
   retention: orNull(positiveDuration()).describe(

@@ -1,4 +1,5 @@
 /** `orchestrator image --prune`: which images of the command are no longer needed, and their removal. */
+import { regionsOf } from '../../control/model/run-settings.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-ec2.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
@@ -46,7 +47,7 @@ export async function imagesInUse(stores: Pick<Stores, 'of'> & { runs: Pick<RunS
   const ids = new Set<string>();
   for (const run of await stores.runs.list(LOOKED_AT)) {
     if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) continue;
-    if (run.settings.aws.image !== null) ids.add(run.settings.aws.image);
+    for (const { image } of regionsOf(run.settings.aws)) if (image !== null) ids.add(image);
     for (const { request } of await stores.of(run.id).fleet.instances()) ids.add(request.imageId);
   }
   return [...ids];

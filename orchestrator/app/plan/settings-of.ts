@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { VolumeSettings } from '../../cloud/compute.ts';
-import type { RunSettings } from '../../control/model/run-settings.ts';
+import type { RegionSettings, RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
@@ -97,6 +97,7 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
   const { aws } = config.values;
   return {
     region: target.region,
+    ...(aws.regions === null ? {} : { regions: aws.regions.map(regionSettings) }),
     endpoint: target.endpoint,
     instanceTypes: aws.instance_types,
     subnets: aws.subnets,
@@ -116,3 +117,15 @@ export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'
     owner: ownerOf(config),
   };
 }
+
+type ConfiguredRegion = NonNullable<Config['values']['aws']['regions']>[number];
+
+/** What the run keeps of one of `aws.regions`. */
+const regionSettings = (there: ConfiguredRegion): RegionSettings => ({
+  region: there.region,
+  subnets: there.subnets,
+  securityGroups: there.security_groups,
+  image: there.image,
+  loadBalancer: there.load_balancer,
+  ...(there.max_instances === null ? {} : { maxInstances: there.max_instances }),
+});

@@ -20,9 +20,13 @@ export interface RunPlace {
   environment: Environment;
 }
 
-/** The region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
+/** The main region of the configuration, else that of the environment, as the AWS SDK does it; null when neither has one. */
 export const regionOf = (config: Config, environment: Environment): string | null =>
-  config.values.aws.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION ?? null;
+  config.values.aws.region ??
+  config.values.aws.regions?.[0]?.region ??
+  environment.AWS_REGION ??
+  environment.AWS_DEFAULT_REGION ??
+  null;
 
 /** The target as far as it is known, for checks that need no more. A missing bucket is an empty name. */
 export function assumedTarget(config: Config, dryRun: boolean, environment: Environment): Target {
@@ -80,6 +84,11 @@ export function chooseTarget(
       `a dry run may only use an endpoint on this machine, not aws.endpoint ${aws.endpoint}`,
       { hint: 'Leave aws.endpoint out to use the built-in sandbox.' },
     );
+  }
+  if (aws.endpoint !== null && (aws.regions?.length ?? 1) > 1) {
+    throw new AppError('config-invalid', 'a dry run over several regions needs the built-in sandbox', {
+      hint: 'Leave aws.endpoint out, or name one region.',
+    });
   }
   return {
     dryRun,

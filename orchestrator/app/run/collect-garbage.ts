@@ -7,8 +7,8 @@ import type { Database } from '../../db/connect.ts';
 import { createGcMarks, dropOrphanStaging, findOrphanStaging } from '../../db/garbage.ts';
 import { openCloud } from '../cloud/cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
-import { ownerOf } from '../plan/settings-of.ts';
-import { isLocal, regionOf } from '../plan/target.ts';
+import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
+import { assumedTarget, isLocal, regionOf } from '../plan/target.ts';
 import { lookAtHolder } from './run-lock.ts';
 
 export interface GarbageOptions {
@@ -49,20 +49,24 @@ async function reapCloud(options: GarbageOptions, workedOn: string | null): Prom
   const region = regionOf(config, environment);
   if (region === null && aws.endpoint === null) return null;
   let skewMs: number | null = null;
-  const place = { region: region ?? 'ap-northeast-1', endpoint: aws.endpoint, bucket: '' };
+  const { regions, endpoint } = awsSettingsOf(config, assumedTarget(config, false, environment));
+  const place = { region: region ?? 'ap-northeast-1', ...(regions ? { regions } : {}), endpoint, bucket: '' };
   const cloud = openCloud(place, isLocal(aws.endpoint), { onTime: (ms) => (skewMs = ms - systemClock.now()) });
   try {
-    return await collect({
-      owner: ownerOf(config),
-      compute: cloud.compute,
-      balancers: cloud.balancers,
-      runs,
-      marks: createGcMarks(database),
-      clock: systemClock,
-      skewMs: () => skewMs,
-      workedOn,
-      dryRun,
-    });
+    const common = { owner: ownerOf(config), runs, marks: createGcMarks(database), clock: systemClock };
+    const reports: GcReport[] = [];
+    const failures: unknown[] = [];
+    // A region that does not answer must not keep what is left in the others.
+    for (const { compute, balancers } of cloud.regions) {
+      const options = { ...common, compute, balancers, skewMs: () => skewMs, workedOn, dryRun };
+      await collect(options).then(
+        (report) => reports.push(report),
+        (error: unknown) => failures.push(error),
+      );
+    }
+    if (failures.length > 0) throw failures[0];
+    const refused = reports.find((report) => report.refused !== null)?.refused ?? null;
+    return { ...reports[0]!, refused, items: reports.flatMap(({ items }) => items) };
   } finally {
     cloud.close();
   }

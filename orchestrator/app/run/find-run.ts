@@ -1,6 +1,7 @@
 /** Finds the run that a command is about. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
+import { hasBalancer } from '../../control/model/regions.ts';
 import type { RunRecord, RunStore, Stores } from '../../control/model/stores.ts';
 import { type Database, openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
@@ -75,6 +76,6 @@ export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) ||
 
 /** True unless the instances and the load balancer of the run are known to be gone. */
 export async function hasLeftovers(stores: Pick<Stores, 'of'>, run: RunRecord): Promise<boolean> {
-  if (run.balancer !== null) return true;
+  if (hasBalancer(run)) return true;
   return (await stores.of(run.id).fleet.instances()).some((i) => i.phase !== 'terminated');
 }

@@ -150,7 +150,8 @@ export class Callbacks {
 
   /** Another machine may have read the token. Behind a NAT all hellos come from one address: one alarm is enough. */
   async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
-    const machine = this.#loop.world()?.cloud?.instances.find(({ id }) => id === instanceId);
+    const regions = this.#loop.world()?.regions ?? [];
+    const machine = regions.flatMap((r) => r.cloud?.instances ?? []).find(({ id }) => id === instanceId);
     const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
     const foreign = foreignSource(source, shown);
     if (foreign === null) return;

@@ -7,7 +7,7 @@ import type { Action, Note } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
 import { canAffordRotation } from '../launching/budget.ts';
 import { nextPool } from '../launching/pools.ts';
-import { launchGate } from '../launching/launch-gate.ts';
+import { widestGate } from '../launching/launch-gate.ts';
 import { drainAtMs, isDraining, tailMs } from '../model/run-deadlines.ts';
 import { canFill, isHopeless, isTooLateToBoot } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -31,7 +31,7 @@ export function rotations(world: World): Action[] {
     else if (record && isRenewable(record) && dueMs(record) <= world.nowMs && isWorthwhile(world, record))
       due.push(record);
   }
-  const gate = launchGate(world);
+  const gate = widestGate(world);
   if (gate === 'held') return due.length === 0 || world.notedKeys.has(WAIT_NOTE.key) ? [] : [noteWait()];
   // After a refusal for the quota each launch waits for the answer to the one before it.
   const most = gate === 'one' ? 1 : atOnce;
@@ -76,11 +76,12 @@ function isMissing(world: World, slot: number, record: InstanceRecord | undefine
 const isRenewable = (record: InstanceRecord): boolean =>
   record.phase === 'crawling' && !record.sealed && !isUnavailable(record) && (record.progress?.pending ?? 0) > 0;
 
-/** The slot has more to do than a rotation takes, and a pool for its next machine. */
+/** The slot has more to do than a rotation takes, and a pool for its next machine, or will have one when launches go on. */
 function isWorthwhile(world: World, { slot, epoch }: InstanceRecord): boolean {
   const end = world.forecast!.end.workers.find((p) => p.slot === slot && p.epoch === epoch);
   if (end === undefined || end.p50Ms - world.nowMs <= costMs(world)) return false;
-  return nextPool(world, slot).kind === 'pool';
+  const { kind } = nextPool(world, slot);
+  return kind === 'pool' || (kind === 'wait' && widestGate(world) === 'held');
 }
 
 /** True before the slot's first rotation: then the waves of the fleet determine its time. */

@@ -1,5 +1,6 @@
 /** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { Action } from '../model/actions.ts';
 import {
@@ -12,13 +13,14 @@ import {
 } from './ban-policy.ts';
 import { canAfford } from '../launching/budget.ts';
 import { hasMoreWork, type LaunchGate, type World } from '../model/world.ts';
-import { launchGate } from '../launching/launch-gate.ts';
+import { launchGate, widestGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
+import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isRefused, wasNeverLaunched } from '../model/instance-state.ts';
 
@@ -34,7 +36,7 @@ const STALE = 'it was not launched within ten minutes of the claim; the next cla
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
   if (!record) return decideClaim(world, slot, undefined);
   const at = { slot, epoch: record.epoch };
-  const cloudInstance = world.cloud?.find(record);
+  const cloudInstance = regionOf(world, record).cloud?.find(record);
   const actions: Action[] = [];
   // `claimed` with an ID means that the second half of `adopt` failed: repeat it, whatever state EC2 shows.
   if (
@@ -49,7 +51,7 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 
 /** The next claim of an empty slot. `admitLaunches` checks the budget for all claims of a round together. */
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
-  if (!hasMoreWork(world) || !mayFill(world, slot, record) || launchGate(world) === 'held') return [];
+  if (!hasMoreWork(world) || !mayFill(world, slot, record) || widestGate(world) === 'held') return [];
   // Until EC2 shows the old machine as ended, its cost adds to its successor's: that is no lack of budget.
   if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
   const next = nextPool(world, slot);
@@ -84,12 +86,14 @@ function decideClaimed(world: World, record: InstanceRecord, cloudInstance: Clou
 function decideFirstCall(world: World, record: InstanceRecord): Action[] {
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   if (isHopeless(world)) return [lose(record, LOSS.refused)];
-  const gate = launchGate(world);
+  const gate = launchGate(world, regionOf(world, record));
   // Other instances may have taken all the work while this claim was delayed.
   if (gate !== 'open' && (!hasMoreWork(world) || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];
   if (isStale(world, record, gate)) return [lose(record, LOSS.notNeeded, STALE)];
   if (isSignedByOldKeys(world, record)) return [lose(record, LOSS.notNeeded, OLD_KEYS)];
-  if (gate === 'held') return [];
+  // Nothing was sent: another region may take its place.
+  if (gate === 'held')
+    return world.pools && nextPool(world, record.slot).kind === 'pool' ? [lose(record, LOSS.poolDry)] : [];
   // EC2 has refused another slot in this pool since: go to the next pool without a call.
   if (isClosedPool(world, record.request)) return [lose(record, LOSS.poolDry)];
   const dryMs = dryUntilMs(world, record.request);
@@ -107,8 +111,10 @@ function isStale(world: World, { claimedAtMs }: InstanceRecord, gate: LaunchGate
 }
 
 /** AWS has refused the keys since the claim was written, so its bundle URL no longer works. Its token is unused. */
-const isSignedByOldKeys = ({ rights }: World, { claimedAtMs }: InstanceRecord): boolean =>
-  rights.launch?.cause === 'credentials' && claimedAtMs <= rights.launch.lastMs;
+function isSignedByOldKeys(world: World, record: InstanceRecord): boolean {
+  const { launch } = regionOf(world, record).rights;
+  return launch?.cause === 'credentials' && record.claimedAtMs <= launch.lastMs;
+}
 
 function decideRetry(world: World, record: InstanceRecord): Action[] {
   const { attempts, answer } = record;
@@ -116,13 +122,13 @@ function decideRetry(world: World, record: InstanceRecord): Action[] {
   const refused = isRefused(record);
   if (refused && wasNeverLaunched(record)) return [lose(record, LOSS.refused)];
   if (isReleaseOver(world)) return [lose(record, LOSS.notNeeded)];
+  const { cloud, isOut } = regionOf(world, record);
+  if (isOut) return [lose(record, LOSS.unanswered)];
   // After a call that may have launched, look up the tags first: only an answer from after the call is conclusive.
-  if (world.cloud === null || world.cloud.seenAtMs <= calledMs) return [];
+  if (cloud === null || cloud.seenAtMs <= calledMs) return [];
   // This token is not used again. Either the tags turn up, or the next epoch gets a token of its own.
   if (refused || (answer?.kind === 'unknown' && answer.tokenUsed === true))
-    return world.cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS
-      ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)]
-      : [];
+    return cloud.seenAtMs - calledMs > VISIBLE_AFTER_MS ? [lose(record, refused ? LOSS.refused : LOSS.tokenUsed)] : [];
   const throttled = answer?.kind === 'refused';
   if (isDraining(world) || (throttled && (!hasMoreWork(world) || isHopeless(world))))
     return [lose(record, LOSS.notNeeded)];
@@ -178,7 +184,7 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   if (
     !record.registered &&
     record.instanceId !== null &&
-    world.run.balancer !== null &&
+    regionOf(world, record).balancer !== null &&
     cloudInstance?.state === 'running'
   ) {
     actions.push({ kind: 'register', slot: record.slot, epoch: record.epoch, instanceId: record.instanceId });
@@ -189,9 +195,12 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
 }
 
 /** Silent for too long while EC2 shows it running. With passing health checks it is slow, not dead, for twice as long. */
-function isSilent({ limits, targets }: World, { instanceId }: InstanceRecord, silentMs: number): boolean {
+function isSilent(world: World, record: InstanceRecord, silentMs: number): boolean {
+  const { limits, targets } = world;
+  const { instanceId } = record;
   if (silentMs <= limits.lostMs) return false;
-  const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy';
+  // Where AWS does not answer, the last health that it showed is worth nothing.
+  const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy' && !regionOf(world, record).isOut;
   return !isHealthy || silentMs > 2 * limits.lostMs;
 }
 
@@ -268,6 +277,7 @@ function decideLeaving(world: World, record: InstanceRecord, cloudInstance: Clou
   }
   if (record.phase === 'terminating') {
     if (isGoneFromEc2(world, record, cloudInstance)) actions.push(move(record, 'terminated'));
+    else if (isAbandoned(world, record)) actions.push(move(record, 'terminated', null, ABANDONED));
     else if (isToldInVain(world, record, cloudInstance))
       actions.push({ kind: 'terminate', ...at, instanceId: record.instanceId });
     return actions;
@@ -283,13 +293,23 @@ const isEnding = ({ state }: CloudInstance): boolean => state === 'shutting-down
 /** EC2 does not show it long after it was given up; or, without an answer of EC2, it would have powered itself off. */
 function isNeverSeen(world: World, record: InstanceRecord): boolean {
   if (world.nowMs > powerOffAtMs(world.run)) return true;
-  return world.cloud !== null && world.cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;
+  const { cloud } = regionOf(world, record);
+  return cloud !== null && cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;
 }
+
+const ABANDONED = 'AWS does not answer in its region: it powers itself off, or orchestrator gc ends it';
+
+/** The run is over, and AWS does not answer in its region: an alarm has said that it may be left there. */
+const isAbandoned = (world: World, record: InstanceRecord): boolean =>
+  isRunEnd(world.run.phase) &&
+  regionOf(world, record).isOut &&
+  world.nowMs - record.phaseAtMs > world.limits.terminateMs;
 
 /** EC2 shows it unchanged after the terminate call; or does not show it, and `terminateMs` have passed. */
 function isToldInVain(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
   if (cloudInstance && isEnding(cloudInstance)) return false;
-  if (cloudInstance && world.cloud !== null && world.cloud.seenAtMs > record.phaseAtMs) return true;
+  const { cloud } = regionOf(world, record);
+  if (cloudInstance && cloud !== null && cloud.seenAtMs > record.phaseAtMs) return true;
   return world.nowMs - record.phaseAtMs > world.limits.terminateMs;
 }
 
@@ -302,14 +322,15 @@ function goneReason(world: World, record: InstanceRecord, cloudInstance: CloudIn
 
 function isGoneFromEc2(world: World, record: InstanceRecord, cloudInstance: CloudInstance | undefined): boolean {
   if (cloudInstance) return cloudInstance.state === 'terminated';
-  if (world.cloud === null || record.instanceId === null) return false;
+  const { cloud } = regionOf(world, record);
+  if (cloud === null || record.instanceId === null) return false;
   // A poll in flight during the launch may not have seen it yet: only one from after the last move counts.
-  if (world.cloud.seenAtMs <= record.phaseAtMs) return false;
+  if (cloud.seenAtMs <= record.phaseAtMs) return false;
   // Absence counts only when it was seen after the window in which a young instance may be invisible.
-  if (world.cloud.seenAtMs - (record.launchedAtMs ?? record.claimedAtMs) < VISIBLE_AFTER_MS) return false;
+  if (cloud.seenAtMs - (record.launchedAtMs ?? record.claimedAtMs) < VISIBLE_AFTER_MS) return false;
   if (record.phase !== 'terminating' || record.cloudState === 'shutting-down') return true;
   // EC2 shows an ended instance for about an hour: missing just after the call, it may still be running.
-  return world.cloud.seenAtMs - record.phaseAtMs > world.limits.terminateMs;
+  return cloud.seenAtMs - record.phaseAtMs > world.limits.terminateMs;
 }
 
 /** Gives the instance up, for a reason of `LOSS` or EC2's own. */
@@ -326,3 +347,5 @@ function move(
 ): Action {
   return { kind: 'move-instance', slot: record.slot, epoch: record.epoch, from: record.phase, to, reason, detail };
 }
+
+const regionOf = ({ regions }: World, { request }: InstanceRecord): RegionState => regionNamed(regions, request.region);

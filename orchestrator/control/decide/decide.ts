@@ -16,6 +16,8 @@ import { offerLimit } from '../sharing/chunk-limits.ts';
 import { takeUrls } from '../sharing/discovery.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
+import { regionNamed, type RegionState } from '../model/regions.ts';
+import { offerTargets } from '../sharing/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
@@ -48,9 +50,7 @@ function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
   const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : stallEnd(world));
   if (halt !== null) actions.push({ kind: 'halt', reason: halt });
-  if (world.run.balancer === null) {
-    if (!isDraining(world)) actions.push({ kind: 'ensure-balancer' });
-  } else if (world.balancerGone) actions.push({ kind: 'forget-balancer' });
+  for (const region of world.regions) actions.push(...decideBalancer(world, region));
   const latest = world.fleet.latest;
   const slots = world.fleet.slotCount(world.run.plan);
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
@@ -59,18 +59,17 @@ function decideFleet(world: World): Action[] {
   actions.push(...stallNotes(world), ...unansweredNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
-  const alive = [...latest.values()].filter((r) => !isGivenUp(r));
-  if (world.run.phase === 'launching' && alive.some((r) => r.phase === 'ready' || r.phase === 'crawling')) {
+  const isAnyReady = [...latest.values()].some((r) => r.phase === 'ready' || r.phase === 'crawling');
+  if (world.run.phase === 'launching' && isAnyReady) {
     actions.push({ kind: 'move-run', from: 'launching', to: 'crawling', reason: null });
   }
   const limitChunks = world.work.waiting > 0 ? offerLimit(world.chunkLimits) : 0;
   if (
     halt === null &&
     !isDraining(world) &&
-    world.run.balancer !== null &&
     world.work.waiting > 0 &&
     limitChunks > 0 &&
-    hasHealthyTarget(world, alive)
+    offerTargets(world).length > 0
   ) {
     actions.push({ kind: 'offer', limitChunks });
   }
@@ -93,11 +92,17 @@ function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecor
     .flatMap((r) => decideSlot(world, r.slot, r, true));
 }
 
-function hasHealthyTarget(world: World, alive: readonly InstanceRecord[]): boolean {
-  return (
-    world.balancerActive &&
-    alive.some((r) => r.registered && r.instanceId !== null && world.targets.get(r.instanceId) === 'healthy')
-  );
+/** A region has a balancer as soon as the plan has instances for it, or one is claimed there. */
+function decideBalancer(world: World, { name, balancer, balancerGone }: RegionState): Action[] {
+  if (balancer !== null) return balancerGone ? [{ kind: 'forget-balancer', region: name }] : [];
+  // Where no launch could be prepared there is nothing to balance.
+  if (isDraining(world) || world.pools?.regions.some((r) => r.name === name) === false) return [];
+  const { regions = [] } = world.run.plan;
+  const isUsed =
+    world.regions.length === 1 ||
+    regions.some(({ region }) => region === name) ||
+    world.fleet.all.some((r) => !isGivenUp(r) && regionNamed(world.regions, r.request.region).name === name);
+  return isUsed ? [{ kind: 'ensure-balancer', region: name }] : [];
 }
 
 /** No instance crawls, and none will: every epoch is closed and no slot will be filled again. */
@@ -152,10 +157,27 @@ function isOverdue({ nowMs, limits }: World, record: InstanceRecord): boolean {
 
 /** Terminates what is left and removes the balancer; also after a run's end, until nothing is left. */
 function decideFleetEnd(world: World): Action[] {
-  const actions = world.fleet.all.flatMap((r) => decideSlot(world, r.slot, r, true));
-  if (world.run.balancer !== null) actions.push({ kind: 'remove-balancer' });
-  else if (world.balancerMayRemain) actions.push({ kind: 'sweep-balancer' });
+  const actions = [...world.fleet.all.flatMap((r) => decideSlot(world, r.slot, r, true)), ...leftoverNotes(world)];
+  for (const { name, balancer, balancerMayRemain } of world.regions) {
+    if (balancer !== null) actions.push({ kind: 'remove-balancer', region: name });
+    else if (balancerMayRemain) actions.push({ kind: 'sweep-balancer', region: name });
+  }
   return actions;
+}
+
+/** One alarm for each region that does not answer any more while something of the run may be left there. */
+function leftoverNotes(world: World): Action[] {
+  return world.regions.flatMap(({ name, balancer, isOut }): Action[] => {
+    const key = `left in ${name}`;
+    if (!isOut || world.notedKeys.has(key)) return [];
+    const there = world.fleet.all.filter((r) => regionNamed(world.regions, r.request.region).name === name);
+    const alive = there.filter((r) => r.phase !== 'terminated' && r.instanceId !== null).length;
+    if (alive === 0 && balancer === null) return [];
+    const detail =
+      `AWS does not answer in ${name}, where this run may leave instances (${alive}) and a load balancer (${balancer === null ? 0 : 1}): ` +
+      `instances power themselves off at ${new Date(powerOffAtMs(world.run)).toISOString()}, orchestrator gc removes the rest`;
+    return [{ kind: 'note', note: { key, event: 'decision', detail }, alarm: true }];
+  });
 }
 
 function decideEnd(world: World): Action[] {

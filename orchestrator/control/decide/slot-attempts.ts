@@ -6,6 +6,7 @@ import { canAfford } from '../launching/budget.ts';
 import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
 import { lostRights } from '../launching/rights.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
+import { regionNamed } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/instance-state.ts';
@@ -69,17 +70,18 @@ export function isFilledSoon(world: World, slot: number, record: InstanceRecord 
 
 /** @param succeeds it takes the place of a rotated instance, also within the quota */
 function isOpenNow(world: World, slot: number, succeeds = false): boolean {
-  return isGateOpen(world, succeeds) && nextPool(world, slot).kind === 'pool';
+  const next = nextPool(world, slot);
+  return next.kind === 'pool' && isGateOpen(world, next.pool?.region, succeeds);
 }
 
-const isGateOpen = (world: World, succeeds: boolean): boolean => {
-  const gate = launchGate(world);
+const isGateOpen = (world: World, region: string | undefined, succeeds: boolean): boolean => {
+  const gate = launchGate(world, regionNamed(world.regions, region));
   return gate === 'open' || (gate === 'one' && succeeds);
 };
 
 /** True when the slot has an instance, or its launch is under way; false while the launch is delayed. */
 export function isFilled(world: World, record: InstanceRecord): boolean {
-  return record.phase !== 'claimed' || isGateOpen(world, isSuccessor(world, record));
+  return record.phase !== 'claimed' || isGateOpen(world, record.request.region, isSuccessor(world, record));
 }
 
 /** The epoch before it ended by an address rotation. */

@@ -8,7 +8,7 @@ import { nextPool } from './pools.ts';
 import { workersOf } from '../sharing/workers.ts';
 import type { EndForecast } from '../model/forecast.ts';
 import { forecastEnd } from '../sharing/end-forecast.ts';
-import { launchGate } from './launch-gate.ts';
+import { widestGate } from './launch-gate.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { isDown, type World } from '../model/world.ts';
@@ -63,7 +63,7 @@ function isWorthwhile(world: World, latestMs: number): boolean {
 
 /** No sign that EC2 would refuse, nor in the answer to the last extra launch. */
 function isPossible(world: World): boolean {
-  if (isHopeless(world) || launchGate(world) !== 'open' || isSiteUnwilling(world)) return false;
+  if (isHopeless(world) || widestGate(world) !== 'open' || isSiteUnwilling(world)) return false;
   const { instances } = world.run.plan;
   return ![...world.fleet.latest.values()].some(
     (r) => r.slot >= instances && isGivenUp(r) && r.instanceId === null && !canFill(world, r.slot, r),

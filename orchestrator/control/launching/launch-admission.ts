@@ -3,8 +3,9 @@ import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Action } from '../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
 import { spendingOf } from './budget.ts';
-import { isTrial } from './pools.ts';
+import { isTrial, roomIn } from './pools.ts';
 import { poolKey } from '../model/launch-history.ts';
+import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { World } from '../model/world.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { isGivenUp } from '../model/instance-state.ts';
@@ -14,8 +15,11 @@ import { isGivenUp } from '../model/instance-state.ts';
  * answer to another one: in a pool that was dry, and while the gate lets one through at a time.
  */
 export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
-  const admitted = withinMoney(world, oneEach(world, actions));
-  return launchGate(world) === 'one' ? oneAtATime(world, admitted) : admitted;
+  const admitted = withinMoney(world, withinRegions(world, oneEach(world, actions)));
+  return world.regions.reduce(
+    (left, region) => (launchGate(world, region) === 'one' ? oneAtATime(world, region, left) : left),
+    admitted,
+  );
 }
 
 /** One claim for each pool that was dry at its last launch. */
@@ -28,6 +32,14 @@ function oneEach(world: World, actions: readonly Action[]): Action[] {
     tried.add(key);
     return true;
   });
+}
+
+/** No more claims than the region has room for: the slots have all seen the same room. */
+function withinRegions(world: World, actions: readonly Action[]): readonly Action[] {
+  return world.regions.reduce((left, region) => {
+    let room = roomIn(world, region);
+    return left.filter((action) => action.kind !== 'claim' || placeOf(world, action) !== region.name || room-- > 0);
+  }, actions);
 }
 
 function withinMoney(world: World, actions: readonly Action[]): Action[] {
@@ -51,13 +63,16 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
   return [...actions.filter((a) => !refused.has(a)), { kind: 'hold', cause: 'budget', detail }];
 }
 
-/** The first of the launches and claims that are not under way yet, if none is under way. */
-function oneAtATime(world: World, actions: readonly Action[]): Action[] {
+/** The first of the region's launches and claims that are not under way yet, if none is under way there. */
+function oneAtATime(world: World, { name }: RegionState, actions: readonly Action[]): Action[] {
+  const isThere = (action: Action): boolean => placeOf(world, action) === name;
   const fresh = (action: Action): boolean =>
-    action.kind === 'claim' || (action.kind === 'launch' && isFirstCall(world, action));
-  const underWay = world.fleet.all.some((r) => r.phase === 'claimed' && r.attempts > 0);
-  const launch = actions.find((a) => a.kind === 'launch' && isFirstCall(world, a));
-  const claim = actions.find((a) => a.kind === 'claim');
+    isThere(action) && (action.kind === 'claim' || (action.kind === 'launch' && isFirstCall(world, action)));
+  const underWay = world.fleet.all.some(
+    (r) => r.phase === 'claimed' && r.attempts > 0 && regionNamed(world.regions, r.request.region).name === name,
+  );
+  const launch = actions.find((a) => a.kind === 'launch' && fresh(a));
+  const claim = actions.find((a) => a.kind === 'claim' && fresh(a));
   const chosen = underWay ? undefined : (launch ?? claim);
   return actions.filter((action) => !fresh(action) || action === chosen);
 }
@@ -66,20 +81,35 @@ function isFirstCall(world: World, id: EpochId): boolean {
   return world.fleet.find(id)?.attempts === 0;
 }
 
-/**
- * Leaves out the launches that would only cost money: no instance is launched before the balancer was first created,
- * and none after it was refused.
- */
-export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
-  if (world.run.balancer !== null) return [...actions];
-  if (world.balancerRefused) return actions.filter((a) => a.kind !== 'claim' && a.kind !== 'launch');
-  if (world.fleet.all.some((r) => r.instanceId !== null)) return [...actions];
-  const asked = new Set(world.fleet.all.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
-  return actions.filter((a) => a.kind !== 'launch' || asked.has(epochKey(a)));
+/** The region of a claim or a launch; null for any other action. */
+function placeOf({ fleet, regions }: World, action: Action): string | null {
+  if (action.kind === 'claim') return regionNamed(regions, action.pool?.region).name;
+  return action.kind === 'launch' ? regionNamed(regions, fleet.find(action)?.request.region).name : null;
 }
 
-/** True when the balancer was refused and no instance has anything left to crawl: the run has to end. */
+/**
+ * Leaves out the launches that would only cost money: no instance is launched in a region before its balancer was first
+ * created, and none after it was refused.
+ */
+export function behindBalancer(world: World, actions: readonly Action[]): Action[] {
+  const byRegion = new Map(world.regions.map((region) => [region.name, launchesBehind(world, region)]));
+  return actions.filter((action) => {
+    const place = placeOf(world, action);
+    return place === null || byRegion.get(place)!(action);
+  });
+}
+
+function launchesBehind(world: World, { name, balancer, balancerRefused }: RegionState): (action: Action) => boolean {
+  if (balancer !== null) return () => true;
+  if (balancerRefused) return () => false;
+  const there = world.fleet.in(name, name === world.regions[0]!.name).all;
+  if (there.some((r) => r.instanceId !== null)) return () => true;
+  const asked = new Set(there.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
+  return (action) => action.kind !== 'launch' || asked.has(epochKey(action));
+}
+
+/** True when the balancer was refused in every region and no instance has anything left to crawl: the run has to end. */
 export function mustEnd(world: World): boolean {
-  if (!world.balancerRefused || world.run.balancer !== null || isDraining(world)) return false;
+  if (isDraining(world) || !world.regions.every((r) => r.balancerRefused && r.balancer === null)) return false;
   return !world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
 }

@@ -15,12 +15,16 @@ export interface LaunchEnd {
 
 /**
  * Why the launches of the run failed; null when they did not. The caller decides whether that left products uncrawled.
- * @param rights calls that AWS refuses at the moment
+ * @param regions calls that AWS refuses at the moment, by region
  */
-export function launchEndOf(run: RunRecord, instances: readonly InstanceRecord[], rights: Rights): LaunchEnd | null {
+export function launchEndOf(
+  run: RunRecord,
+  instances: readonly InstanceRecord[],
+  regions: readonly { rights: Rights }[],
+): LaunchEnd | null {
   const asked = instances.filter((r) => r.launchedAtMs !== null && r.attempts > 0);
   const last = asked.toSorted((a, b) => a.launchedAtMs! - b.launchedAtMs!).at(-1);
-  const refused = lostRights({ run, fleet: new FleetSnapshot(instances), rights }) ?? rights.launch;
+  const refused = lostRights({ run, fleet: new FleetSnapshot(instances), regions }) ?? regions[0]!.rights.launch;
   if (refused !== null) return refusedRights(refused);
   const answer = last?.answer;
   if (last === undefined || answer === undefined) return null;

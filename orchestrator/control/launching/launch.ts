@@ -21,6 +21,7 @@ import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate } from '../model/core.ts';
 import { type NextPool, nextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
+import { regionNamed } from '../model/regions.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { rightsRemedy } from './rights.ts';
@@ -45,21 +46,26 @@ export async function claim(
 ): Promise<void> {
   const { run } = world;
   const template = await preparing(core, () => core.launchTemplate());
-  core.processState.pools ??= { subnetIds: template.subnets.map((s) => s.id), instanceTypes: template.instanceTypes };
+  core.processState.pools ??= {
+    regions: template.regions.map(({ name, subnets }) => ({ name, subnetIds: subnets.map((s) => s.id) })),
+    instanceTypes: template.instanceTypes,
+  };
   const next: NextPool =
     pool === null ? nextPool({ ...world, pools: core.processState.pools }, slot) : { kind: 'pool', pool };
   if (next.kind !== 'pool') return;
-  const { subnetId, instanceType } = next.pool!;
+  const { region, subnetId, instanceType } = next.pool!;
+  const place = regionNamed(template.regions, region);
   const token = randomBytes(32).toString('hex');
   // Signing calls no AWS service: it fails only without credentials.
   const url = await preparing(core, () => bundleUrl(run, template, core.objects, core.clock), 'credentials');
   const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: template.bundle.sha256 });
   const request: LaunchRequest = {
     clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
+    region,
     instanceType,
-    imageId: template.imageId,
+    imageId: place.imageId,
     subnetId,
-    securityGroupIds: template.securityGroupIds,
+    securityGroupIds: place.securityGroupIds,
     instanceProfile: run.settings.aws.instanceProfile,
     ...(run.settings.aws.volume ? { volume: run.settings.aws.volume } : {}),
     userData: renderUserData(settings),
@@ -150,7 +156,9 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
     const isDenied = error instanceof AppError && error.code === 'aws-denied';
     if (cause === undefined && !isDenied) throw error;
     const refused = { cause: cause ?? 'denied', message: describeError(error) } as const;
-    noteRefused(core.processState.rights, 'launch', { ...refused, nowMs: core.clock.now() });
+    // Whatever the region: the bucket and its keys are the same for all.
+    for (const { name } of core.regions)
+      noteRefused(core.processState.region(name).rights, 'launch', { ...refused, nowMs: core.clock.now() });
     await tellRights(core, refused);
     throw error;
   }
@@ -159,28 +167,31 @@ async function preparing<T>(core: Core, work: () => Promise<T>, cause?: 'credent
 /** Launches the claimed instance. Safe to repeat: same request and client token; the tags are looked up in between. */
 export async function launch(core: Core, run: RunRecord, slot: number, epoch: number): Promise<void> {
   const decidedMs = core.clock.now();
-  await core.launchTurn.take();
+  const claimed = await core.fleet.get({ slot, epoch });
+  if (!claimed) return;
+  const { name, compute, launchTurn } = regionNamed(core.regions, claimed.request.region);
+  const known = core.processState.region(name);
+  await launchTurn.take();
   // Another slot was refused while this one waited for its turn: `decide` schedules the retry.
-  if ((core.processState.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
-  if ((core.processState.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
+  if ((known.quotaRefusedMs ?? -Infinity) >= decidedMs) return;
+  if ((known.rights.launch?.lastMs ?? -Infinity) >= decidedMs) return;
   const record = await core.fleet.get({ slot, epoch });
   if (!record || record.phase !== 'claimed') return;
   const now = core.clock.now();
   await core.fleet.patch({ slot, epoch }, { attempts: record.attempts + 1, launchedAtMs: now });
   core.processState.firstLaunchMs ??= now;
-  const result = await core.compute.launch(record.request);
-  if (result.kind === 'refused' && result.cause === 'throttled') core.launchTurn.throttled();
-  else if (result.kind !== 'unknown') core.launchTurn.answered();
+  const result = await compute.launch(record.request);
+  if (result.kind === 'refused' && result.cause === 'throttled') launchTurn.throttled();
+  else if (result.kind !== 'unknown') launchTurn.answered();
   switch (result.kind) {
     case 'launched':
-      core.processState.rights.launch = null;
+      known.rights.launch = null;
       return adopt(core, { slot, epoch }, result.instance);
     case 'refused': {
       const { cause, message } = result;
       const nowMs = core.clock.now();
-      if (cause === 'quota') core.processState.quotaRefusedMs = nowMs;
-      if (cause === 'credentials' || cause === 'denied')
-        noteRefused(core.processState.rights, 'launch', { cause, message, nowMs });
+      if (cause === 'quota') known.quotaRefusedMs = nowMs;
+      if (cause === 'credentials' || cause === 'denied') noteRefused(known.rights, 'launch', { cause, message, nowMs });
       const answer = { ...result, ...(mayExist(record, cause) ? { mayExist: true as const } : {}) };
       await core.fleet.patch({ slot, epoch }, { answer });
       core.log.warn({ slot, epoch, cause, message }, 'EC2 refuses a launch');
@@ -212,12 +223,13 @@ async function tellRefusal(
   { slot, epoch, request }: InstanceRecord,
   { cause, message }: Extract<LaunchResult, { kind: 'refused' }>,
 ): Promise<void> {
+  const region = request.region ?? run.settings.aws.region;
   const where = `${request.instanceType} in ${request.subnetId}`;
   const said = `EC2 refuses slot ${slot} (${where}): ${cause}: ${message}`;
   const at = { slot, epoch };
   switch (cause) {
     case 'quota':
-      return alarmOnce(core, 'quota', `${said}. ${await quotaAdvice(core, run, request.instanceType)}`, at);
+      return alarmOnce(core, `quota ${region}`, `${said}. ${await quotaAdvice(core, run, request)}`, at);
     case 'pool':
       return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried, and this one again later`, at);
     case 'throttled':
@@ -250,7 +262,8 @@ function tellRights(
   return alarmOnce(core, refused.cause, said, at);
 }
 
-async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Promise<string> {
+async function quotaAdvice(core: Core, run: RunRecord, request: LaunchRequest): Promise<string> {
+  const { instanceType, region = run.settings.aws.region } = request;
   const { vcpus } = describeInstanceType(instanceType);
   const code = quotaCodeOf(instanceType);
   const instances = await core.fleet.instances();
@@ -259,7 +272,7 @@ async function quotaAdvice(core: Core, run: RunRecord, instanceType: string): Pr
   return (
     `The run has ${has} of ${planned} planned instances (${has * vcpus} of ${planned * vcpus} vCPUs) and goes on with them; ` +
     `it tries again when one has ended. Ask AWS for ${planned * vcpus} vCPUs above what else runs in ` +
-    `${run.settings.aws.region}: quota ${code}, ${quotaNameOf(code)}`
+    `${region}: quota ${code}, ${quotaNameOf(code)}`
   );
 }
 

@@ -9,6 +9,7 @@ import type { Core } from '../model/core.ts';
 import { API_PORT, BALANCER_PORT } from './launch.ts';
 import { stallWindowMs } from '../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from './rights.ts';
+import { regionNamed } from '../model/regions.ts';
 import { noteRefused } from '../model/rights.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
@@ -28,57 +29,62 @@ const isDenied = (error: unknown): boolean => error instanceof AppError && error
  * Creates what is missing of the run's balancer and stores it. Throws when that fails: the caller retries. A refusal is
  * reported immediately and blocks launches; other failures are reported once they persist.
  */
-export async function makeBalancer(core: Core, world: World): Promise<void> {
-  const { processState } = core;
-  const request = await requestFor(core, world.run);
-  processState.balancerMayRemain = true;
-  const balancer = await core.balancers.ensure(request).catch(async (error: unknown) => {
+export async function makeBalancer(core: Core, world: World, region: string): Promise<void> {
+  const known = core.processState.region(region);
+  const request = await requestFor(core, world.run, region);
+  known.balancerMayRemain = true;
+  const { balancers } = regionNamed(core.regions, region);
+  const balancer = await balancers.ensure(request).catch(async (error: unknown) => {
     // The balancer may have been swept while this call was in flight.
-    processState.balancerMayRemain = true;
-    await tellFailure(core, world, error);
+    known.balancerMayRemain = true;
+    await tellFailure(core, world, region, error);
     throw error;
   });
-  processState.balancerRefused = false;
-  processState.rights.balancer = null;
-  processState.balancerFailingMs = null;
-  await core.run.setBalancer(balancer);
+  known.balancerRefused = false;
+  known.rights.balancer = null;
+  known.balancerFailingMs = null;
+  await core.run.setBalancer(region, balancer);
 }
 
-async function tellFailure(core: Core, { limits, run }: World, error: unknown): Promise<void> {
-  const { processState, clock } = core;
+async function tellFailure(core: Core, world: World, region: string, error: unknown): Promise<void> {
+  const { limits, run } = world;
+  const { clock } = core;
+  const known = core.processState.region(region);
   const words = describeError(error);
   if (isDenied(error)) {
     const refused = { cause: 'denied', message: words } as const;
-    noteRefused(processState.rights, 'balancer', { ...refused, nowMs: clock.now() });
-    processState.balancerRefused = lastingRefusal(processState.rights, run) !== null;
+    noteRefused(known.rights, 'balancer', { ...refused, nowMs: clock.now() });
+    known.balancerRefused = lastingRefusal(known.rights, run) !== null;
     return alarmOnce(
       core,
-      'balancer denied',
-      `the load balancer of this run is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs(run, null))}, then nothing more is launched ` +
+      `balancer denied ${region}`,
+      `the load balancer of this run in ${region} is refused: ${words}; creation is retried for ${formatDuration(stallWindowMs(run, null))}, then nothing more is launched ` +
         `and the run ends when no instance has anything left to crawl; ${rightsRemedy(refused)}`,
     );
   }
   if (isRefusal(error)) {
-    processState.balancerRefused = true;
+    known.balancerRefused = true;
     return alarmOnce(
       core,
-      'balancer refused',
-      `the load balancer of this run is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
+      `balancer refused ${region}`,
+      `the load balancer of this run in ${region} is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
     );
   }
-  processState.balancerFailingMs ??= clock.monotonic();
-  const sinceMs = clock.monotonic() - processState.balancerFailingMs;
+  known.balancerFailingMs ??= clock.monotonic();
+  const sinceMs = clock.monotonic() - known.balancerFailingMs;
   // The first retries come within seconds of each other; brief throttling needs no alarm.
   if (sinceMs < 2 * limits.heartbeatMs) return;
   await alarmOnce(
     core,
-    'balancer fails',
-    `the load balancer of this run cannot be created: ${words}; creation is retried, and no product can be handed out before it succeeds`,
+    `balancer fails ${region}`,
+    `the load balancer of this run in ${region} cannot be created: ${words}; creation is retried, and no product can be handed out before it succeeds`,
   );
 }
 
-async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> {
-  const template = await core.launchTemplate();
+async function requestFor(core: Core, run: RunRecord, region: string): Promise<BalancerRequest> {
+  const { owner, regions } = await core.launchTemplate();
+  const template = regions.find(({ name }) => name === region);
+  if (template === undefined) throw new AppError('aws-failed', `no launch could be prepared in ${region}`);
   return {
     name: balancerName(run.id),
     existing: template.balancer?.existing ?? null,
@@ -92,7 +98,7 @@ async function requestFor(core: Core, run: RunRecord): Promise<BalancerRequest> 
     healthPath: HEALTH_PATH,
     tags: {
       ...run.settings.aws.tags,
-      [TAG.owner]: template.owner,
+      [TAG.owner]: owner,
       [TAG.run]: run.id,
       [TAG.expiresAt]: new Date(powerOffAtMs(run)).toISOString(),
     },
@@ -108,20 +114,21 @@ function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): str
  * Removes what ELBv2 has under the run's name at its end: the row names only a complete balancer. Throws to be retried;
  * where a retry is of no use, it raises an alarm instead.
  */
-export async function sweepBalancer(core: Core, { run, limits }: World): Promise<void> {
-  const { processState, clock } = core;
+export async function sweepBalancer(core: Core, { run, limits }: World, region: string): Promise<void> {
+  const { clock } = core;
+  const known = core.processState.region(region);
   const name = balancerName(run.id);
   try {
-    await core.balancers.removeByName(name);
+    await regionNamed(core.regions, region).balancers.removeByName(name);
   } catch (error) {
-    processState.sweepFailingMs ??= clock.monotonic();
-    const lastsMs = clock.monotonic() - processState.sweepFailingMs;
+    known.sweepFailingMs ??= clock.monotonic();
+    const lastsMs = clock.monotonic() - known.sweepFailingMs;
     if (!isRefusal(error) && lastsMs < limits.terminateMs) throw error;
     await alarmOnce(
       core,
-      'balancer left',
-      `what may be left of the load balancer ${name} could not be removed in ${formatDuration(lastsMs)}: ${describeError(error)}; orchestrator gc removes it when it may`,
+      `balancer left ${region}`,
+      `what may be left of the load balancer ${name} in ${region} could not be removed in ${formatDuration(lastsMs)}: ${describeError(error)}; orchestrator gc removes it when it may`,
     );
   }
-  processState.balancerMayRemain = false;
+  known.balancerMayRemain = false;
 }

@@ -7,22 +7,27 @@ import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate, World } from '../model/world.ts';
 import { stallWindowMs } from '../decide/watchdog.ts';
+import type { RegionState } from '../model/regions.ts';
 import type { Refused, Rights } from '../model/rights.ts';
 
 /** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
-export function rightsGate({ rights, nowMs, limits }: World): LaunchGate {
+export function rightsGate({ nowMs, limits }: World, { rights }: RegionState): LaunchGate {
   const refused = rights.launch;
   if (refused === null) return 'open';
   const pauseMs = backoffMs(refused.count - 1, { firstMs: 500, maxMs: limits.heartbeatMs * 2 });
   return nowMs >= refused.lastMs + pauseMs ? 'one' : 'held';
 }
 
-/** The refusal that has lasted for the stall window while no instance serves any more; null otherwise. */
-export function lostRights({ rights, run, fleet }: Pick<World, 'run' | 'fleet' | 'rights'>): Refused | null {
-  const final = lastingRefusal(rights, run);
+/** A refusal that has lasted for the stall window in each region while no instance serves any more; null otherwise. */
+export function lostRights({ regions, run, fleet }: LostRights): Refused | null {
+  const final = regions.map(({ rights }) => lastingRefusal(rights, run)).reduce((all, one) => all && one);
   if (final === null) return null;
   // Running instances go on: they have a role of their own, and the keys may come back.
   return fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
+}
+
+interface LostRights extends Pick<World, 'run' | 'fleet'> {
+  regions: readonly Pick<RegionState, 'rights'>[];
 }
 
 /** The refusal of any call that has lasted for the stall window; null when there is none. */

@@ -12,9 +12,9 @@ export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
 
 export type Action =
   | { kind: 'move-run'; from: RunPhase; to: RunPhase; reason: string | null }
-  | { kind: 'ensure-balancer' }
+  | { kind: 'ensure-balancer'; region: string }
   /** ELBv2 has lost the balancer: forget it and every registration with it. */
-  | { kind: 'forget-balancer' }
+  | { kind: 'forget-balancer'; region: string }
   /** Write the claim for a slot, in this pool; null = in its first choice, as long as the pools are not known yet. */
   /** `why` a slot beyond the plan is filled is noted before the claim. */
   | (EpochId & { kind: 'claim'; pool: Pool | null; why?: string })
@@ -53,15 +53,16 @@ export type Action =
   /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
   | { kind: 'note'; note: Note; alarm: boolean }
   | { kind: 'load' }
-  | { kind: 'remove-balancer' }
+  | { kind: 'remove-balancer'; region: string }
   /** Remove what ELBv2 may have under the run's name although its row names none. */
-  | { kind: 'sweep-balancer' }
+  | { kind: 'sweep-balancer'; region: string }
   /** End every product that has no outcome as failed, publish the rows, end the run. */
   | { kind: 'publish' };
 
 /** Two actions with the same key are the same piece of work. */
 export function actionKey(action: Action): string {
   if (action.kind === 'note') return `note ${action.note.key}`;
+  if ('region' in action) return `${action.kind} ${action.region}`;
   return 'slot' in action ? `${action.kind} ${action.slot}.${action.epoch}` : action.kind;
 }
 

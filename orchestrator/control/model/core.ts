@@ -18,15 +18,13 @@ export interface Core extends RunStores {
   clock: Clock;
   random: Random;
   log: Logger;
-  compute: Compute;
-  balancers: LoadBalancer;
+  /** In the order of the configuration; never empty. */
+  regions: readonly RegionPorts[];
   objects: ObjectStore;
   offers: OfferSender;
   signatures: Signatures;
   /** The fleet's one copy of robots.txt. */
   robots: { readonly policy: RobotsPolicy | null };
-  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
-  launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
   /** What every launch needs, prepared on first use. */
   launchTemplate(): Promise<LaunchTemplate>;
   /** Raises an alarm: writes it as an event and to the log. */
@@ -34,6 +32,15 @@ export interface Core extends RunStores {
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
   processState: ProcessState;
+}
+
+/** EC2 and ELBv2 in one region. */
+export interface RegionPorts {
+  name: string;
+  compute: Compute;
+  balancers: LoadBalancer;
+  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
+  launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
 }
 
 export type OfferResult =
@@ -55,14 +62,21 @@ export interface OfferSender {
 /** What all launches of a run have in common. */
 export interface LaunchTemplate {
   owner: string;
+  /** Those in which instances can be launched; never empty. */
+  regions: RegionTemplate[];
+  /** Types to try, in order; all of the image's architecture. */
+  instanceTypes: string[];
+  bundle: { key: string; sha256: string };
+  /** For the start-up lines. */
+  notes?: string[];
+}
+
+/** What the launches in one region have in common. */
+export interface RegionTemplate {
+  name: string;
   imageId: string;
   subnets: SubnetInfo[];
   securityGroupIds: string[];
   /** How the balancer is created; by default internal, in the security groups of the instances. */
   balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
-  /** For the start-up lines. */
-  notes?: string[];
-  /** Types to try, in order; all of the image's architecture. */
-  instanceTypes: string[];
-  bundle: { key: string; sha256: string };
 }

@@ -15,6 +15,7 @@ export class FleetSnapshot {
   #slotsOfLost?: ReadonlySet<number>;
   #addressOwners?: ReadonlyMap<string, InstanceRecord>;
   #launches?: LaunchHistory;
+  readonly #byRegion = new Map<string, FleetSnapshot>();
 
   constructor(instances: readonly InstanceRecord[]) {
     this.all = instances;
@@ -42,6 +43,17 @@ export class FleetSnapshot {
 
   get launches(): LaunchHistory {
     return (this.#launches ??= launchHistory(this.all));
+  }
+
+  /** The instances of one region alone; `isFirst` includes claims of earlier versions, which name none. */
+  in(region: string, isFirst: boolean): FleetSnapshot {
+    let part = this.#byRegion.get(region);
+    if (part === undefined) {
+      const rows = this.all.filter(({ request }) => (request.region ?? (isFirst ? region : null)) === region);
+      part = rows.length === this.all.length ? this : new FleetSnapshot(rows);
+      this.#byRegion.set(region, part);
+    }
+    return part;
   }
 
   /** All epochs of one slot, oldest first. */

@@ -4,12 +4,14 @@ import type { InstanceRecord } from './stores.ts';
 import { isGivenUp, wasNeverLaunched } from './instance-state.ts';
 
 export interface Pool {
+  region: string;
   subnetId: string;
   instanceType: string;
 }
 
 export interface Pools {
-  subnetIds: readonly string[];
+  /** In the order of the configuration; without those in which a launch could not be prepared. */
+  regions: readonly { name: string; subnetIds: readonly string[] }[];
   /** In the order in which they are tried. */
   instanceTypes: readonly string[];
 }
@@ -51,7 +53,7 @@ export function launchHistory(instances: readonly InstanceRecord[]): LaunchHisto
   };
 }
 
-export const poolKey = ({ subnetId, instanceType }: Pool): string => `${instanceType} in ${subnetId}`;
+export const poolKey = ({ subnetId, instanceType }: Omit<Pool, 'region'>): string => `${instanceType} in ${subnetId}`;
 
 /** Ends that were requested, on the machine or from outside, say nothing about the launch. */
 const ASKED_FOR: readonly string[] = ['Client.UserInitiatedShutdown', 'Client.InstanceInitiatedShutdown'];

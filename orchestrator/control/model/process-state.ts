@@ -4,6 +4,21 @@ import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
 import type { Pools } from './launch-history.ts';
 
+/** Of one region. */
+export class RegionProcessState {
+  /** The last time that EC2 refused a launch for the account's quota. */
+  quotaRefusedMs: number | null = null;
+  /** Calls that AWS refuses for lack of keys or rights. */
+  rights = allRights();
+  /** ELBv2 refuses to create the balancer, and no retry will change that. */
+  balancerRefused = false;
+  /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
+  balancerFailingMs: number | null = null;
+  sweepFailingMs: number | null = null;
+  /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
+  balancerMayRemain = true;
+}
+
 /** Of one main server. Times are wall-clock milliseconds; null when this process has not seen the event. */
 export class ProcessState {
   firstLaunchMs: number | null = null;
@@ -20,25 +35,22 @@ export class ProcessState {
   lastTransferMs: number | null = null;
   /** `slot.epoch` of instances that were long asked for chunks without returning any: they have begun all of them. */
   nothingToGive = new Set<string>();
-  /** The last time that EC2 refused a launch for the account's quota. */
-  quotaRefusedMs: number | null = null;
   /** Where instances may be launched; known once the first launch is prepared. */
   pools: Pools | null = null;
-  /** Calls that AWS refuses for lack of keys or rights. */
-  rights = allRights();
-  /** ELBv2 refuses to create the balancer, and no retry will change that. */
-  balancerRefused = false;
-  /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
-  balancerFailingMs: number | null = null;
-  sweepFailingMs: number | null = null;
-  /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
-  balancerMayRemain = true;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null = null;
   /** Known causes that keep the run from making progress now. */
   stallCauses = new Map<StallCause, ActiveStallCause>();
   /** Alarms that are raised once, by their keys. */
   raisedAlarms = new Set<string>();
+  readonly #regions = new Map<string, RegionProcessState>();
+
+  /** What is remembered of one region. */
+  region(name: string): RegionProcessState {
+    let known = this.#regions.get(name);
+    if (known === undefined) this.#regions.set(name, (known = new RegionProcessState()));
+    return known;
+  }
 }
 
 /** Recent loads from which the next is estimated; outliers, such as a database restart, drop out with them. */

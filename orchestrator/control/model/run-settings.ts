@@ -51,7 +51,10 @@ export interface RunSettings {
     maxFailed: number;
   };
   aws: {
+    /** Where the bucket is; and the instances, unless `regions` says otherwise. */
     region: string;
+    /** Where instances are launched, in order; never empty. Omitted: in `region` alone. */
+    regions?: RegionSettings[];
     /** Null for AWS itself. */
     endpoint: string | null;
     instanceTypes: string[];
@@ -90,6 +93,24 @@ export interface RunSettings {
     endpoint?: string;
   } | null;
   server: { callbackUrl: string; callbackListen: string };
+}
+
+/** Where a run may launch instances, as configured. */
+export interface RegionSettings {
+  region: string;
+  subnets: string[];
+  securityGroups: string[];
+  image: string | null;
+  /** Name or ARN of the user's own balancer; null: the run creates one. */
+  loadBalancer: string | null;
+  /** Maximum number of instances; omitted: as many as the run may have. */
+  maxInstances?: number;
+}
+
+/** The run's regions, never empty. The short form, `aws.region` alone, is a list of one. */
+export function regionsOf(aws: RunSettings['aws']): readonly RegionSettings[] {
+  const { region, subnets, securityGroups, image, loadBalancer = null } = aws;
+  return aws.regions ?? [{ region, subnets, securityGroups, image, loadBalancer }];
 }
 
 /** Zones of a run's own balancer, unless subnets are named: ELBv2's minimum, as each has an address that is billed. */

@@ -51,7 +51,8 @@ export interface RunRecord extends NewRun {
   finishedAtMs: number | null;
   /** When its ledger and its events were removed (`retention`); null: they are there. */
   prunedAtMs: number | null;
-  balancer: Balancer | null;
+  /** The balancers that the run has, by region. */
+  balancers: Readonly<Record<string, Balancer>>;
   /** Why the run must end early; the loop carries it out. */
   request: StopRequest | null;
   /** How long uploading and loading have taken so far. Not in the database: the observer adds it. */
@@ -203,7 +204,8 @@ export interface RunRow extends RunRowReader {
     to: RunPhase,
     detail?: { reason?: string; exitCode?: ExitCode; request?: StopRequest },
   ): Promise<boolean>;
-  setBalancer(balancer: Balancer | null): Promise<void>;
+  /** Stores the balancer of one region, or with null that there is none. */
+  setBalancer(region: string, balancer: Balancer | null): Promise<void>;
   /** As RunStore does, for the requests of the main server too. */
   setRequest(request: StopRequest): Promise<boolean>;
   setReport(report: RunReport): Promise<void>;

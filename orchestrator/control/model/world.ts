@@ -1,13 +1,12 @@
 /** What the control core knows at one moment: everything `decide` may read. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
-import type { CloudSnapshot } from './cloud-snapshot.ts';
 import type { TargetHealth } from '../../cloud/load-balancer.ts';
 import type { ChunkLimits, Forecast } from './forecast.ts';
 import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
 import type { ActiveStallCauses } from './stall-causes.ts';
-import { allRights, type Rights } from './rights.ts';
+import { type RegionState, regionsFromRow } from './regions.ts';
 import { limitsOf } from './run-deadlines.ts';
 import type { LoadTotals, RunRecord, WorkCounts } from './stores.ts';
 
@@ -22,20 +21,11 @@ export interface World {
   requestSeenAtMs: number | null;
   /** robots.txt as it is in force; null before it was first read. */
   robots: RobotsPolicy | null;
-  /** What EC2 shows under the run's tag; null before the first answer. */
-  cloud: CloudSnapshot | null;
+  /** In the order of the configuration; never empty. */
+  regions: readonly RegionState[];
   /** Where instances may be launched; null before the first launch was prepared. */
   pools: Pools | null;
-  balancerActive: boolean;
-  /** ELBv2 no longer knows the balancer that the run's row names: it has to be created again. */
-  balancerGone: boolean;
-  /** ELBv2 refuses to create the balancer, and no retry will change that. */
-  balancerRefused: boolean;
-  /** Calls that AWS refuses for lack of keys or rights. */
-  rights: Rights;
-  /** ELBv2 may have something under the run's name that its row does not name. */
-  balancerMayRemain: boolean;
-  /** Target health by instance id; empty while there is no balancer. */
+  /** Target health by instance id, in all regions; empty while there is no balancer. */
   targets: ReadonlyMap<string, TargetHealth>;
   work: WorkCounts;
   /** How many URLs a discovery may take now, and whether it may find more; null for other runs. */
@@ -80,13 +70,8 @@ export const worldFromRows = (rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'wor
   loopStartedAtMs: -Infinity,
   limits: limitsOf(rows.run),
   requestSeenAtMs: null,
-  cloud: null,
+  regions: regionsFromRow(rows.run),
   pools: null,
-  balancerActive: false,
-  balancerGone: false,
-  balancerRefused: false,
-  rights: allRights(),
-  balancerMayRemain: false,
   targets: new Map(),
   discovery: null,
   lastTransferAtMs: null,

@@ -1,12 +1,8 @@
-/** Observes the world. EC2 and ELBv2 are polled at their own pace; their last answer stands until the next. */
+/** Observes the world. EC2 and ELBv2 are polled at their own pace, each region by region-watch.ts. */
 import { limitsOf } from '../model/run-deadlines.ts';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { CloudSnapshot } from '../model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
-import { TAG } from '../../cloud/compute.ts';
-import type { Balancer, TargetHealth } from '../../cloud/load-balancer.ts';
 import type { Core } from '../model/core.ts';
-import { alarmOnce, notedKeys } from '../run-notes.ts';
+import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import { unreadableRobots } from './robots-cache.ts';
 import type { Forecast } from '../model/forecast.ts';
@@ -15,7 +11,9 @@ import { discoveryState } from '../sharing/discovery.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
-import { noteRefused, allRights } from '../model/rights.ts';
+import { allRights } from '../model/rights.ts';
+import { RegionWatch } from './region-watch.ts';
+import { type RegionState, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { type World, worldFromRows } from '../model/world.ts';
 
@@ -30,14 +28,9 @@ export class Observer {
   readonly #bucket: ManifestPoll;
   readonly #siteWatch = new SiteWatch();
   readonly #progressWatch = new ProgressWatch();
+  readonly #regions: readonly RegionWatch[];
   #isSlow = false;
-  #cloud: CloudSnapshot | null = null;
-  #targets: ReadonlyMap<string, TargetHealth> = new Map();
   readonly #onceHealthy = new Set<string>();
-  #balancerActive = false;
-  #balancerGone = false;
-  /** Since when the balancer has been polled without being in service (monotonic ms). */
-  #inactiveSinceMs: number | null = null;
   #waitMs = SOONEST_MS;
   /** Time of the next AWS poll (monotonic ms). */
   nextLookMs = 0;
@@ -50,6 +43,7 @@ export class Observer {
     this.#offsetMs = core.clock.now() - core.clock.monotonic();
     this.#loopStartedAtMs = core.clock.now();
     this.#bucket = new ManifestPoll(core);
+    this.#regions = core.regions.map((region) => new RegionWatch(core, region));
   }
 
   /** Something was changed in AWS: poll again soon. */
@@ -69,7 +63,7 @@ export class Observer {
     const limits = limitsOf(run);
     await this.#watchClock(limits.heartbeatMs);
     if (core.clock.monotonic() >= this.nextLookMs)
-      await this.#look(run, instances, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
+      await this.#look(run, new FleetSnapshot(instances), Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
     const rows = {
@@ -83,14 +77,9 @@ export class Observer {
       ...worldFromRows(rows),
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
-      cloud: this.#cloud,
+      regions: await this.#regionStates(run, limits.lostMs),
       pools: core.processState.pools,
-      balancerActive: this.#balancerActive,
-      balancerGone: this.#balancerGone,
-      rights: core.processState.rights,
-      balancerRefused: core.processState.balancerRefused,
-      balancerMayRemain: core.processState.balancerMayRemain,
-      targets: this.#targets,
+      targets: this.#targets(),
       onceHealthy: this.#onceHealthy,
       lastTransferAtMs: core.processState.lastTransferMs,
       forecast: this.#forecast,
@@ -149,10 +138,13 @@ export class Observer {
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
     if (processState.unansweredOffers !== null)
       processState.unansweredOffers.sinceMs = Math.min(processState.unansweredOffers.sinceMs, nowMs);
-    if ((processState.quotaRefusedMs ?? -Infinity) > nowMs) processState.quotaRefusedMs = null;
-    processState.rights = allRights();
+    for (const { name } of this.#core.regions) {
+      const region = processState.region(name);
+      if ((region.quotaRefusedMs ?? -Infinity) > nowMs) region.quotaRefusedMs = null;
+      region.rights = allRights();
+    }
     this.#forecast = null;
-    this.#cloud = null;
+    for (const region of this.#regions) region.forget();
     this.nextLookMs = 0;
     await this.#core.alarm(
       `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
@@ -165,80 +157,49 @@ export class Observer {
     return this.#notedKeys;
   }
 
-  async #look(run: RunRecord, instances: readonly InstanceRecord[], slowestMs: number): Promise<void> {
-    const core = this.#core;
-    this.nextLookMs = core.clock.monotonic() + this.#waitMs;
+  /** A region that has just not answered does not hold up the round: its answer counts when it comes. */
+  async #look(run: RunRecord, fleet: FleetSnapshot, slowestMs: number): Promise<void> {
+    this.nextLookMs = this.#core.clock.monotonic() + this.#waitMs;
     this.#waitMs = Math.min(slowestMs, this.#waitMs * 1.5);
-    const askedAtMs = core.clock.now();
-    await this.#ask('EC2', async () => {
-      if (instances.some((i) => i.phase !== 'terminated' && (i.attempts > 0 || i.instanceId !== null))) {
-        this.#cloud = new CloudSnapshot(await core.compute.list({ key: TAG.run, value: run.id }), askedAtMs);
-        core.processState.rights.look = null;
-      }
-    });
-    await this.#ask('ELBv2', async () => {
-      await this.#lookAtBalancer(run, instances);
-    });
+    // Whether another region answers tells a region that is out from a network that is.
+    const isCheck = this.#regions.some((region) => region.failingSinceMs !== null);
+    await Promise.all(
+      this.#regions.map(async (region, i) => {
+        const isAwaited = region.failingSinceMs === null || this.#regions.length === 1;
+        const look = region.look(run, fleet.in(region.name, i === 0).all, isCheck);
+        if (isAwaited) await look;
+      }),
+    );
+    for (const { targets } of this.#regions)
+      for (const [id, health] of targets) if (health === 'healthy') this.#onceHealthy.add(id);
   }
 
-  async #lookAtBalancer(run: RunRecord, instances: readonly InstanceRecord[]): Promise<void> {
-    if (run.balancer === null) {
-      this.#balancerActive = false;
-      this.#inactiveSinceMs = null;
-      this.#balancerGone = false;
-      this.#targets = new Map();
-    } else if (instances.some((i) => i.registered && i.phase !== 'terminated')) {
-      try {
-        if (!this.#balancerActive) await this.#awaitService(run, run.balancer);
-        this.#targets = await this.#core.balancers.health(run.balancer);
-        for (const [id, health] of this.#targets) if (health === 'healthy') this.#onceHealthy.add(id);
-        this.#balancerGone = false;
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-        this.#balancerActive = false;
-        this.#balancerGone = true;
-        this.#targets = new Map();
-      }
-    }
+  #targets(): World['targets'] {
+    const [first, ...others] = this.#regions;
+    return others.length === 0 ? first!.targets : new Map(this.#regions.flatMap(({ targets }) => [...targets]));
   }
 
-  /** Takes two to three minutes on AWS. Beyond the limit for a boot it may never come: an alarm is raised. */
-  async #awaitService(run: RunRecord, balancer: Balancer): Promise<void> {
-    const core = this.#core;
-    this.#inactiveSinceMs ??= core.clock.monotonic();
-    let failure: unknown = null;
-    try {
-      this.#balancerActive = await core.balancers.isActive(balancer);
-    } catch (error) {
-      failure = error;
-    }
-    if (this.#balancerActive) this.#inactiveSinceMs = null;
-    else if (core.clock.monotonic() - this.#inactiveSinceMs >= limitsOf(run).bootMs && !isNotFound(failure)) {
-      const words = failure === null ? 'ELBv2 shows it as still being provisioned' : describeError(failure);
-      await alarmOnce(
-        core,
-        'balancer inactive',
-        `the load balancer of this run is not in service: ${words}; no product can be handed out before it is`,
+  /** Raises an alarm when a region goes out or comes back. */
+  async #regionStates(run: RunRecord, patienceMs: number): Promise<RegionState[]> {
+    const now = this.#core.clock.monotonic();
+    const states = regionsFromRow(run).map((row, i) => {
+      const region = this.#regions[i]!;
+      const othersAnswer = this.#regions.some((other) => other !== region && other.isAnswering());
+      return { ...row, ...region.state(now - patienceMs, othersAnswer) };
+    });
+    for (const { name, isOut } of states) {
+      const region = this.#regions.find((r) => r.name === name)!;
+      if (isOut === region.wasOut) continue;
+      region.wasOut = isOut;
+      await this.#core.alarm(
+        isOut
+          ? `AWS does not answer in ${name}: ${region.failure}; other regions take over its slots, and instances there that are silent are given up`
+          : `AWS answers in ${name} again; launches there are possible`,
       );
     }
-    if (failure !== null) throw failure;
-  }
-
-  /** Without an answer the last one stands: a failing Describe proves nothing about instances or the other service. */
-  async #ask(service: string, look: () => Promise<void>): Promise<void> {
-    try {
-      await look();
-    } catch (error) {
-      if (service === 'EC2' && error instanceof AppError && error.code === 'aws-denied') {
-        const refused = { cause: 'denied', message: describeError(error), nowMs: this.#core.clock.now() } as const;
-        noteRefused(this.#core.processState.rights, 'look', refused);
-      }
-      this.#core.log.warn({ service, error: describeError(error) }, 'AWS did not answer a Describe call');
-    }
+    return states;
   }
 }
-
-const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-not-found';
 
 /**
  * The longest upload of a part, plus a median load for each instance that had products (all upload their last part at

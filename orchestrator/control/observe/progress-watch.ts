@@ -77,8 +77,8 @@ function isSilent({ nowMs, limits }: World, { lastHeartbeatAtMs, phaseAtMs }: In
 }
 
 /** A balancer takes minutes until it serves. */
-const isServed = ({ balancerActive, targets }: World): boolean =>
-  balancerActive && [...targets.values()].includes('healthy');
+const isServed = ({ regions, targets }: World): boolean =>
+  regions.some((r) => r.balancerActive) && [...targets.values()].includes('healthy');
 
 /** Before the first request of the fleet. */
 const isBrowserStarting = ({ run, fleet }: World): boolean =>

@@ -2,6 +2,7 @@
 import type { CostBreakdown } from '../../plan/plan.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
 import { actualCost, billedHours } from '../../plan/prices.ts';
+import { hasBalancer } from '../model/regions.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
@@ -54,7 +55,7 @@ export function costOfRun(
     ...billingTerms(run.settings),
     instances: launched,
     // The balancer's first hour is billed even without instances: RunInstances is called only after it is created.
-    hadBalancer: run.balancer !== null || instances.some((i) => i.attempts > 0),
+    hadBalancer: hasBalancer(run) || instances.some((i) => i.attempts > 0),
     startedAtMs: run.startedAtMs,
     finishedAtMs: endMs,
     products: run.planned,

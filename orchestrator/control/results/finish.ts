@@ -3,6 +3,7 @@ import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { banNotes, bansOf, numberNotes } from './report.ts';
 import type { Core } from '../model/core.ts';
 import { launchEndOf } from '../launching/launch-end.ts';
+import { regionsOf } from '../model/run-settings.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf } from './exit-code.ts';
@@ -46,7 +47,11 @@ export async function publishRun(core: FinishCore): Promise<void> {
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
-    noInstances: launchEndOf(run, instances, core.processState.rights),
+    noInstances: launchEndOf(
+      run,
+      instances,
+      regionsOf(run.settings.aws).map(({ region }) => core.processState.region(region)),
+    ),
     suspicion: await judge(core, run, outcomes),
   });
   if (end.state === 'held') {

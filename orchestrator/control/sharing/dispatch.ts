@@ -1,11 +1,12 @@
 /**
- * Sends waiting chunks through the load balancer. A POST is only an offer: a 202 means that some instance has
+ * Sends waiting chunks through the load balancers, in turn by their healthy instances. A POST is only an offer: a 202 means that some instance has
  * journalled the chunk and will claim it in its next heartbeat; until then the chunk is not offered again. The same
  * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { Core, OfferResult } from '../model/core.ts';
 import type { OpenChunk, RunRecord } from '../model/stores.ts';
+import { type OfferTarget, OfferTurns } from './offer-targets.ts';
 
 /** Enough to keep a dozen instances and the balancer busy; more would only queue. */
 const CONCURRENCY = 8;
@@ -20,7 +21,9 @@ const REST_PER_REFUSAL_MS = 5;
 
 interface OfferRound {
   heartbeatMs: number;
-  /** Instances behind the balancer. */
+  /** Never empty. */
+  balancers: readonly OfferTarget[];
+  /** Instances behind them. */
   targets: number;
   signal: AbortSignal;
 }
@@ -35,6 +38,9 @@ export class Dispatcher {
   restUntilMs = 0;
   /** No round begins before, whatever has changed. */
   nextRoundMs = 0;
+  readonly #turns = new OfferTurns();
+  /** Balancers that could not be reached, and until when offers go to the others. */
+  readonly #avoidedUntil = new Map<string, number>();
   #fruitless = 0;
   #refusalsOfRound = 0;
   /** Offers in a row without an answer, and what was last logged about them. */
@@ -58,14 +64,16 @@ export class Dispatcher {
 
   /** True when it ended because all instances refused. */
   async #offerAll(run: RunRecord, limitChunks: number, round: OfferRound): Promise<boolean> {
-    const { heartbeatMs, targets, signal } = round;
+    const { heartbeatMs, balancers, targets, signal } = round;
     const core = this.#core;
     const share = limitChunks * run.plan.chunkSize;
     // One round robin reaches every target once; a few more offers cover the balancer's own nodes.
     const patience = targets + CONCURRENCY;
     let refusals = 0;
-    /** A second offer would wait for the same time-out. */
-    let cutOff = false;
+    const now = core.clock.monotonic();
+    const usual = balancers.filter(({ url }) => (this.#avoidedUntil.get(url) ?? -Infinity) <= now);
+    /** A second offer to one that cannot be reached would wait for the same time-out. */
+    let reachable = usual.length === 0 ? balancers : usual;
     // Shares may have shrunk since: then taken chunks are dropped again, and only another observation helps.
     const taken = new Set<string>();
     this.#forgetOld();
@@ -75,16 +83,21 @@ export class Dispatcher {
       const queue = [...chunks];
       const offerNext = async (): Promise<void> => {
         for (let chunk = queue.shift(); chunk && refusals < patience && !signal.aborted; chunk = queue.shift()) {
-          const end = await this.#offer(run, chunk, share, heartbeatMs);
-          cutOff ||= end === 'unreachable';
-          if (cutOff) return;
+          const target = this.#turns.next(reachable);
+          if (target === undefined) return;
+          const end = await this.#offer(run, { chunk, share }, target.url, heartbeatMs);
+          if (end === 'unreachable') {
+            reachable = reachable.filter((t) => t !== target);
+            this.#avoidedUntil.set(target.url, core.clock.monotonic() + heartbeatMs);
+            continue;
+          }
           if (end === 'refused') this.#refusalsOfRound++;
           refusals = end === 'taken' && !taken.has(chunk.id) ? 0 : refusals + 1;
           if (end === 'taken') taken.add(chunk.id);
         }
       };
       await Promise.all(Array.from({ length: Math.min(CONCURRENCY, queue.length) }, offerNext));
-      if (cutOff || refusals >= patience) return true;
+      if (reachable.length === 0 || refusals >= patience) return true;
     }
     return false;
   }
@@ -92,8 +105,8 @@ export class Dispatcher {
   /** `taken`: an instance has it, or may have it. */
   async #offer(
     run: RunRecord,
-    chunk: OpenChunk,
-    share: number,
+    { chunk, share }: { chunk: OpenChunk; share: number },
+    url: string,
     heartbeatMs: number,
   ): Promise<'taken' | 'refused' | 'unreachable'> {
     const core = this.#core;
@@ -103,8 +116,8 @@ export class Dispatcher {
     const offer = { chunk: chunk.id, share, products: chunk.products };
     // An exception proves nothing about where the chunk is.
     const unknown = (error: unknown): OfferResult => ({ kind: 'unknown', message: describeError(error) });
-    const result = await core.offers.send(run.balancer!.url, run, offer).catch(unknown);
-    this.#noteAnswer(run, result);
+    const result = await core.offers.send(url, run, offer).catch(unknown);
+    this.#noteAnswer(url, result);
     switch (result.kind) {
       case 'taken':
       case 'unknown':
@@ -125,7 +138,7 @@ export class Dispatcher {
   }
 
   /** Keeps since when no offer was answered; logs it when the message changes, and at each doubling of the count. */
-  #noteAnswer(run: RunRecord, result: OfferResult): void {
+  #noteAnswer(url: string, result: OfferResult): void {
     const { processState, clock, log } = this.#core;
     if (result.kind !== 'unreachable' && result.kind !== 'unknown') {
       processState.unansweredOffers = null;
@@ -133,7 +146,6 @@ export class Dispatcher {
       return;
     }
     const { kind, message } = result;
-    const url = run.balancer!.url;
     const sinceMs = processState.unansweredOffers?.sinceMs ?? clock.now();
     processState.unansweredOffers = { sinceMs, url, kind, message };
     const count = message === this.#silent.message ? this.#silent.count + 1 : 1;

@@ -27,6 +27,8 @@ export interface MemoryComputeOptions {
   pendingMs?: number;
   /** From the terminate call to `terminated`. Default 0. */
   shuttingDownMs?: number;
+  /** Number of its first instance: those of two regions must not have the same ids. Default 1. */
+  firstNumber?: number;
   /** How long list() omits a fresh instance, as EC2 may. Default 0. */
   invisibleMs?: number;
   /** How long terminate() ignores a fresh instance, as EC2's NotFound does. Default 0. */
@@ -64,6 +66,7 @@ const USUAL: MemoryCompute['behaviour'] = {
   shuttingDownMs: 0,
   invisibleMs: 0,
   unknownMs: 0,
+  firstNumber: 1,
   subnets: DEFAULT_SUBNETS,
 };
 
@@ -128,7 +131,7 @@ export class MemoryCompute implements Compute {
     }
     const subnet = this.behaviour.subnets.find((s) => s.id === request.subnetId);
     if (!subnet) return { kind: 'refused', cause: 'invalid', message: 'InvalidSubnetID.NotFound' };
-    const number = this.#machines.size + 1;
+    const number = this.#machines.size + this.behaviour.firstNumber;
     const instance: CloudInstance = {
       id: `i-${number.toString(16).padStart(17, '0')}`,
       state: 'pending',

@@ -14,6 +14,8 @@ import {
 
 export interface MemoryLoadBalancerOptions {
   clock: Clock;
+  /** Ends the host names of its balancers: those of two regions must differ. Default `memory`. */
+  domain?: string;
   /** Whether an instance can be a target: MemoryCompute's isRunning. Default: always. */
   isRunning?: (instanceId: string) => boolean;
   /** From ensure() to active. Default 0. */
@@ -56,7 +58,13 @@ export class MemoryLoadBalancer implements LoadBalancer {
 
   constructor(options: MemoryLoadBalancerOptions) {
     this.#clock = options.clock;
-    const usual = { isRunning: () => true, provisioningMs: 0, healthyAfterMs: () => 0, isHealthy: () => true };
+    const usual = {
+      domain: 'memory',
+      isRunning: () => true,
+      provisioningMs: 0,
+      healthyAfterMs: () => 0,
+      isHealthy: () => true,
+    };
     this.#options = { ...usual, ...options };
   }
 
@@ -70,7 +78,7 @@ export class MemoryLoadBalancer implements LoadBalancer {
       const taken = [...this.#balancers.values()].filter((s) => s.balancer.shared).length;
       const port = host ? SHARED_PORTS.first + taken : request.listenPort;
       const balancer: Balancer = {
-        url: `http://${host?.request.name ?? request.name}.balancer.memory:${port}`,
+        url: `http://${host?.request.name ?? request.name}.balancer.${this.#options.domain}:${port}`,
         loadBalancerArn: host?.balancer.loadBalancerArn ?? `arn:memory:balancer/${request.name}`,
         targetGroupArn: `arn:memory:group/${request.name}`,
         listenerArn: `arn:memory:listener/${request.name}`,

@@ -92,8 +92,11 @@ export class MemoryRunRow implements RunRow {
     });
   }
 
-  setBalancer(balancer: Balancer | null): Promise<void> {
-    return this.#change('runs.setBalancer', { balancer });
+  setBalancer(region: string, balancer: Balancer | null): Promise<void> {
+    return this.#run.write('runs.setBalancer', (run) => {
+      const { [region]: _, ...others } = run.record.balancers;
+      run.record = { ...run.record, balancers: balancer === null ? others : { ...others, [region]: balancer } };
+    });
   }
 
   setReport(report: RunReport): Promise<void> {
@@ -167,7 +170,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
       exitCode: null,
       finishedAtMs: null,
       prunedAtMs: null,
-      balancer: null,
+      balancers: {},
       request: null,
       report: null,
     },

@@ -86,7 +86,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     first.kill('SIGCONT');
     await says(first, 'lost');
     const { run } = createStores(db).bind({ runId: 'any', fence, clock: systemClock });
-    await expect(run.setBalancer(null)).rejects.toMatchObject({ code: 'lock-held' });
+    await expect(run.setBalancer('any', null)).rejects.toMatchObject({ code: 'lock-held' });
     expect(lock.lost.aborted).toBe(false);
     await lock.release();
   });

@@ -88,7 +88,7 @@ describe('a load balancer that this machine cannot reach', () => {
     const fromMs = whole.clock.now();
     await whole.until('the alarm', () => whole.server!.alarms.length > 0);
     expect(whole.clock.now() - fromMs).toBeLessThan(45_000);
-    const { url } = whole.record().balancer!;
+    const { url } = Object.values(whole.record().balancers)[0]!;
     expect(whole.server!.alarms[0]).toContain(`cannot reach the load balancer at ${url} (getaddrinfo ENOTFOUND lb)`);
     expect(whole.server!.alarms[0]).toContain('security group');
     await whole.untilEnd();

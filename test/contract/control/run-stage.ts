@@ -6,9 +6,12 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
+import type { ModelledCloud } from '../../../orchestrator/simulation/world.ts';
 import { watchStore } from '../../../orchestrator/cloud/watched-store.ts';
 import { bucketWatcher } from '../../../orchestrator/control/main-server.ts';
 import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
+import type { RegionSettings } from '../../../orchestrator/control/model/run-settings.ts';
+import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import type { Core, OfferSender } from '../../../orchestrator/control/model/core.ts';
 import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
@@ -58,6 +61,8 @@ export interface RunShape {
   site?: Partial<NewRun['settings']['site']>;
   maxCost?: number;
   recycleEveryMs?: number;
+  /** By region; left out: all instances are in one. */
+  shares?: Record<string, number>;
 }
 
 /** A planned run with products `p1`, `p2` … and a result table of its own. */
@@ -89,15 +94,35 @@ export function newRunOf(shape: RunShape): NewRun {
       site: { ...settings.site, intervalMs: shape.intervalMs ?? 1_000, ...shape.site },
       results: { table: `snapshots_${number}`, onGone: 'keep' },
       run: { ...settings.run, deadlineMs, maxCost: shape.maxCost ?? null },
-      aws: { ...settings.aws, recycleEveryMs: shape.recycleEveryMs ?? null },
+      aws: {
+        ...settings.aws,
+        recycleEveryMs: shape.recycleEveryMs ?? null,
+        ...(shape.shares === undefined ? {} : { regions: Object.keys(shape.shares).map(aRegion) }),
+      },
     },
-    plan: aPlan({ products, instances, chunkSize, chunks, deadlineMs }),
+    plan: aPlan({ products, instances, chunkSize, chunks, deadlineMs, ...sharesOf(shape) }),
     planned: products,
     duplicates: 0,
     privateKey: template.privateKey,
     publicKey: template.publicKey,
   };
   return run;
+}
+
+const aRegion = (region: string): RegionSettings => ({
+  region,
+  subnets: [],
+  securityGroups: [],
+  image: null,
+  loadBalancer: null,
+});
+
+function sharesOf({ shares }: RunShape): Pick<Plan, 'regions'> {
+  if (shares === undefined) return {};
+  const regions = Object.entries(shares).map(([region, instances]) => {
+    return { region, instances, vcpus: 2 * instances, vcpuQuota: null, cost: 0 };
+  });
+  return { regions };
 }
 
 export interface MemoryCloud {
@@ -114,6 +139,7 @@ export function memoryCloud(clock: Clock): MemoryCloud {
 
 /** Owner tag on everything that a run in memory launches. */
 const OWNER = 'test';
+const REGION = 'ap-northeast-1';
 
 const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', message: 'no fleet' }) };
 
@@ -121,7 +147,7 @@ const NOBODY: OfferSender = { send: () => Promise.resolve({ kind: 'not-ready', m
 export function createCore(
   base: Pick<Base, 'stores' | 'fence'>,
   runId: string,
-  cloud: Pick<Core, 'compute' | 'balancers' | 'objects'>,
+  { compute, balancers, objects }: ModelledCloud,
   clock: Clock = systemClock,
 ): Core & { alarms: string[] } {
   const alarms: string[] = [];
@@ -133,17 +159,14 @@ export function createCore(
     random: seededRandom(1),
     log: pino({ level: 'silent' }),
     ...base.stores.bind({ runId, fence: base.fence, clock }),
-    ...cloud,
-    objects: watchStore(cloud.objects, 'b', bucketWatcher({ processState, clock, alarm })),
+    regions: [{ name: REGION, compute, balancers, launchTurn: new TokenBucket(clock, Infinity, 1) }],
+    objects: watchStore(objects, 'b', bucketWatcher({ processState, clock, alarm })),
     robots: { policy: ALLOW_ALL },
     offers: NOBODY,
     signatures: ED25519,
-    launchTurn: new TokenBucket(clock, Infinity, 1),
     launchTemplate: async () => ({
       owner: OWNER,
-      imageId: 'ami-1',
-      subnets: await cloud.compute.subnets([]),
-      securityGroupIds: ['sg-1'],
+      regions: [{ name: REGION, imageId: 'ami-1', subnets: await compute.subnets([]), securityGroupIds: ['sg-1'] }],
       instanceTypes: ['t4g.nano'],
       bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
     }),

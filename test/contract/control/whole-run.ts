@@ -34,10 +34,15 @@ export class WholeRun extends SimulatedWorld {
       run: newRunOf(shape),
       productIds: productIds(shape.products),
       cloud: (clock, isHealthy) => {
-        const compute = new MemoryCompute({ clock, pendingMs: PENDING_MS, shuttingDownMs: PENDING_MS });
-        const isRunning = (id: string): boolean => compute.isRunning(id);
-        const balancers = new MemoryLoadBalancer({ clock, isRunning, isHealthy });
-        return { compute, balancers, objects: new MemoryObjectStore(clock) };
+        const [first, ...others] = Object.keys(shape.shares ?? { memory: 1 }).map((name, i) => {
+          const subnets = [{ id: `subnet-${name}`, zone: `${name}a`, vpcId: `vpc-${name}`, publicAddresses: true }];
+          const place = shape.shares === undefined ? {} : { subnets, firstNumber: 1 + 60 * i };
+          const compute = new MemoryCompute({ clock, pendingMs: PENDING_MS, shuttingDownMs: PENDING_MS, ...place });
+          const isRunning = (id: string): boolean => compute.isRunning(id);
+          const balancers = new MemoryLoadBalancer({ clock, domain: name, isRunning, isHealthy });
+          return [name, { compute, balancers }] as const;
+        });
+        return { ...first![1], objects: new MemoryObjectStore(clock), others: Object.fromEntries(others) };
       },
       site: {
         pace: () => ({ gapMs: 0, pageMs: 0 }),

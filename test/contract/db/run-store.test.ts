@@ -2,6 +2,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import {
   at,
@@ -12,6 +13,7 @@ import {
   NOW,
   onBothEngines,
   onEveryEngine,
+  settings,
   toLoading,
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
@@ -26,7 +28,7 @@ onEveryEngine('RunStore', (bench, engine) => {
       exitCode: null,
       finishedAtMs: null,
       prunedAtMs: null,
-      balancer: null,
+      balancers: {},
       request: null,
       report: null,
     });
@@ -160,14 +162,40 @@ onEveryEngine('RunStore', (bench, engine) => {
     const { runs } = bench().stores;
     const { id, run } = await createRun(bench(), 1);
     const balancer = { url: 'http://127.0.0.1:1', loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' };
-    await run.setBalancer(balancer);
+    await run.setBalancer('eu-west-1', balancer);
     await runs.setRequest(id, 'stop');
     await run.setReport({ run: id } as never);
     await runs.addEvent(id, { atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
-    expect(await runs.get(id)).toMatchObject({ balancer, request: 'stop', report: { run: id } });
+    expect(await runs.get(id)).toMatchObject({
+      balancers: { 'eu-west-1': balancer },
+      request: 'stop',
+      report: { run: id },
+    });
     expect((await runs.events(id, 1))[0]).toMatchObject({ kind: 'alarm', slot: 1, epoch: 2, detail: 'x' });
-    await run.setBalancer(null);
-    expect((await runs.get(id))?.balancer).toBeNull();
+    await run.setBalancer('eu-west-1', null);
+    expect((await runs.get(id))?.balancers).toEqual({});
+  });
+
+  it('keeps a balancer for each region, also when they are stored at once', async () => {
+    const { runs } = bench().stores;
+    const { id, run } = await createRun(bench(), 1);
+    const at = (url: string) => ({ url, loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' });
+    const regions = ['eu-west-1', 'eu-central-1', 'us-east-1'];
+    await Promise.all(regions.map((region) => run.setBalancer(region, at(region))));
+    await run.setBalancer('us-east-1', null);
+    const { balancers } = (await runs.get(id))!;
+    expect(balancers).toEqual({ 'eu-west-1': at('eu-west-1'), 'eu-central-1': at('eu-central-1') });
+  });
+
+  itWithSql(engine)('reads the one balancer of a run of an earlier version as that of its region', async () => {
+    const aws = { region: 'eu-west-1' } as RunSettings['aws'];
+    const { id } = await createRun(bench(), 1, { settings: { ...settings('earlier'), aws } });
+    const balancer = { url: 'http://127.0.0.1:1', loadBalancerArn: 'a', targetGroupArn: 'b', listenerArn: 'c' };
+    await bench()
+      .db.knex('crawlfleet_runs')
+      .where({ id })
+      .update({ balancer: JSON.stringify(balancer) });
+    expect((await bench().stores.runs.get(id))?.balancers).toEqual({ 'eu-west-1': balancer });
   });
 
   itWithSql(engine)('keeps product IDs apart that differ in case, accents or trailing spaces', async () => {
@@ -241,7 +269,7 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
     const writes: [string, () => Promise<unknown>][] = [
       ['create', () => createRun({ ...bench(), fence: old }, 1)],
       ['move', () => late.run.move('planned', 'launching')],
-      ['setBalancer', () => late.run.setBalancer(null)],
+      ['setBalancer', () => late.run.setBalancer('any', null)],
       ['setReport', () => late.run.setReport({} as never)],
       ['claim', () => late.fleet.claim(claim)],
       ['patch', () => late.fleet.patch(at(0), { attempts: 1 })],

@@ -45,8 +45,9 @@ describe('callbacks', () => {
           return Promise.resolve({ kind: 'taken', receipt: { chunk: offer.chunk, ...at } });
         },
       };
-      const record = { ...(await stage.core.run.get())!, balancer: aBalancer() };
-      const round = { heartbeatMs: 500, targets: 2, signal: new AbortController().signal };
+      const record = (await stage.core.run.get())!;
+      const balancers = [{ url: 'http://127.0.0.1:1', healthy: 2 }];
+      const round = { heartbeatMs: 500, balancers, targets: 2, signal: new AbortController().signal };
       const pump = () => stage.dispatcher.pump(record, 5, round);
       await pump();
       expect(sent).toHaveLength(10);
@@ -213,7 +214,3 @@ eachEngine('grants through callbacks', (database) => {
     expect(bySlot.map((s) => [s.slot, s.chunks])).toEqual([0, 1, 2, 3, 4].map((slot) => [slot, 4]));
   });
 });
-
-function aBalancer() {
-  return { url: 'http://balancer.test', loadBalancerArn: 'lb', targetGroupArn: 'tg', listenerArn: 'l' };
-}

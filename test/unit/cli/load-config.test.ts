@@ -151,6 +151,15 @@ database: { url: "postgres://x" }
       'is more than run.max_instances',
       GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
     ],
+    [
+      'aws.regions.1.region: is listed twice',
+      `${GOOD}aws: { regions: [{ region: eu-west-1 }, { region: eu-west-1 }] }\n`,
+    ],
+    [
+      'aws.subnets: goes into the entries of aws.regions',
+      `${GOOD}aws: { regions: [{ region: eu-west-1 }], subnets: [subnet-1] }\n`,
+    ],
+    ['aws.regions: must', `${GOOD}aws: { regions: [] }\n`],
     ['results.table: is too long', `${GOOD}results: { table: ${'t'.repeat(60)}, history: changes }\n`],
     [
       'discover.into.table: is too long',

@@ -9,6 +9,7 @@ import type { Pools } from '../../../orchestrator/control/model/launch-history.t
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { chunkLimits } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { type RegionState, regionsFromRow } from '../../../orchestrator/control/model/regions.ts';
 import { type World, worldFromRows } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 
@@ -132,7 +133,9 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
     duplicates: 0,
     privateKey: '',
     publicKey: '',
-    balancer: { url: 'http://127.0.0.1:2', loadBalancerArn: 'lb', targetGroupArn: 'tg', listenerArn: 'l' },
+    balancers: {
+      'ap-northeast-1': { url: 'http://127.0.0.1:2', loadBalancerArn: 'lb', targetGroupArn: 'tg', listenerArn: 'l' },
+    },
     request: null,
     report: null,
     ...change,
@@ -268,10 +271,14 @@ export function aCloudInstance(record: InstanceRecord, change: Partial<CloudInst
 }
 
 /** One type in two zones; none of them is the pool of `anInstance`. */
-const POOLS: Pools = { subnetIds: ['subnet-a', 'subnet-c'], instanceTypes: ['t4g.nano'] };
+const POOLS: Pools = {
+  regions: [{ name: 'ap-northeast-1', subnetIds: ['subnet-a', 'subnet-c'] }],
+  instanceTypes: ['t4g.nano'],
+};
 
-/** What differs from `aWorld`; `instances` makes the snapshot of the fleet. */
-export type WorldChange = Partial<World> & { instances?: readonly InstanceRecord[] };
+/** What differs from `aWorld`; `instances` makes the snapshot of the fleet, and what AWS shows goes to each region. */
+export type WorldChange = Partial<World> &
+  Partial<Omit<RegionState, 'name'>> & { instances?: readonly InstanceRecord[] };
 
 /** Three ready instances one minute after the start; all chunks wait, and EC2 agrees with the rows. */
 export function aWorld({ instances: rows, ...change }: WorldChange = {}): World {
@@ -286,15 +293,22 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
     ...worldFromRows({ nowMs, run, fleet, work, robots: ALLOW_ALL }),
     loopStartedAtMs: START_MS,
     requestSeenAtMs: run.request === null ? null : nowMs,
-    cloud: new CloudSnapshot(
-      shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })),
-      nowMs,
-    ),
+    regions: regionsFromRow(run).map((region) => ({
+      ...region,
+      cloud: new CloudSnapshot(
+        shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })),
+        nowMs,
+      ),
+      balancerActive: true,
+      ...pick(change, Object.keys(region)),
+    })),
     pools: POOLS,
-    balancerActive: true,
     targets: new Map(instances.filter((i) => i.registered).map((i) => [i.instanceId ?? '', 'healthy'])),
     ...change,
     fleet,
   };
   return { ...world, chunkLimits: change.chunkLimits ?? chunkLimits(world) };
 }
+
+const pick = (from: object, keys: readonly string[]): object =>
+  Object.fromEntries(Object.entries(from).filter(([key]) => keys.includes(key)));

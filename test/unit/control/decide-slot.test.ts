@@ -177,7 +177,8 @@ describe('a claim', () => {
 describe('F6: after a refusal for the quota', () => {
   const refused = aRefusal(1, 'quota', NOW);
   const pauseMs = aWorld().limits.quotaPauseMs;
-  const gate = (instances: InstanceRecord[], nowMs: number): string => quotaGate(aWorld({ instances, nowMs }));
+  const at = (world: World): string => quotaGate(world, world.regions[0]!);
+  const gate = (instances: InstanceRecord[], nowMs: number): string => at(aWorld({ instances, nowMs }));
 
   it('holds launches until an instance has ended or ten minutes have passed', () => {
     const alive = anInstance(0);
@@ -236,7 +237,7 @@ describe('F5: after refusals by dry pools', () => {
   it('one slot retries a dry pool, the other slots wait for the result', () => {
     const record = aRefusal(0, 'pool', NOW);
     const instances = [{ ...record, request: { ...record.request, subnetId: 'subnet-a' } }];
-    const pool = { subnetId: 'subnet-a', instanceType: 't4g.nano' };
+    const pool = { region: 'ap-northeast-1', subnetId: 'subnet-a', instanceType: 't4g.nano' };
     const wishes = [0, 1, 2].map((slot): Action => ({ kind: 'claim', slot, epoch: 2, pool }));
     expect(said(admitLaunches(aWorld({ instances }), wishes))).toEqual(['claim 0.2']);
     expect(said(admitLaunches(aWorld({ instances: [] }), wishes))).toHaveLength(3);

@@ -58,6 +58,7 @@ function stage(chunks: number, answer: (chunk: string) => OfferResult | Promise<
   const pump = (limitChunks = 4): Promise<void> =>
     dispatcher.pump(aRun({ plan: aPlan({ chunkSize: 5 }) }), limitChunks, {
       heartbeatMs: HEARTBEAT_MS,
+      balancers: [{ url: 'http://127.0.0.1:2', healthy: TARGETS }],
       targets: TARGETS,
       signal: abort.signal,
     });

@@ -9,9 +9,11 @@ import type { World } from '../../../orchestrator/control/model/world.ts';
 import { aClaim, anInstance, aRun, aWorld, kindsOf, START_MS, type WorldChange } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
+const REGION = 'ap-northeast-1';
+
 const without = (change: WorldChange = {}): World =>
   aWorld({
-    run: aRun({ phase: 'launching', balancer: null }),
+    run: aRun({ phase: 'launching', balancers: {} }),
     instances: [0, 1, 2].map((slot) => aClaim(slot)),
     ...change,
   });
@@ -31,7 +33,7 @@ describe('before the balancer exists', () => {
   });
 
   it('a draining run does not create it', () => {
-    const world = without({ run: aRun({ balancer: null, request: 'stop' }), instances: [anInstance(0)] });
+    const world = without({ run: aRun({ balancers: {}, request: 'stop' }), instances: [anInstance(0)] });
     expect(kindsOf(decide(world))).not.toContain('ensure-balancer');
   });
 });
@@ -55,7 +57,7 @@ describe('a balancer that ELBv2 refuses', () => {
 
 describe('the remains of a balancer that no row names', () => {
   const ending = (change: WorldChange = {}): World =>
-    aWorld({ run: aRun({ phase: 'releasing', balancer: null, reason: 'lost-instance' }), instances: [], ...change });
+    aWorld({ run: aRun({ phase: 'releasing', balancers: {}, reason: 'lost-instance' }), instances: [], ...change });
 
   it('are removed by name at the end, once', () => {
     expect(kindsOf(decide(ending({ balancerMayRemain: true })))).toContain('sweep-balancer');
@@ -71,11 +73,11 @@ describe('the remains of a balancer that no row names', () => {
       swept.push(name);
       return failure === null ? Promise.resolve() : Promise.reject(failure);
     };
-    const core = aCore({ clock, balancers: { removeByName } as never });
-    const first = await sweepBalancer(core, ending()).catch(() => 'again');
+    const core = aCore({ clock, regions: [{ name: REGION, balancers: { removeByName } }] as never });
+    const first = await sweepBalancer(core, ending(), REGION).catch(() => 'again');
     await clock.advance(forMs);
-    const last = await sweepBalancer(core, ending()).catch(() => 'again');
-    return { first, last, left: core.processState.balancerMayRemain, alarms: core.alarms, swept };
+    const last = await sweepBalancer(core, ending(), REGION).catch(() => 'again');
+    return { first, last, left: core.processState.region(REGION).balancerMayRemain, alarms: core.alarms, swept };
   };
 
   it('are searched under the name of the run', async () => {

@@ -17,6 +17,7 @@ import type {
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
 import { SkewedClock } from './skewed-clock.ts';
+import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { START_MS, aClaim, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
@@ -31,7 +32,7 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
   const compute = new MemoryCompute({ clock });
   const balancers = new MemoryLoadBalancer({ clock });
   const request = anInstance(0).request;
-  const rows = { run: aRun({ balancer: null, deadlineAtMs: START_MS + deadlineMs }), instances, vanished: false };
+  const rows = { run: aRun({ balancers: {}, deadlineAtMs: START_MS + deadlineMs }), instances, vanished: false };
   const launched = await compute.launch({
     ...request,
     subnetId: 'subnet-0000000a',
@@ -55,8 +56,7 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
     runId: rows.run.id,
     clock: skew,
     objects: new MemoryObjectStore(),
-    compute,
-    balancers,
+    regions: [{ name: 'ap-northeast-1', compute, balancers, launchTurn: new TokenBucket(clock, Infinity, 1) }],
     run: {
       get: () => Promise.resolve(rows.vanished ? null : rows.run),
       events: () => Promise.resolve([]),
@@ -85,7 +85,7 @@ async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs =
 describe('Observer', () => {
   it('combines the state of the database, EC2 and the balancer', async () => {
     const { observer, rows, balancer, instanceId, clock } = await stage();
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     await clock.advance(5);
     const world = await observer.observe();
     expect(world).toMatchObject({
@@ -94,8 +94,9 @@ describe('Observer', () => {
       run: rows.run,
       limits: limitsFor(480_000),
       fleet: { all: rows.instances },
-      cloud: { seenAtMs: START_MS + 5, instances: [{ id: instanceId, state: 'running' }] },
-      balancerActive: true,
+      regions: [
+        { cloud: { seenAtMs: START_MS + 5, instances: [{ id: instanceId, state: 'running' }] }, balancerActive: true },
+      ],
       work: WORK,
       totals: TOTALS,
     });
@@ -108,7 +109,7 @@ describe('Observer', () => {
     ['stops polling when everything is terminated', anInstance(0, { phase: 'terminated' }), 0],
   ])('%s', async (_what, record, polls) => {
     const { observer, looks } = await stage([record]);
-    const { cloud } = await observer.observe();
+    const { cloud } = (await observer.observe()).regions[0]!;
     expect(looks()).toBe(polls);
     expect(cloud === null).toBe(polls === 0);
   });
@@ -149,29 +150,29 @@ describe('Observer', () => {
 
   it('keeps the last state and its time while EC2 does not answer', async () => {
     const { observer, compute, clock } = await stage();
-    const { cloud } = await observer.observe();
+    const { cloud } = (await observer.observe()).regions[0]!;
     compute.onCall = () => {
       throw new Error('RequestLimitExceeded');
     };
     await clock.advance(10_000);
-    expect((await observer.observe()).cloud).toEqual(cloud);
+    expect((await observer.observe()).regions[0]!.cloud).toEqual(cloud);
     expect(observer.nextLookMs).toBeGreaterThan(clock.monotonic());
   });
 
   it('reads the health of the targets even while EC2 does not answer', async () => {
     const { observer, compute, balancer, rows } = await stage();
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     compute.onCall = () => {
       throw new Error('RequestLimitExceeded');
     };
     const world = await observer.observe();
-    expect(world).toMatchObject({ cloud: null, balancerActive: true });
+    expect(world).toMatchObject({ regions: [{ cloud: null, balancerActive: true }] });
     expect(world.targets.size).toBe(1);
   });
 
   it('keeps the last health while the balancer does not answer', async () => {
     const { observer, balancers, balancer, rows, clock } = await stage();
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     const { targets } = await observer.observe();
     balancers.onCall = () => {
       throw new Error('Throttling');
@@ -179,7 +180,7 @@ describe('Observer', () => {
     await clock.advance(10_000);
     const world = await observer.observe();
     expect(world.targets).toEqual(targets);
-    expect(world.cloud?.seenAtMs).toBe(clock.now());
+    expect(world.regions[0]!.cloud?.seenAtMs).toBe(clock.now());
   });
 
   it.each<[string, () => Promise<boolean>, string]>([
@@ -187,7 +188,7 @@ describe('Observer', () => {
     ['fails', () => Promise.reject(new AppError('aws-failed', 'could not be provisioned: no address')), 'no address'],
   ])('reports once a balancer that %s', async (_, isActive, words) => {
     const { observer, core, balancers, balancer, rows, clock } = await stage();
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     balancers.isActive = isActive;
     const { bootMs } = limitsFor(480_000);
     const look = async (ms: number): Promise<void> => {
@@ -200,36 +201,37 @@ describe('Observer', () => {
     expect(core.alarms).toEqual([]);
     await look(bootMs);
     expect(core.alarms).toEqual([expect.stringContaining(words)]);
-    expect(await observer.observe()).toMatchObject({ balancerActive: false });
+    expect(await observer.observe()).toMatchObject({ regions: [{ balancerActive: false }] });
   });
 
   it('does not poll the balancer before a target is registered, and drops its state when it is removed', async () => {
     const { observer, balancers, balancer, rows, clock } = await stage([anInstance(0, { registered: false })]);
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     await observer.observe();
     expect(balancers.calls).toEqual([]);
     rows.instances = [anInstance(0)];
     await clock.advance(10_000);
     expect((await observer.observe()).targets.size).toBe(1);
-    rows.run = { ...rows.run, balancer: null };
+    rows.run = { ...rows.run, balancers: {} };
     await clock.advance(10_000);
-    expect(await observer.observe()).toMatchObject({ balancerActive: false, targets: new Map() });
+    expect(await observer.observe()).toMatchObject({ regions: [{ balancerActive: false }], targets: new Map() });
   });
 
   it('F12: after the clock is set back, drops timestamps that lie in the future', async () => {
     const { observer, core, skew } = await stage([anInstance(0)], 4 * 3_600_000);
     const before = (await observer.observe()).forecast!.atMs;
-    core.processState.lastTransferMs = core.processState.quotaRefusedMs = before;
+    const region = core.processState.region('ap-northeast-1');
+    core.processState.lastTransferMs = region.quotaRefusedMs = before;
     skew.skewMs = -1_200_000;
     const after = await observer.observe();
     expect(after.forecast!.atMs).toBe(before - 1_200_000);
     expect(after.lastTransferAtMs).toBeNull();
-    expect(core.processState.quotaRefusedMs).toBeNull();
+    expect(region.quotaRefusedMs).toBeNull();
   });
 
   it('remembers permanently which targets have been healthy', async () => {
     const { observer, balancers, balancer, rows, clock, instanceId } = await stage();
-    rows.run = { ...rows.run, balancer };
+    rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
     await observer.observe();
     balancers.health = () => Promise.resolve(new Map([[instanceId, 'unhealthy' as const]]));
     await clock.advance(10_000);

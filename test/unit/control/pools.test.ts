@@ -5,11 +5,18 @@ import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/c
 import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { anInstance, aRefusal, aWorld, START_MS, type WorldChange } from './builders.ts';
+import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
+import type { Action } from '../../../orchestrator/control/model/actions.ts';
+import { launchGate } from '../../../orchestrator/control/launching/launch-gate.ts';
+import { anInstance, aPlan, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
-const POOLS: Pools = { subnetIds: ['a', 'c', 'd'], instanceTypes: ['t4g.nano', 't4g.small'] };
-const NANO_A: Pool = { subnetId: 'a', instanceType: 't4g.nano' };
-const NANO_C: Pool = { subnetId: 'c', instanceType: 't4g.nano' };
+const REGION = 'ap-northeast-1';
+const POOLS: Pools = {
+  regions: [{ name: REGION, subnetIds: ['a', 'c', 'd'] }],
+  instanceTypes: ['t4g.nano', 't4g.small'],
+};
+const NANO_A: Pool = { region: REGION, subnetId: 'a', instanceType: 't4g.nano' };
+const NANO_C: Pool = { region: REGION, subnetId: 'c', instanceType: 't4g.nano' };
 const DRY_MS = 180_000;
 
 const inPool = (slot: number, pool: Pool, change: Partial<InstanceRecord>): InstanceRecord => {
@@ -61,7 +68,7 @@ describe('nextPool', () => {
   });
 
   it('F34: never reuses the subnet in which the slot shared an address', () => {
-    const one: Pools = { subnetIds: ['a'], instanceTypes: ['t4g.nano'] };
+    const one: Pools = { regions: [{ name: REGION, subnetIds: ['a'] }], instanceTypes: ['t4g.nano'] };
     const shared = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS_REASON.sharedAddress });
     expect(nextPool(world([shared], 0), 0)).toEqual({ kind: 'pool', pool: NANO_C });
     expect(nextPool(world([shared], 0, { pools: one }), 0)).toEqual({ kind: 'none' });
@@ -69,10 +76,70 @@ describe('nextPool', () => {
   });
 
   it('F13: prefers another subnet after an instance that never became healthy', () => {
-    const one: Pools = { subnetIds: ['a'], instanceTypes: ['t4g.nano'] };
+    const one: Pools = { regions: [{ name: REGION, subnetIds: ['a'] }], instanceTypes: ['t4g.nano'] };
     const unfit = inPool(0, NANO_A, { phase: 'terminated', reason: LOSS_REASON.neverHealthy });
     expect(nextPool(world([unfit], 0), 0)).toEqual({ kind: 'pool', pool: NANO_C });
     expect(nextPool(world([unfit], 0, { pools: one }), 0)).toEqual({ kind: 'pool', pool: NANO_A });
+  });
+});
+
+describe('the pools of several regions', () => {
+  const SECOND = 'eu-west-1';
+  const pools: Pools = {
+    regions: [
+      { name: REGION, subnetIds: ['a'] },
+      { name: SECOND, subnetIds: ['x'] },
+    ],
+    instanceTypes: ['t4g.nano'],
+  };
+  const share = (region: string, instances: number) => ({ region, instances, vcpus: 0, vcpuQuota: null, cost: 0 });
+  const plan = aPlan({ instances: 3, regions: [share(REGION, 1), share(SECOND, 2)] });
+  const { settings } = aRun();
+  const there = (region: string, maxInstances = 9) => ({
+    region,
+    subnets: [],
+    securityGroups: [],
+    image: null,
+    loadBalancer: null,
+    maxInstances,
+  });
+  const over = (instances: InstanceRecord[], most?: number): World => {
+    const aws = { ...settings.aws, regions: [there(REGION, most), there(SECOND, most)] };
+    return world(instances, 0, { pools, run: aRun({ plan, settings: { ...settings, aws } }) });
+  };
+  const placeOf = (given: World, slot: number) => {
+    const next = nextPool(given, slot);
+    return next.kind === 'pool' ? next.pool?.region : next.kind;
+  };
+  const up = (slot: number, region: string) => inPool(slot, { region, subnetId: 's', instanceType: 't4g.nano' }, {});
+
+  it('are tried from the region for which the plan has the slot; slots beyond the plan are spread as it is', () => {
+    const given = over([]);
+    expect([0, 1, 2, 3, 4].map((slot) => placeOf(given, slot))).toEqual([REGION, SECOND, SECOND, REGION, SECOND]);
+  });
+
+  it('are passed over in a region that is out, or has its most instances', () => {
+    const given = over([]);
+    given.regions[1]!.isOut = true;
+    expect(placeOf(given, 1)).toBe(REGION);
+    expect(placeOf(over([up(1, SECOND)], 1), 2)).toBe(REGION);
+    expect(placeOf(over([up(0, REGION), up(1, SECOND)], 1), 2)).toBe('wait');
+  });
+
+  it('get no more claims in one round than their region has room for', () => {
+    const given = over([up(0, REGION)], 2);
+    const wishes = [1, 2, 3].map((slot): Action => {
+      return { kind: 'claim', slot, epoch: 1, pool: { region: REGION, subnetId: 'a', instanceType: 't4g.nano' } };
+    });
+    expect(admitLaunches(given, wishes)).toEqual(wishes.slice(0, 1));
+  });
+
+  it('wait for the quota of their own region only', () => {
+    const refusal = aRefusal(1, 'quota', START_MS);
+    const given = over([{ ...refusal, request: { ...refusal.request, region: SECOND } }]);
+    expect(placeOf(given, 1)).toBe(REGION);
+    expect(launchGate(given, given.regions[0]!)).toBe('open');
+    expect(launchGate(given, given.regions[1]!)).toBe('held');
   });
 });
 

@@ -102,8 +102,8 @@ describe('old images', () => {
     const pinned = { ...settings, aws: { ...settings.aws, image: 'ami-pinned' } };
     const runs = [
       aRun({ id: 'going', settings: pinned }),
-      aRun({ id: 'left', phase: 'completed', report: {} as RunReport, balancer: null }),
-      aRun({ id: 'over', phase: 'completed', report: {} as RunReport, balancer: null }),
+      aRun({ id: 'left', phase: 'completed', report: {} as RunReport, balancers: {} }),
+      aRun({ id: 'over', phase: 'completed', report: {} as RunReport, balancers: {} }),
     ];
     const on = (imageId: string, phase: InstancePhase): InstanceRecord => {
       const record = anInstance(0, { phase });
