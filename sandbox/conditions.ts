@@ -39,6 +39,11 @@ export const conditionsSchema = z.strictObject({
   instancesPerAddress: z.int().min(1).max(1_000).exactOptional(),
   /** Nodes of each load balancer; each has its own round robin, and a connection belongs to one. */
   balancerNodes: z.int().min(1).max(100).exactOptional(),
+  /**
+   * Regions that fail whole: calls there are answered 503, their load balancers drop every connection, and their
+   * machines lose their power permanently.
+   */
+  outages: z.array(z.string().min(1).max(50)).max(50).exactOptional(),
   /** The default route in the route table. Display only: requests are not affected. */
   defaultRoute: z.enum(['internet-gateway', 'nat-gateway', 'none']).exactOptional(),
   /** ARN of the KMS key that encrypts volumes by default; null: they are not encrypted. Display only. */
@@ -65,6 +70,7 @@ const usual = (): Conditions => ({
   terminatedShownMs: 600_000,
   instancesPerAddress: 1,
   balancerNodes: 1,
+  outages: [],
   defaultRoute: 'internet-gateway',
   ebsKmsKey: null,
   tagPolicy: [],

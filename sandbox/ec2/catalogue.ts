@@ -45,18 +45,19 @@ export interface Catalogue {
   instanceTypes: readonly InstanceType[];
 }
 
-const VPC_ID = 'vpc-0c0a0f1ee70000001';
-const SECURITY_GROUP_ID = 'sg-0c0a0f1ee70000001';
+/** The same at every start, and another one in each region. @param end one hexadecimal digit */
+const idOf = (kind: string, ordinal: number, end: string): string =>
+  `${kind}-0c0a0f1ee7${ordinal.toString(16).padStart(6, '0')}${end}`;
 
 /**
  * Zones a and c: the pair that nearly every region has. A /20 each, as in a default VPC. The subnet in zone d is not a
  * default subnet: it is for launches into a zone that a load balancer does not have.
  */
-function subnetsOf(region: string, vpcCidr: string): Subnet[] {
+function subnetsOf(region: string, vpcCidr: string, ordinal: number): Subnet[] {
   const base = vpcCidr.split('.').slice(0, 2).join('.');
   return ['a', 'c', 'd'].map((letter, index) => {
     const third = 16 * (index + 1);
-    const id = `subnet-0c0a0f1ee7000000${letter}`;
+    const id = idOf('subnet', ordinal, letter);
     return {
       id,
       arn: `arn:aws:ec2:${region}:${ACCOUNT_ID}:subnet/${id}`,
@@ -104,13 +105,14 @@ const INSTANCE_TYPES: readonly InstanceType[] = (['t3', 't3a', 't4g'] as const).
   })),
 );
 
-export function createCatalogue(region: string, vpcCidr: string): Catalogue {
+/** @param ordinal of the region in this sandbox */
+export function createCatalogue(region: string, vpcCidr: string, ordinal = 0): Catalogue {
   return {
     region,
-    vpcId: VPC_ID,
+    vpcId: idOf('vpc', ordinal, '1'),
     vpcCidr,
-    securityGroupId: SECURITY_GROUP_ID,
-    subnets: subnetsOf(region, vpcCidr),
+    securityGroupId: idOf('sg', ordinal, '1'),
+    subnets: subnetsOf(region, vpcCidr, ordinal),
     images: [...IMAGES],
     instanceTypes: INSTANCE_TYPES,
   };

@@ -191,7 +191,7 @@ export class Fleet {
       region: this.#options.region,
       role: instance.instanceProfile,
     });
-    instance.machine.powerOn();
+    if (!this.#conditions.now.outages.includes(this.#options.region)) instance.machine.powerOn();
   }
 
   async #becomeStopped(instance: Instance): Promise<void> {

@@ -40,7 +40,11 @@ export function createLoadBalancer(params: Params, context: ElbContext): XmlNode
     throw new AwsError('TooManyLoadBalancers', 'The sandbox has no address left for another load balancer');
   const arn = elbArn(catalogue.region, `loadbalancer/app/${name}/${newArnId()}`);
   const about = { arn, name, address, ...wanted, createdMs: clock.now() };
-  const balancer = new LoadBalancer(about, context.faults, () => context.conditions.now.balancerNodes);
+  const { conditions } = context;
+  const balancer = new LoadBalancer(about, context.faults, {
+    nodes: () => conditions.now.balancerNodes,
+    isOut: () => conditions.now.outages.includes(catalogue.region),
+  });
   registry.loadBalancers.set(arn, balancer);
   putTags(registry, arn, tags);
   return { LoadBalancers: { member: renderLoadBalancer(balancer, clock.now()) } };

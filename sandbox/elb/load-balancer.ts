@@ -1,6 +1,6 @@
 /** An application load balancer: its settings, its listeners and their proxies. */
 import type { FaultBook } from '../faults.ts';
-import { type Proxy, startProxy } from './proxy.ts';
+import { type BalancerState, type Proxy, startProxy } from './proxy.ts';
 import type { TargetGroup } from './target-group.ts';
 
 export interface Listener {
@@ -37,13 +37,12 @@ export class LoadBalancer {
   readonly #listeners = new Map<number, Listener>();
 
   readonly #faults: FaultBook;
-  readonly #nodes: () => number;
+  readonly #state: BalancerState;
 
-  /** @param nodes number of nodes: each has its own round robin over the targets */
-  constructor(about: LoadBalancerAbout, faults: FaultBook, nodes: () => number) {
+  constructor(about: LoadBalancerAbout, faults: FaultBook, state: BalancerState) {
     this.about = about;
     this.#faults = faults;
-    this.#nodes = nodes;
+    this.#state = state;
   }
 
   listeners(): Listener[] {
@@ -63,7 +62,7 @@ export class LoadBalancer {
           address,
           port,
           group: targetGroup,
-          nodes: this.#nodes,
+          ...this.#state,
           lostDelivery: (path) => {
             const rule = this.#faults.take('lost-delivery', (r) => path.includes(r.path ?? ''));
             return rule && (rule.status ?? 502);

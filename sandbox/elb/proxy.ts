@@ -18,15 +18,19 @@ import type { Target, TargetGroup } from './target-group.ts';
 /** Connect timeout of an application load balancer. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
-export interface ProxyOptions {
+/** The current state of a load balancer. */
+export interface BalancerState {
+  /** Number of its nodes. A connection belongs to one of them, as on AWS, where each has an address and a round robin. */
+  nodes: () => number;
+  /** Its region fails whole: it drops every connection. */
+  isOut: () => boolean;
+}
+
+export interface ProxyOptions extends BalancerState {
   /** The load balancer's address, for listening and as source of its requests to targets. */
   address: string;
   port: number;
   group: TargetGroup;
-  /**
-   * Number of nodes of the load balancer. A connection belongs to one of them, as on AWS, where each has an address.
-   */
-  nodes: () => number;
   /** Replaces the target's answer to a request of this path; null forwards the answer. */
   lostDelivery: (path: string) => 502 | 504 | null;
   /** Idle timeout of a connection. */
@@ -45,7 +49,10 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
   const server = createServer({ keepAliveTimeout: options.idleMs(), requestTimeout: 0 }, (request, response) =>
     forward(request, response, options, { agent, node: (nodeOf.get(request.socket) ?? 0) % options.nodes() }),
   );
-  server.on('connection', (socket: Socket) => nodeOf.set(socket, connections++));
+  server.on('connection', (socket: Socket) => {
+    nodeOf.set(socket, connections++);
+    if (options.isOut()) socket.destroy();
+  });
   await listen(server, { host: options.address, port: options.port, backlog: 4_096 });
   return {
     close: () => {
@@ -62,6 +69,7 @@ function forward(
   options: ProxyOptions,
   { agent, node }: { agent: Agent; node: number },
 ): void {
+  if (options.isOut()) return void incoming.socket.destroy();
   const chosen = options.group.next(node);
   if (!chosen) {
     incoming.resume();

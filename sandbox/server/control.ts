@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ConditionBoard, conditionsSchema } from '../conditions.ts';
-import type { Fleet } from '../ec2/fleet.ts';
+import type { Regions } from '../region.ts';
 import { MACHINE_EVENTS } from '../ec2/machine.ts';
 import { AwsError } from '../aws-error.ts';
 import { type FaultBook, faultRuleSchema } from '../faults.ts';
@@ -17,7 +17,7 @@ const MAX_BODY_BYTES = 1_000_000;
 
 export interface Control {
   token: string;
-  fleet: Fleet;
+  regions: Regions;
   faults: FaultBook;
   conditions: ConditionBoard;
   clock: Clock;
@@ -70,6 +70,7 @@ async function route(what: string, request: IncomingMessage, control: Control): 
       return json(200, control.conditions.now);
     case 'PATCH conditions':
       control.conditions.change(conditionsSchema.parse(await readJson(request)), control.clock.now());
+      control.regions.strike();
       return json(200, control.conditions.now);
     case 'DELETE conditions':
       control.conditions.reset();
@@ -80,7 +81,10 @@ async function route(what: string, request: IncomingMessage, control: Control): 
       return json(200, { sha256 });
     }
     case 'GET billing':
-      return json(200, control.fleet.billing.lines(control.clock.now()));
+      return json(
+        200,
+        control.regions.all.flatMap(({ fleet }) => fleet.billing.lines(control.clock.now())),
+      );
     default: {
       const id = /^POST instances\/([^/]+)$/.exec(what)?.[1];
       return id === undefined ? null : json(200, commandInstance(id, await readJson(request), control));
@@ -92,10 +96,12 @@ function endsAt({ timer }: Control): string | null {
   return timer.atMs === null ? null : new Date(timer.atMs).toISOString();
 }
 
-function listInstances({ fleet }: Control): unknown[] {
-  return fleet.all().map(({ id, state, address, machine }) => {
-    return { id, state, address, pid: machine?.pid ?? null, folder: machine?.folder ?? null };
-  });
+function listInstances({ regions }: Control): unknown[] {
+  return regions.all.flatMap(({ name: region, fleet }) =>
+    fleet.all().map(({ id, state, address, machine }) => {
+      return { id, region, state, address, pid: machine?.pid ?? null, folder: machine?.folder ?? null };
+    }),
+  );
 }
 
 const readJson = async (request: IncomingMessage): Promise<unknown> =>
@@ -123,10 +129,11 @@ const commandSchema = z.strictObject({
 });
 
 /** Throws AwsError with 404 for an unknown instance, and with 409 when the instance is in the wrong state. */
-function commandInstance(id: string, body: unknown, { fleet }: Control): { id: string; state: string } {
+function commandInstance(id: string, body: unknown, { regions }: Control): { id: string; state: string } {
   const command = commandSchema.parse(body).do;
-  const instance = fleet.find(id);
-  if (!instance) throw new AwsError('InvalidInstanceID.NotFound', `There is no instance ${id}`, 404);
+  const { fleet } = regions.all.find((region) => region.fleet.find(id) !== null) ?? {};
+  const instance = fleet?.find(id);
+  if (!fleet || !instance) throw new AwsError('InvalidInstanceID.NotFound', `There is no instance ${id}`, 404);
   if (command === 'stop') fleet.stop(instance);
   else if (command === 'start') fleet.start(instance);
   else if (command === 'retire') fleet.retire(instance);

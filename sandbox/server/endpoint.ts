@@ -10,22 +10,16 @@ import { answerControl, type Control, CONTROL_PREFIX, isSignedWith } from './con
 import { refusalOf } from './guard.ts';
 import { answerS3, type S3Endpoint } from './s3-endpoint.ts';
 import { AwsError } from '../aws-error.ts';
-import type { JsonAction } from '../quotas/actions.ts';
+import { scopeRegionOf } from '../region.ts';
 import { SSM_TARGET } from '../ssm/actions.ts';
 import { readBody } from './http-body.ts';
 import type { ConditionBoard } from '../conditions.ts';
-import type { RequestLimits } from '../ec2/request-limits.ts';
-import { Params, type QueryAction, queryError, queryReply, type QueryService, serviceOf } from '../query-protocol.ts';
+import { Params, queryError, queryReply, type QueryService, serviceOf } from '../query-protocol.ts';
 
 export interface EndpointParts extends S3Endpoint {
   clock: Clock;
   control: Control;
-  /** By the value of X-Amz-Target. */
-  jsonActions: ReadonlyMap<string, JsonAction>;
-  actions: Record<QueryService, ReadonlyMap<string, QueryAction>>;
   conditions: ConditionBoard;
-  /** EC2's; ELBv2 has none here. */
-  limits: RequestLimits;
 }
 
 export interface Endpoint {
@@ -84,7 +78,9 @@ async function answerJson(request: IncomingMessage, requestId: string, endpoint:
     // Everything else is harmless in the hands of any local program; this runs shell commands as the user.
     if (target.startsWith(SSM_TARGET) && !isSignedWith(request, endpoint.control.token))
       throw new AwsError('AccessDeniedException', 'Commands need the control token of the sandbox as the access key');
-    const run = endpoint.jsonActions.get(target);
+    const region = scopeRegionOf(request.headers.authorization);
+    endpoint.regions.refuseOutage(region);
+    const run = (await endpoint.regions.of(region)).jsonActions.get(target);
     if (!run) throw new AwsError('UnknownOperationException', `The sandbox does not have ${target}`);
     const faults = endpoint.faults.takeForCall(action);
     if (faults.lost) return { ...json(503, {}), faults };
@@ -137,14 +133,17 @@ async function answerQuery(request: IncomingMessage, requestId: string, endpoint
     action = values.get('Action') ?? '';
     if (credential === undefined)
       throw new AwsError('MissingAuthenticationToken', 'Request is missing Authentication Token', 403);
-    const run = known === null ? undefined : endpoint.actions[service].get(action);
+    const name = scopeRegionOf(credential);
+    endpoint.regions.refuseOutage(name);
+    const region = await endpoint.regions.of(name);
+    const run = known === null ? undefined : region.actions[service].get(action);
     if (!run) throw new AwsError('InvalidAction', `The action ${action} is not valid for this web service.`);
     const faults = endpoint.faults.takeForCall(action);
     if (faults.lost) return { ...xml(503, ''), faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
     const params = new Params(values, service);
     const scale = endpoint.conditions.now.requestLimits;
-    if (scale !== null && service === 'ec2') endpoint.limits.take(action, params, scale);
+    if (scale !== null && service === 'ec2') region.limits.take(action, params, scale);
     const result = await run(params);
     endpoint.log.write('call', { service, action, requestId });
     return { ...xml(200, queryReply(service, action, result, requestId)), faults };

@@ -3,12 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import type { FaultBook } from '../faults.ts';
 import type { Log } from '../log.ts';
+import type { Regions } from '../region.ts';
 import { readS3Call, routeS3Call } from '../s3/router.ts';
 import { errorReply, type S3Context } from '../s3/s3-call.ts';
 import { type Answer, toAwsError } from './answer.ts';
 
 export interface S3Endpoint {
   s3: S3Context;
+  regions: Regions;
   faults: FaultBook;
   log: Log;
 }
@@ -22,6 +24,7 @@ export async function answerS3(request: IncomingMessage, requestId: string, endp
     const route = routeS3Call(call);
     action = route.action;
     checkCaller(call.query, request.headers.authorization, s3.clock.now());
+    endpoint.regions.refuseOutage(s3.buckets.find(call.bucket)?.about.region ?? '');
     if (call.bucket !== '' && endpoint.faults.take('lost-bucket')) s3.buckets.lose(call.bucket);
     const faults = endpoint.faults.takeForCall(action, resource);
     if (faults.lost) return { status: 503, headers: {}, body: null, faults };

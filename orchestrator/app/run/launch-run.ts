@@ -73,8 +73,8 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
   const sandboxOptions = {
     bundles: [bundle.sha256],
     endsAtMs: systemClock.now() + plan.deadlineMs + config.values.run.grace + 60_000,
-    // Its own region is a name; that of another endpoint is where its instances are.
-    ...(standInFor === null ? {} : { standInFor, region: target.region }),
+    region: target.region,
+    ...(standInFor === null ? {} : { standInFor }),
   };
   const sandbox = await startSandbox({ ...sandboxOptions, dataDir: stateDirOf(config.file).sandbox(runId), port: 0 });
   const unwatch = superviseSandbox(sandbox, sandboxOptions, options);

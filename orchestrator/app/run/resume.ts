@@ -173,11 +173,12 @@ async function findSandbox(run: RunRecord, options: SandboxSettings, output: Out
   return replaceSandbox(known, options);
 }
 
-/** Further options of a sandbox that only provides the machines for another endpoint. */
+/** The sandbox's first region, and further options of one that only provides the machines for another endpoint. */
 function standInOptions({ id, settings }: RunRecord): Pick<SandboxSettings, 'region' | 'standInFor'> {
   const { aws, sandbox } = settings;
-  if (sandbox?.endpoint === undefined || aws.endpoint === null) return {};
-  return { region: aws.region, standInFor: { endpoint: aws.endpoint, runId: id } };
+  const { region } = aws;
+  if (sandbox?.endpoint === undefined || aws.endpoint === null) return { region };
+  return { region, standInFor: { endpoint: aws.endpoint, runId: id } };
 }
 
 /** A minute after the last instance has powered itself off. */
