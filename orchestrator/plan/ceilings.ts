@@ -3,10 +3,11 @@ import { formatDuration } from '../../shared/domain/quantity.ts';
 import type { PlanVerdict } from './plan.ts';
 import type { Planning } from './planning.ts';
 import { quotaCodeOf, quotaNameOf } from './quota-codes.ts';
+import { roomIn } from './spread.ts';
 import { dollars, plural } from './wording.ts';
 
 export interface Ceiling {
-  key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'run.max_cost';
+  key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'aws.regions' | 'run.max_cost';
   instances: number;
   verdict: Exclude<PlanVerdict, 'feasible' | 'too-few-products'>;
   /** Why a fleet of n does not fit, in one sentence. */
@@ -17,7 +18,9 @@ export interface Ceiling {
 
 /** The limits in effect. */
 export const ceilings = (planning: Planning): Ceiling[] =>
-  [maxInstances(planning), maxRate(planning), quota(planning), budget(planning)].filter((c) => c !== null);
+  [maxInstances(planning), maxRate(planning), regions(planning) ?? quota(planning), budget(planning)].filter(
+    (c) => c !== null,
+  );
 
 /** The maximum number of instances that these limits and the number of products allow. */
 export const allowedBy = (planning: Planning, limits: readonly Ceiling[]): number =>
@@ -79,6 +82,23 @@ function quota({ input, type }: Planning): Ceiling | null {
         return `a quota of ${needed + inUse} vCPUs (${code}, ${quotaNameOf(code)}; ask AWS with: ${increase(needed + inUse)})`;
       return `aws.vcpu_quota: ${needed} (once AWS has raised ${code}, ${quotaNameOf(code)}; beside what else runs there, ask with: ${increase(needed)})`;
     },
+  };
+}
+
+/** The quotas and limits of several regions together; null for a run of one. */
+function regions({ input, type }: Planning): Ceiling | null {
+  if (input.regions === undefined) return null;
+  const rooms = input.regions.map((region) => ({ name: region.region, room: roomIn(region, type.vcpus) }));
+  const instances = rooms.reduce((sum, { room }) => sum + room, 0);
+  const limited = rooms.filter(({ room }) => room < Infinity).map(({ name, room }) => `${name} ${room}`);
+  return {
+    key: 'aws.regions',
+    instances,
+    verdict: 'over-quota',
+    fault: (n) =>
+      `It takes ${plural(n, 'instance')} (${n * type.vcpus} vCPUs), and the regions together allow ${instances} by quota and max_instances: ${limited.join(', ')}.`,
+    remedy: (n) =>
+      `${plural(n - instances, 'more instance')} in aws.regions (max_instances, a higher quota, or another region)`,
   };
 }
 

@@ -12,6 +12,7 @@ import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, rotationsFor, sh
 import type { Plan, PlanInput } from './plan.ts';
 import { rotationCostMs } from './address-rotation.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';
+import type { PlanRegion } from './spread.ts';
 import { FEASIBLE, judgeInfeasible } from './verdict.ts';
 import { percent } from './wording.ts';
 
@@ -80,14 +81,22 @@ function figures(planning: Planning, instances: number): Figures {
     onTimeProbability: none ? 1 : model.chanceBy(input.deadlineMs, instances),
     lowerBoundInstances: lowerBound(work, input.pagesEach, input.deadlineMs),
     instanceType: type.name,
+    ...(input.regions === undefined ? {} : { regions: none ? [] : planning.sharesOf(instances) }),
     vcpus: instances * type.vcpus,
-    vcpuQuota: input.vcpuQuota,
+    vcpuQuota: input.regions === undefined ? input.vcpuQuota : sumOfQuotas(input.regions),
     ...(input.quota ? { quota: input.quota } : {}),
     cost: planning.priceOf(instances),
     ...rotationOf(planning, instances),
     ...(input.prices ? { prices: input.prices } : {}),
   };
 }
+
+/** Null when one of them is unknown. */
+const sumOfQuotas = (regions: readonly PlanRegion[]): number | null =>
+  regions.reduce<number | null>(
+    (sum, { vcpuQuota }) => (sum === null || vcpuQuota === null ? null : sum + vcpuQuota),
+    0,
+  );
 
 function rotationOf({ input, work }: Planning, instances: number): Pick<Plan, 'renewals'> {
   const everyMs = input.recycleEveryMs ?? null;
@@ -127,7 +136,9 @@ function memoryWarnings({ input, type }: Planning): string[] {
   ];
 }
 
-const priceWarnings = ({ input, type }: Planning): string[] =>
-  [hourlyPrice(input.region, type.name, input.prices).warning, servicePrices(input.region).warning].filter(
-    (w) => w !== null,
-  );
+function priceWarnings({ input, type }: Planning): string[] {
+  const regions = input.regions?.map(({ region }) => region) ?? [input.region];
+  return regions
+    .flatMap((region) => [hourlyPrice(region, type.name, input.prices).warning, servicePrices(region).warning])
+    .filter((warning) => warning !== null);
+}

@@ -1,6 +1,7 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { DomainPace } from '../../shared/domain/domains.ts';
 import type { PriceList } from './price-table.ts';
+import type { PlanRegion } from './spread.ts';
 
 /** The parts of a run's configuration, besides region and types, that decide its bill. */
 export interface BillingTerms {
@@ -48,7 +49,10 @@ export interface PlanInput extends BillingTerms {
   graceMs: number;
   /** How often each address rotates; null or omitted: never. */
   recycleEveryMs?: number | null;
+  /** Of the bucket; and of the instances, unless `regions` names others. */
   region: string;
+  /** Where instances may be launched; omitted: in `region`, within `vcpuQuota`. */
+  regions?: readonly PlanRegion[];
   /** Allowed types, in any order; planning takes the cheapest that fits an instance. */
   instanceTypes: string[];
 }
@@ -73,6 +77,8 @@ export interface CostBreakdown {
   /** The load balancer's started hours, its traffic, and its public addresses. */
   balancer: number;
   s3: number;
+  /** Between regions: results to the bucket, the bundle from it; omitted for instances in the bucket's region. */
+  traffic?: number;
   total: number;
   currency: 'USD';
   /** Date of the price table, ISO. */

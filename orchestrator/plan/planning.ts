@@ -3,8 +3,10 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import { type Day, FinishModel } from './finish-model.ts';
 import { rotationsFor, type Work, workOf, capacityOf, largestChunk, plannedEndMs, shareOf } from './fleet-sums.ts';
 import { chooseInstanceType, type InstanceType } from './instance-types.ts';
-import type { CostBreakdown, PlanInput } from './plan.ts';
-import { estimateCost, requestsOf } from './prices.ts';
+import type { CostBreakdown, PlanInput, RegionShare } from './plan.ts';
+import { hourlyPrice } from './price-table.ts';
+import { estimateCost, requestsOf, sumOf } from './prices.ts';
+import { type Placed, spread } from './spread.ts';
 
 export interface Planning {
   input: PlanInput;
@@ -13,6 +15,8 @@ export interface Planning {
   type: InstanceType;
   /** Expected price of n instances. */
   priceOf(instances: number): CostBreakdown;
+  /** How n instances are divided among the regions, and the expected price of each part. */
+  sharesOf(instances: number): RegionShare[];
   /** The price if every instance lasts until the deadline plus grace: the most that launching n may cost. */
   worstPriceOf(instances: number): CostBreakdown;
   /** The same with other input, on the same simulated days. */
@@ -27,25 +31,52 @@ export function prepare(input: PlanInput, days: readonly Day[]): Planning {
   const model = new FinishModel(input, work, days);
   const type = chooseInstanceType(input.instanceTypes, input.region, input.memoryGb, input.prices);
   const { partMs } = limitsFor(input.deadlineMs);
-  const price = (instances: number, lifeMs: number, balancerMs: number): CostBreakdown => {
+  const priceIn = ({ region, instances }: Placed, share: number, lifeMs: number, balancerMs: number): CostBreakdown => {
+    const products = Math.ceil(input.products * share);
     return estimateCost({
       ...input,
+      region,
+      bucketRegion: input.region,
+      products,
       instanceType: type.name,
       instances,
       lifeMs,
       balancerMs: instances === 0 ? 0 : balancerMs,
       // No part is empty, so there are at most as many as products.
-      ...requestsOf(instances, Math.min(input.products, instances * Math.ceil(lifeMs / partMs))),
+      ...requestsOf(instances, Math.min(products, instances * Math.ceil(lifeMs / partMs))),
     });
   };
+  const placesOf = (instances: number): Placed[] => {
+    if (input.regions === undefined || instances === 0) return [{ region: input.region, instances }];
+    const priceOf = (region: string): number => hourlyPrice(region, type.name, input.prices).usd;
+    return spread(input.regions, instances, { vcpus: type.vcpus, priceOf });
+  };
+  const pricesIn = (instances: number, lifeMs: number, balancerMs: number): CostBreakdown[] =>
+    placesOf(instances).map((place) => {
+      const share = instances === 0 ? 0 : place.instances / instances;
+      return priceIn(place, share, lifeMs, balancerMs);
+    });
+  const expected = (n: number): CostBreakdown[] =>
+    pricesIn(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n));
   const latestMs = input.deadlineMs + input.graceMs;
   return {
     input,
     work,
     model,
     type,
-    priceOf: (n) => price(n, n === 0 ? 0 : model.meanLifeMs(n), n === 0 ? 0 : model.endMs(0.5, n)),
-    worstPriceOf: (n) => price(n, latestMs + rotationsFor(input, input.deadlineMs, n) * RENEWAL_OVERLAP_MS, latestMs),
+    priceOf: (n) => sumOf(expected(n)),
+    sharesOf(n) {
+      const costs = expected(n);
+      return placesOf(n).map(({ region, instances }, i) => ({
+        region,
+        instances,
+        vcpus: instances * type.vcpus,
+        vcpuQuota: input.regions?.find((r) => r.region === region)?.vcpuQuota ?? null,
+        cost: costs[i]!.total,
+      }));
+    },
+    worstPriceOf: (n) =>
+      sumOf(pricesIn(n, latestMs + rotationsFor(input, input.deadlineMs, n) * RENEWAL_OVERLAP_MS, latestMs)),
     with: (change) => prepare({ ...input, ...change }, days),
   };
 }

@@ -22,16 +22,18 @@ interface RegionPrices {
   s3Put: number;
   /** Per 1,000 GET requests. */
   s3Get: number;
+  /** Per GB from here to another region. */
+  outGb: number;
 }
 
 // prettier-ignore
 const REGIONS: Record<string, RegionPrices> = {
-  'us-east-1':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004 },
-  'us-west-2':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004 },
-  'eu-west-1':      { t4gNano: 0.0046, t3Nano: 0.0057, balancerHour: 0.0252, lcuHour: 0.008, gp3GbMonth: 0.088,  s3Put: 0.005,  s3Get: 0.0004 },
-  'eu-central-1':   { t4gNano: 0.0048, t3Nano: 0.006,  balancerHour: 0.027,  lcuHour: 0.008, gp3GbMonth: 0.0952, s3Put: 0.0054, s3Get: 0.00043 },
-  'ap-northeast-1': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037 },
-  'ap-northeast-3': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037 },
+  'us-east-1':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004, outGb: 0.02 },
+  'us-west-2':      { t4gNano: 0.0042, t3Nano: 0.0052, balancerHour: 0.0225, lcuHour: 0.008, gp3GbMonth: 0.08,   s3Put: 0.005,  s3Get: 0.0004, outGb: 0.02 },
+  'eu-west-1':      { t4gNano: 0.0046, t3Nano: 0.0057, balancerHour: 0.0252, lcuHour: 0.008, gp3GbMonth: 0.088,  s3Put: 0.005,  s3Get: 0.0004, outGb: 0.02 },
+  'eu-central-1':   { t4gNano: 0.0048, t3Nano: 0.006,  balancerHour: 0.027,  lcuHour: 0.008, gp3GbMonth: 0.0952, s3Put: 0.0054, s3Get: 0.00043, outGb: 0.02 },
+  'ap-northeast-1': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037, outGb: 0.09 },
+  'ap-northeast-3': { t4gNano: 0.0054, t3Nano: 0.0068, balancerHour: 0.0243, lcuHour: 0.008, gp3GbMonth: 0.096,  s3Put: 0.0047, s3Get: 0.00037, outGb: 0.09 },
 };
 
 /** The same in every region: https://aws.amazon.com/blogs/aws/new-aws-public-ipv4-address-charge-public-ip-insights/ */
@@ -136,6 +138,7 @@ function tablePrices(region: string): ServicePrices {
     gp3GbMonth: priceOf('gp3GbMonth'),
     s3Put: priceOf('s3Put'),
     s3Get: priceOf('s3Get'),
+    outGb: priceOf('outGb'),
     warning: known
       ? null
       : `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,

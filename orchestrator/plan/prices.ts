@@ -16,12 +16,21 @@ const ROOT_VOLUME_GB = 8;
  */
 const LCU_USED = 0.02;
 
+/** The Node and the program that each instance fetches from the bucket. */
+const BUNDLE_GB = 0.05;
+/** A product in a part, compressed, with the heartbeats for it. */
+const PRODUCT_GB = 1e-6;
+
 /** Billed per second, at least a minute. */
 export const billedHours = (lifeMs: number): number =>
   Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
 
 export interface EstimateInput extends BillingTerms, S3Requests {
   region: string;
+  /** Of the bucket; omitted: the same. */
+  bucketRegion?: string;
+  /** Crawled in this region. */
+  products: number;
   /** Fresher prices than the shipped ones; null or omitted for none. */
   prices?: PriceList | null;
   instanceType: string;
@@ -40,10 +49,14 @@ export function estimateCost(input: EstimateInput): CostBreakdown {
     instances: hours * hourlyPrice(input.region, input.instanceType, input.prices).usd,
     credits: hours * surplusPerHour(input.instanceType),
     addressHours: hours,
+    products: input.products,
+    launched: input.instances,
   });
 }
 
 interface BilledInstance {
+  /** Omitted: the region of the input. */
+  region?: string;
   instanceType: string;
   launchedAtMs: number;
   /** When it was terminated; now, if it still runs. */
@@ -51,6 +64,7 @@ interface BilledInstance {
 }
 
 export interface ActualInput extends BillingTerms {
+  /** Of the bucket; and of instances that name none. */
   region: string;
   /** The prices of the plan. */
   prices?: PriceList | null;
@@ -65,6 +79,34 @@ export interface ActualInput extends BillingTerms {
 
 /** The price of what ran, at the same list prices; only AWS's bill is authoritative. */
 export function actualCost(input: ActualInput): CostBreakdown {
+  const { instances, products, region: bucketRegion } = input;
+  const places = Map.groupBy(instances, ({ region = bucketRegion }) => region);
+  if (places.size === 0) places.set(bucketRegion, []);
+  return sumOf(
+    [...places].map(([region, there]) => {
+      const share = instances.length === 0 ? products : Math.ceil((products * there.length) / instances.length);
+      return actualIn({ ...input, region, bucketRegion, instances: there, products: share });
+    }),
+  );
+}
+
+/** The costs of several regions as one. */
+export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
+  return costs.reduce((sum, cost) => ({
+    ...sum,
+    instances: round(sum.instances + cost.instances),
+    ...(sum.credits === undefined ? {} : { credits: round(sum.credits + (cost.credits ?? 0)) }),
+    ipv4: round(sum.ipv4 + cost.ipv4),
+    ebs: round(sum.ebs + cost.ebs),
+    balancer: round(sum.balancer + cost.balancer),
+    s3: round(sum.s3 + cost.s3),
+    traffic: round((sum.traffic ?? 0) + (cost.traffic ?? 0)),
+    total: round(sum.total + cost.total),
+  }));
+}
+
+/** In one region. */
+function actualIn(input: ActualInput & { bucketRegion: string }): CostBreakdown {
   let instances = 0;
   let credits = 0;
   let addressHours = 0;
@@ -83,6 +125,8 @@ export function actualCost(input: ActualInput): CostBreakdown {
     credits,
     addressHours,
     balancerMs: (input.hadBalancer ?? input.instances.length > 0) ? runMs : 0,
+    products: input.products,
+    launched: input.instances.length,
     ...requestsOf(input.instances.length, Math.min(input.products, parts)),
   });
 }
@@ -105,11 +149,17 @@ interface Used extends S3Requests {
   credits: number;
   addressHours: number;
   balancerMs: number;
+  products: number;
+  /** Instances that have fetched the bundle. */
+  launched: number;
 }
 
-function breakdown(terms: BillingTerms & Pick<EstimateInput, 'region' | 'prices'>, used: Used): CostBreakdown {
-  const { region, prices: list, ownBalancer = false, balancerAddresses = 0, browser = false } = terms;
-  const { volumeGb = ROOT_VOLUME_GB } = terms;
+function breakdown(
+  terms: BillingTerms & Pick<EstimateInput, 'region' | 'bucketRegion' | 'prices'>,
+  used: Used,
+): CostBreakdown {
+  const { region, bucketRegion = region, prices: list, volumeGb = ROOT_VOLUME_GB } = terms;
+  const { ownBalancer = false, balancerAddresses = 0, browser = false } = terms;
   const prices = servicePrices(region, list);
   const balancerAddressHours =
     ownBalancer || used.balancerMs === 0 ? 0 : balancerAddresses * billedHours(used.balancerMs);
@@ -125,10 +175,15 @@ function breakdown(terms: BillingTerms & Pick<EstimateInput, 'region' | 'prices'
         balancerAddressHours * prices.ipv4Hour,
     ),
     s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),
+    ...(region === bucketRegion ? {} : { traffic: round(trafficCost(region, bucketRegion, used)) }),
   };
-  const total = round(parts.instances + (parts.credits ?? 0) + parts.ipv4 + parts.ebs + parts.balancer + parts.s3);
+  const total = round(Object.values(parts).reduce((sum, usd) => sum + usd, 0));
   return { ...parts, total, currency: 'USD', pricesOf: list?.region === region ? list.of : PRICES_OF };
 }
+
+/** Results go to the bucket's region, and the bundle comes from there. */
+const trafficCost = (region: string, bucketRegion: string, { products, launched }: Used): number =>
+  products * PRODUCT_GB * servicePrices(region).outGb + launched * BUNDLE_GB * servicePrices(bucketRegion).outGb;
 
 /** Millionths of a dollar: precise enough for one request, and no tails of binary fractions in JSON. */
 const round = (usd: number): number => Math.round(usd * 1e6) / 1e6;

@@ -1,6 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Plan, RecrawlPlan, RotationPlan } from './plan.ts';
+import type { Plan, RecrawlPlan, RegionShare, RotationPlan } from './plan.ts';
 import { dollars, percent, plural, roundUp } from './wording.ts';
 
 const WIDTH = 80;
@@ -25,6 +25,7 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...(plan.domains ? row('domains', domains(plan.domains)) : []),
     ...row('deadline', formatDuration(plan.deadlineMs)),
     ...row('instances', instances(plan)),
+    ...(plan.regions ? row('regions', plan.regions.map(region).join('; ')) : []),
     ...row('each', each(plan)),
     ...row('start', `within ${formatDuration(roundUp(plan.rampMs))} plus a slow boot`),
     ...(plan.renewals ? row('addresses', addresses(plan.renewals)) : []),
@@ -60,6 +61,11 @@ const domains = ({ count, busiestShare }: NonNullable<Plan['domains']>): string 
 
 function instances(plan: Plan): string {
   return `${thousands(plan.instances)} x ${plan.instanceType} (lower bound ${thousands(plan.lowerBoundInstances)})`;
+}
+
+function region({ region: name, instances: n, vcpus: used, vcpuQuota, cost: usd }: RegionShare): string {
+  const quota = vcpuQuota === null ? '' : `, ${thousands(used)} of ${thousands(vcpuQuota)} vCPUs`;
+  return `${name} ${thousands(n)}${quota}, ${dollars(usd)}`;
 }
 
 function each(plan: Plan): string {
@@ -98,6 +104,7 @@ function costParts({ cost }: Plan): string {
     EBS: cost.ebs,
     balancer: cost.balancer,
     S3: cost.s3,
+    ...(cost.traffic === undefined ? {} : { 'traffic between regions': cost.traffic }),
   });
   return parts.map(([name, usd]) => `${name} ${dollars(usd)}`).join(', ');
 }

@@ -15,6 +15,7 @@ import { planRun } from '../../plan/plan-run.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
+import type { PlanRegion } from '../../plan/spread.ts';
 import type { Config } from '../config/load-config.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
@@ -29,6 +30,8 @@ export interface PlanFacts {
   robots: RobotsPolicy;
   prices: FreshPrices;
   quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
+  /** Of `aws.regions`; null or omitted for the short form. */
+  regions?: { list: readonly PlanRegion[]; notes: string[] } | null;
   /** Where the browser of a rendering run comes from. */
   browser: BrowserBoot;
 }
@@ -44,7 +47,7 @@ export function pagesEachOf(site: Config['values']['site']): number {
  * @param instead of what the configuration and the list say
  */
 export function makePlan(
-  { config, target, products, robots, prices, quota, browser }: PlanFacts,
+  { config, target, products, robots, prices, quota, regions, browser }: PlanFacts,
   instead: Partial<PlanInput> = {},
 ): Plan {
   const { site, run, aws } = config.values;
@@ -77,6 +80,7 @@ export function makePlan(
       graceMs: run.grace,
       recycleEveryMs: aws.recycle_every,
       region: target.region,
+      ...(regions ? { regions: regions.list } : {}),
       prices: prices.list,
       instanceTypes: aws.instance_types,
       ...instead,
@@ -84,7 +88,7 @@ export function makePlan(
     // A fixed seed: the same input gives the same plan, today and tomorrow.
     seededRandom(1),
   );
-  const noted = quota.note === null ? [] : [quota.note];
+  const noted = [...(quota.note === null ? [] : [quota.note]), ...(regions?.notes ?? [])];
   const warnings = [
     ...plan.warnings,
     ...prices.warnings,

@@ -37,11 +37,34 @@ export async function pricesFor(config: Config, target: Target): Promise<FreshPr
 
 /** The account's vCPU quota minus what runs already, for a paid run; on this machine the configured value. */
 export function quotaOf(config: Config, target: Target): Promise<Quota> {
-  const { vcpu_quota: configured, instance_types: instanceTypes } = config.values.aws;
-  if (!target.dryRun) return quotaFor({ ...awsOptions(target, false), instanceTypes, configured });
+  return quotaIn(config, target, { region: target.region, configured: config.values.aws.vcpu_quota });
+}
+
+function quotaIn(
+  { values }: Config,
+  target: Target,
+  { region, configured }: { region: string; configured: number | null },
+): Promise<Quota> {
+  const { instance_types: instanceTypes } = values.aws;
+  if (!target.dryRun) return quotaFor({ ...awsOptions({ ...target, region }, false), instanceTypes, configured });
   const code = quotaCodeOf(instanceTypes[0] ?? '');
   const source = configured === null ? 'unknown' : 'aws.vcpu_quota';
   return Promise.resolve({ vcpus: configured, quota: configured, inUse: null, code, source, note: null });
+}
+
+/** The regions of the configuration with their quotas, and notes about those; null for the short form. */
+async function regionsFor(config: Config, target: Target): Promise<NonNullable<PlanFacts['regions']> | null> {
+  const { regions } = config.values.aws;
+  if (regions === null) return null;
+  const quotas = await Promise.all(
+    regions.map(({ region, vcpu_quota: configured }) => quotaIn(config, target, { region, configured })),
+  );
+  return {
+    list: regions.map(({ region, max_instances: maxInstances, weight }, i) => {
+      return { region, maxInstances, weight, vcpuQuota: quotas[i]!.vcpus };
+    }),
+    notes: quotas.flatMap(({ note }) => note ?? []),
+  };
 }
 
 /** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
@@ -50,14 +73,18 @@ export async function planFor(
   ask: { robots: () => Promise<RobotsPolicy>; quota: () => Promise<Quota> },
 ): Promise<Planned> {
   const { config, target, products } = given;
-  const [robots, prices, quota, browser] = await Promise.all([
+  const [robots, prices, quota, regions, browser] = await Promise.all([
     products.ids.length === 0 ? IGNORED_ROBOTS : ask.robots(),
     pricesFor(config, target),
-    ask.quota(),
+    config.values.aws.regions === null ? ask.quota() : UNASKED,
+    regionsFor(config, target),
     browserBootOf(config, target),
   ]);
-  return fitNight({ ...given, robots, prices, quota, browser });
+  return fitNight({ ...given, robots, prices, quota, regions, browser });
 }
+
+/** The quota of a run that names its regions: each has its own. */
+const UNASKED = { vcpus: null, note: null };
 
 /** robots.txt of the configured site, read with its User-Agent. */
 export function robotsOf(config: Config): Promise<RobotsPolicy> {

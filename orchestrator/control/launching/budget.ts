@@ -92,7 +92,8 @@ function oneMore(run: RunRecord, instanceType: string, launchedAtMs: number): nu
 
 const balancerCost = (run: RunRecord): number => {
   const one = { instanceType: run.plan.instanceType, launchedAtMs: run.startedAtMs, endedAtMs: run.startedAtMs };
-  return actualCost({ ...frame(run), instances: [one] }).balancer;
+  const instances = run.plan.regions?.map(({ region }) => ({ ...one, region })) ?? [one];
+  return actualCost({ ...frame(run), instances }).balancer;
 };
 
 const frame = (run: RunRecord) => ({

@@ -30,6 +30,8 @@ export interface LaunchHistory {
 }
 
 export interface LaunchBill {
+  /** Omitted: the run's first region. */
+  region?: string;
   instanceType: string;
   launchedAtMs: number;
   /** Null for one that may be alive. */
@@ -69,6 +71,7 @@ const billsOf = (instances: readonly InstanceRecord[]): LaunchBill[] =>
   instances
     .filter((r) => r.instanceId !== null || r.phase === 'claimed' || (r.phase !== 'terminated' && !wasNeverLaunched(r)))
     .map((r) => ({
+      ...(r.request.region === undefined ? {} : { region: r.request.region }),
       instanceType: r.request.instanceType,
       launchedAtMs: askedAtMs(r),
       endedAtMs: r.phase === 'terminated' ? (r.terminatedAtMs ?? r.phaseAtMs) : null,

@@ -47,7 +47,18 @@ export function costOfRun(
     const running = i.phase !== 'terminated';
     const launchedAtMs = i.launchedAtMs ?? i.claimedAtMs;
     const endedAtMs = i.terminatedAtMs ?? (running ? nowMs : endMs);
-    return [{ ...i, instanceId: i.instanceId, instanceType: i.request.instanceType, launchedAtMs, endedAtMs, running }];
+    const place = i.request.region ?? region;
+    return [
+      {
+        ...i,
+        region: place,
+        instanceId: i.instanceId,
+        instanceType: i.request.instanceType,
+        launchedAtMs,
+        endedAtMs,
+        running,
+      },
+    ];
   });
   const actual = actualCost({
     region,
@@ -71,7 +82,7 @@ export function costOfRun(
     per1000: stored > 0 ? round((actual.total / stored) * 1_000) : null,
     instances: launched.map((i) => {
       const hours = billedHours(i.endedAtMs - i.launchedAtMs);
-      const usdPerHour = hourlyPrice(region, i.instanceType, prices).usd;
+      const usdPerHour = hourlyPrice(i.region, i.instanceType, prices).usd;
       return {
         slot: i.slot,
         epoch: i.epoch,

@@ -88,6 +88,7 @@ describe('actualCost', () => {
 describe('estimateCost', () => {
   it('matches the actual cost of the same fleet', () => {
     const estimate = estimateCost({
+      products: 100,
       region: 'eu-west-1',
       instanceType: 't3.nano',
       instances: 5,
