@@ -85,11 +85,6 @@ export function chooseTarget(
       { hint: 'Leave aws.endpoint out to use the built-in sandbox.' },
     );
   }
-  if (aws.endpoint !== null && (aws.regions?.length ?? 1) > 1) {
-    throw new AppError('config-invalid', 'a dry run over several regions needs the built-in sandbox', {
-      hint: 'Leave aws.endpoint out, or name one region.',
-    });
-  }
   return {
     dryRun,
     kind: aws.endpoint === null ? 'sandbox' : 'emulator',

@@ -68,6 +68,14 @@ export async function launchRun(options: LaunchRunOptions): Promise<ExitCode> {
   for (const line of profile === null ? [] : renderParts(profile)) output.line(line);
   const isPlayed = target.kind === 'sandbox';
   const standInFor = profile !== null && needsStandIn(profile) ? { endpoint: profile.endpoint, runId } : null;
+  if (standInFor !== null && (config.values.aws.regions?.length ?? 1) > 1)
+    throw new AppError(
+      'config-invalid',
+      `${standInFor.endpoint} can serve one region in a dry run, and aws.regions has more`,
+      {
+        hint: 'Leave aws.endpoint out: the built-in sandbox plays them all.',
+      },
+    );
   if (!isPlayed && standInFor === null) return (await launchOn(options, bundle, null)).exitCode;
   if (isPlayed) output.line('The sandbox on this machine provides EC2, ELBv2 and S3.');
   const sandboxOptions = {
