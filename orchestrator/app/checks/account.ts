@@ -90,6 +90,7 @@ export const endpointClock: Check = {
 
 export const ec2Rights: Check = {
   id: 'ec2-rights',
+  regional: true,
   title: 'EC2 rights',
   only: 'aws',
   needs: ['credentials', 'image'],
@@ -149,6 +150,7 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding | null {
 
 export const elbRights: Check = {
   id: 'elb-rights',
+  regional: true,
   title: 'load balancer rights',
   only: 'aws',
   needs: ['credentials'],

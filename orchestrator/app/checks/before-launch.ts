@@ -66,9 +66,40 @@ const standsOn = (check: Check, id: string): boolean =>
 
 async function look(
   checks: readonly Check[],
-  { config, target, environment }: RunPlace,
+  place: RunPlace,
   known: NonNullable<FactsOptions['known']>,
   patience = PATIENCE_OF_A_RUN,
+): Promise<CheckResult[]> {
+  const { regions } = place.config.values.aws;
+  if (regions === null) return lookIn(checks, place, known, patience);
+  const [there, once] = [checks.filter((c) => c.regional === true), checks.filter((c) => c.regional !== true)];
+  const results = await lookIn(once, place, known, patience);
+  if (results.some((r) => r.check.id === 'credentials' && r.findings.some((f) => f.level === 'failed'))) return results;
+  // One after the other: the check of the callback address listens on a port.
+  for (const region of regions)
+    results.push(...(await lookIn(there.map(namedFor(region)), inRegion(place, region), known, patience)));
+  return results;
+}
+
+type ConfiguredRegion = NonNullable<Config['values']['aws']['regions']>[number];
+
+const namedFor =
+  ({ region }: ConfiguredRegion) =>
+  (check: Check): Check => ({ ...check, title: `${check.title} (${region})` });
+
+/** The configuration in its short form, for this region alone. */
+function inRegion({ config, target, environment }: RunPlace, there: ConfiguredRegion): RunPlace {
+  const { region, subnets, security_groups, image, load_balancer, vcpu_quota } = there;
+  const own = { region, regions: null, subnets, security_groups, image, load_balancer, vcpu_quota };
+  const values = { ...config.values, aws: { ...config.values.aws, ...own } };
+  return { config: { ...config, values }, target: { ...target, region }, environment };
+}
+
+async function lookIn(
+  checks: readonly Check[],
+  { config, target, environment }: RunPlace,
+  known: NonNullable<FactsOptions['known']>,
+  patience: number,
 ): Promise<CheckResult[]> {
   const context = openContext({ config, target, environment, known });
   try {

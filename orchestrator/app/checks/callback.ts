@@ -18,6 +18,7 @@ const STILL = 'instances need to; without callbacks the results come by S3 alone
 
 export const callback: Check = {
   id: 'callback',
+  regional: true,
   title: 'callback URL',
   only: 'aws',
   lacks: lacksServerUrl,

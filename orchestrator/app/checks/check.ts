@@ -19,6 +19,8 @@ export type Finding =
 export interface Check {
   id: string;
   title: string;
+  /** Made for each of `aws.regions`, as if that were the only one. */
+  regional?: true;
   /** Paid runs, or dry runs; omitted: both. */
   only?: 'aws' | 'dry';
   /** Checks whose failure makes this one pointless; it then names them instead of repeating their failures. */

@@ -7,6 +7,7 @@ import { type Check, failed, type Finding, ok, standing, warning } from './check
 
 export const image: Check = {
   id: 'image',
+  regional: true,
   title: 'image of the instances',
   only: 'aws',
   needs: ['credentials'],

@@ -22,6 +22,7 @@ import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
 
 export const subnets: Check = {
   id: 'subnets',
+  regional: true,
   title: 'subnets and their way to the site',
   only: 'aws',
   needs: ['credentials'],
@@ -81,6 +82,7 @@ function zones(found: readonly SubnetInfo[]): Finding {
 
 export const loadBalancer: Check = {
   id: 'load-balancer',
+  regional: true,
   title: 'load balancer',
   only: 'aws',
   // Unsuitable subnets still have groups and zones.
@@ -117,6 +119,7 @@ export function judgeCertificate(arn: string | null, region: string): Finding[] 
 
 export const securityGroups: Check = {
   id: 'security-groups',
+  regional: true,
   title: 'security groups',
   only: 'aws',
   needs: ['load-balancer'],

@@ -82,6 +82,7 @@ export const plan: Check = {
 
 export const quota: Check = {
   id: 'quota',
+  regional: true,
   title: 'vCPU quota',
   only: 'aws',
   needs: ['credentials'],

@@ -51,7 +51,7 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
     owner: values.owner,
     partition: values.partition.name,
     ec2_principal: values.partition.ec2Principal,
-    region: values.region,
+    region: values.policyRegion,
   };
   return JSON.stringify(POLICIES[name], null, 2).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);
 }

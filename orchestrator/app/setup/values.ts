@@ -15,7 +15,10 @@ type MainServer =
   | { kind: 'outside'; cidr: string };
 
 export interface SetupValues {
+  /** Of the bucket and the security groups. */
   region: string;
+  /** Where the policies allow launches: `*` for a run over several regions, whose tags confine them. */
+  policyRegion: string;
   partition: Partition;
   bucket: string;
   owner: string;
@@ -77,7 +80,12 @@ const FLAG_NAMES: Partial<Record<keyof SetupFlags, string>> = {
 /** Flags win over the configuration. Throws one `usage` error for all values that are missing or wrong. */
 export function setupValues(flags: SetupFlags, config: ConfigValues | null, environment: Environment): SetupValues {
   const aws = config?.aws;
-  const region = flags.region ?? aws?.region ?? environment.AWS_REGION ?? environment.AWS_DEFAULT_REGION;
+  const region =
+    flags.region ??
+    aws?.region ??
+    aws?.regions?.[0]?.region ??
+    environment.AWS_REGION ??
+    environment.AWS_DEFAULT_REGION;
   const bucket = flags.bucket ?? aws?.bucket ?? undefined;
   const owner = flags.owner ?? aws?.owner ?? hostname();
   const name = flags.name ?? DEFAULT_NAME;
@@ -104,6 +112,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const listenPort = Number(config?.server.listen?.split(':').at(-1) ?? DEFAULT_CALLBACK_PORT);
   return {
     region: region!,
+    policyRegion: (aws?.regions?.length ?? 1) > 1 ? '*' : region!,
     partition: partitionOf(region!),
     bucket: bucket!,
     owner,

@@ -53,6 +53,14 @@ describe('setupValues', () => {
     expect(values({}, configOf(` }\nserver: { url: "${url}" }`)).mainServer).toEqual(mainServer);
   });
 
+  it('allows launches in every region for a run over several', () => {
+    const several = configOf(' }\naws: { regions: [{ region: eu-west-1 }, { region: us-east-1 }] }');
+    const found = setupValues({ bucket: 'b-1' }, several, {});
+    expect(found).toMatchObject({ region: 'eu-west-1', policyRegion: '*' });
+    expect(policyText('controller', found, '1')).toContain('arn:aws:ec2:*:1:instance/*');
+    expect(policyText('controller', values(), '1')).toContain('arn:aws:ec2:ap-northeast-1:1:instance/*');
+  });
+
   it('lists everything that is missing or invalid together', () => {
     const wrong = () =>
       setupValues({ bucket: 'No_Bucket', owner: 'a b', vpc: '$(x)', mainServer: '10.0.0.0/99' }, null, {});
