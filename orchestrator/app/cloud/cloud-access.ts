@@ -11,7 +11,7 @@ import { SsmCommandRunner } from '../../cloud/ssm-command-runner.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Compute } from '../../cloud/compute.ts';
 import type { LoadBalancer } from '../../cloud/load-balancer.ts';
-import type { RunSettings } from '../../control/model/run-settings.ts';
+import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 
 export interface CloudAccess {
@@ -83,5 +83,28 @@ export function openCommandRunner({ settings, dryRun }: Pick<RunRecord, 'setting
     endpoint: sandbox.endpoint ?? aws.endpoint,
     credentials: { ...LOCAL_CREDENTIALS, accessKeyId: sandbox.controlToken },
   };
-  return new SsmCommandRunner({ ...awsOptions(aws, dryRun), ...place, clock: systemClock, random: systemRandom });
+  return acrossRegions(
+    regionsOf(aws).map(({ region }) => {
+      const options = { ...awsOptions({ ...aws, region }, dryRun), ...place };
+      return new SsmCommandRunner({ ...options, clock: systemClock, random: systemRandom });
+    }),
+  );
+}
+
+/** An instance can be reached in its own region only. Rejects when no region answers. */
+export function acrossRegions(runners: readonly CommandRunner[]): CommandRunner {
+  return {
+    async run(request, signal) {
+      const answers = await Promise.allSettled(runners.map((runner) => runner.run(request, signal)));
+      const results = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+      if (results.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
+      return request.instanceIds.map((_, i) => {
+        const all = results.map((result) => result[i]!);
+        return all.find(({ status }) => status !== 'unreachable') ?? all[0]!;
+      });
+    },
+    close() {
+      for (const runner of runners) runner.close();
+    },
+  };
 }
