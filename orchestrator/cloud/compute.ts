@@ -107,7 +107,7 @@ export interface Compute {
   terminate(instanceIds: readonly string[]): Promise<void>;
   /** The boot console output; null when there is none (yet). */
   consoleOutput(instanceId: string): Promise<string | null>;
-  /** The subnets to launch in: the given ones, or with an empty list the default VPC's. */
+  /** The subnets to launch in: the given ones (ids, or `tag:KEY=VALUE`), or with an empty list the default VPC's. */
   subnets(ids: readonly string[]): Promise<SubnetInfo[]>;
   /** The given groups (ids, or `tag:KEY=VALUE` for those with this tag), or with an empty list the VPC's default group. */
   securityGroups(ids: readonly string[], vpcId: string): Promise<string[]>;

@@ -1,5 +1,13 @@
 /** The compute port on EC2 through the SDK: AWS, the sandbox or any endpoint that speaks the EC2 query protocol. */
-import type { BlockDeviceMapping, EC2, Instance, RunInstancesCommandInput, Image, Subnet } from '@aws-sdk/client-ec2';
+import type {
+  BlockDeviceMapping,
+  EC2,
+  Instance,
+  RunInstancesCommandInput,
+  Image,
+  Subnet,
+  Tag,
+} from '@aws-sdk/client-ec2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { allOf, allPages, type AwsOptions, AwsService, lazyEc2, tagList, tagRecord } from './sdk-clients.ts';
 import { classifyAwsError, launchFailure, toAppError } from './aws-errors.ts';
@@ -225,11 +233,12 @@ function refuseIds(setting: string, hint: string) {
 }
 
 /**
- * The subnets with these ids, or the default VPC's; sorted by zone and id. All are in one VPC, as the load balancer
- * requires.
+ * The subnets with these ids or tags, or the default VPC's; sorted by zone and id. All are in one VPC, as the load
+ * balancer requires.
  */
-async function findSubnets(ec2: EC2, ids: readonly string[]): Promise<SubnetInfo[]> {
-  const hint = 'Set aws.subnets to public subnets of one VPC, in two zones.';
+async function findSubnets(ec2: EC2, named: readonly string[]): Promise<SubnetInfo[]> {
+  const hint = 'Set aws.subnets to public subnets of one VPC, in two zones: ids, or tag:KEY=VALUE.';
+  const ids = await subnetIds(ec2, named, hint);
   const reply = await ec2
     .describeSubnets(
       ids.length > 0 ? { SubnetIds: [...ids] } : { Filters: [{ Name: 'default-for-az', Values: ['true'] }] },
@@ -247,14 +256,32 @@ async function findSubnets(ec2: EC2, ids: readonly string[]): Promise<SubnetInfo
   return subnets;
 }
 
+/** The ids, with each `tag:KEY=VALUE` replaced by those of the subnets that have the tag. */
+async function subnetIds(ec2: EC2, named: readonly string[], hint: string): Promise<string[]> {
+  if (!named.some((name) => TAG_FORM.test(name))) return [...named];
+  const all = await allOf(ec2.paginateDescribeSubnets({}), 'DescribeSubnets', (page) => page.Subnets);
+  const found = named.flatMap((name) => {
+    if (!TAG_FORM.test(name)) return [name];
+    const tagged = all.filter((s) => s.SubnetId && hasTag(s.Tags, name));
+    if (tagged.length === 0) throw invalid(`aws.subnets: no subnet has ${name}`, hint);
+    return tagged.map((s) => s.SubnetId!);
+  });
+  return [...new Set(found)];
+}
+
 function toSubnet(subnet: Subnet): SubnetInfo[] {
   const { SubnetId, AvailabilityZone, VpcId } = subnet;
   if (!SubnetId || !AvailabilityZone || !VpcId) return [];
   return [{ id: SubnetId, zone: AvailabilityZone, vpcId: VpcId, publicAddresses: subnet.MapPublicIpOnLaunch ?? false }];
 }
 
-/** `tag:KEY=VALUE`: the groups of the VPC with this tag. */
+/** `tag:KEY=VALUE`: those with this tag. Compared here, because some endpoints lack that filter. */
 const TAG_FORM = /^tag:([^=]+)=(.*)$/;
+
+function hasTag(tags: readonly Tag[] | undefined, form: string): boolean {
+  const [, key, value] = TAG_FORM.exec(form)!;
+  return (tags ?? []).some((tag) => tag.Key === key && (tag.Value ?? '') === value);
+}
 
 /** The given groups (by id or tag), checked to exist in the VPC; with none given, the VPC's default group. */
 async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: string): Promise<string[]> {
@@ -278,15 +305,12 @@ async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: st
   return ids.length > 0 ? [...new Set([...ids, ...byTag])] : found.slice(0, 1);
 }
 
-/** Filtered by VPC only; tags are compared here, because some endpoints lack that filter. */
+/** Filtered by VPC only. */
 async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hint: string): Promise<string[]> {
   const pages = ec2.paginateDescribeSecurityGroups({ Filters: [{ Name: 'vpc-id', Values: [vpcId] }] });
   const all = await allOf(pages, 'DescribeSecurityGroups', (page) => page.SecurityGroups);
   const groups = all.filter((g) => g.VpcId === vpcId && g.GroupId);
-  const found = tags.map((tag) => {
-    const [, key, value] = TAG_FORM.exec(tag)!;
-    return groups.filter((g) => (g.Tags ?? []).some((t) => t.Key === key && (t.Value ?? '') === value));
-  });
+  const found = tags.map((tag) => groups.filter((g) => hasTag(g.Tags, tag)));
   const missing = tags.filter((_, i) => found[i]!.length === 0);
   if (missing.length > 0) throw invalid(`aws.security_groups: no group in ${vpcId} has ${missing.join(', ')}`, hint);
   return [...new Set(found.flat().map((g) => g.GroupId!))];

@@ -332,7 +332,9 @@ const aws = z.strictObject({
   subnets: z
     .array(text())
     .default([])
-    .describe('Subnets to launch in; without it those of the default VPC. The balancer needs two, in two zones.'),
+    .describe(
+      'Subnets to launch in: ids, or `tag:KEY=VALUE`; without it those of the default VPC. The balancer needs two, in two zones.',
+    ),
   security_groups: z
     .array(text())
     .default([])

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { clientsFor } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { CREDENTIALS } from '../faults-sdk/sandbox-cloud.ts';
 
@@ -49,6 +50,16 @@ describe('the regions of a sandbox', () => {
     expect((await east.compute.list(RUN)).map((i) => i.state)).not.toContain('shutting-down');
     west.close();
     east.close();
+  });
+
+  it('give the subnets with a tag', async () => {
+    const { ec2 } = clientsFor(sandbox);
+    const west = open('eu-west-1');
+    const [first] = await west.compute.subnets([]);
+    await ec2.createTags({ Resources: [first!.id], Tags: [{ Key: 'fleet', Value: 'crawl' }] });
+    expect(await west.compute.subnets(['tag:fleet=crawl'])).toEqual([first]);
+    await expect(west.compute.subnets(['tag:fleet=other'])).rejects.toThrow('no subnet has tag:fleet=other');
+    west.close();
   });
 
   it('fail whole one by one: calls, machines and load balancers of the others go on', async () => {
