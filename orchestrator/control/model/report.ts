@@ -35,6 +35,8 @@ export interface NumberReport {
 }
 
 export interface ShardReport extends EpochId, OutcomeCounts {
+  /** Omitted in a run of one region. */
+  region?: string;
   instanceId: string | null;
   address: string | null;
   assigned: number;

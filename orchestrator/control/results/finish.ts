@@ -109,6 +109,7 @@ export async function buildReport(
     return {
       slot: record.slot,
       epoch: record.epoch,
+      ...(run.settings.aws.regions && record.request.region ? { region: record.request.region } : {}),
       instanceId: record.instanceId,
       address: record.address,
       assigned: record.progress?.assigned ?? granted?.products ?? 0,

@@ -74,6 +74,18 @@ describe('a run over three regions', () => {
     );
   });
 
+  it('is taken up by another main server while a region is out, and ends complete', async () => {
+    const whole = await WholeRun.open(SHAPE);
+    const first = await whole.start();
+    await whole.until('some pages', somePages(whole));
+    failWhole(whole, MILAN);
+    first.kill();
+    await whole.pass(5_000);
+    await whole.play(1_800_000);
+    await expectComplete(whole);
+    expect(whole.server!.alarms.join('\n')).toContain(`AWS does not answer in ${MILAN}`);
+  });
+
   it('ends complete when a region fails before its first launch', async () => {
     const whole = await WholeRun.open(SHAPE);
     failWhole(whole, SPAIN);
