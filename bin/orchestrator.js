@@ -77,12 +77,12 @@ function isUnderNohup() {
 /** How often to check whether npm is still running. */
 const LOOK_MS = 500;
 /** An npm script or npx command that runs this program. */
-const OWN_COMMAND = /^\s*(exec\s+)?'?(\S*\/)?orchestrator'?(\s|$)/;
+const OWN_COMMAND = /^\s*(exec\s+)?'?(\S*\/)?(crawlfleet|orchestrator)'?(\s|$)/;
 /** An `&` that sends the program to the background, unlike `&&`, `2>&1` and `&> file`. */
 const BACKGROUND = /(^|[^&>])&(?![&>])/;
 
 /**
- * `npx orchestrator` and npm scripts put a shell between npm and this program that forwards no signals, but ending npm
+ * `npx crawlfleet` and npm scripts put a shell between npm and this program that forwards no signals, but ending npm
  * must end the program. So it ends as on SIGTERM when its parent process is gone. Only if npm started it in the
  * foreground: a program sent to the background, or started by `nohup`, `setsid`, cron, systemd or another script, must
  * outlive its parent.
