@@ -6,11 +6,23 @@ import instanceCommands from '../../../userdata/iam/instance-commands.json' with
 import instanceTrust from '../../../userdata/iam/instance-trust.json' with { type: 'json' };
 import instanceSse from '../../../userdata/iam/instance-sse.json' with { type: 'json' };
 import instance from '../../../userdata/iam/instance.json' with { type: 'json' };
+import mainServer from '../../../userdata/iam/main-server.json' with { type: 'json' };
 import sse from '../../../userdata/iam/sse.json' with { type: 'json' };
 import volumes from '../../../userdata/iam/volumes.json' with { type: 'json' };
 import type { SetupValues } from './values.ts';
 
-const POLICIES = { controller, image, commands, sse, volumes, instance, instanceCommands, instanceSse, instanceTrust };
+const POLICIES = {
+  mainServer,
+  controller,
+  image,
+  commands,
+  sse,
+  volumes,
+  instance,
+  instanceCommands,
+  instanceSse,
+  instanceTrust,
+};
 
 export type PolicyName = keyof typeof POLICIES;
 
@@ -44,6 +56,7 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
   const names: Record<string, string> = {
     account,
     bucket: values.bucket,
+    name: values.name,
     instance_profile: values.instanceProfile,
     instance_role: values.instanceProfile,
     ...(values.objectKey === null ? {} : { object_key: values.objectKey }),

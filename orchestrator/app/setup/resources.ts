@@ -1,9 +1,9 @@
 /** What the account needs, in words: the same list for every output format. */
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
-import { CANARY_PORT, type SetupValues } from './values.ts';
+import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 
 export interface Resource {
-  kind: 'bucket' | 'instance-profile' | 'security-group' | 'policy' | 'role';
+  kind: 'bucket' | 'instance-profile' | 'security-group' | 'policy' | 'role' | 'instance' | 'secret';
   name: string;
   why: string;
 }
@@ -41,6 +41,18 @@ export function resourcesOf(values: SetupValues): Resource[] {
     ['policy', `${name}-sse`, 'use of the KMS key of aws.sse', values.objectKey !== null],
     ['policy', `${name}-volumes`, 'use of the KMS key for volumes', values.volumeKey !== null],
     ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
+    [
+      'secret',
+      `${name}-database`,
+      "the database's URL; its value is yours to put",
+      (values.ec2MainServer?.secret ?? null) !== null,
+    ],
+    [
+      'instance',
+      `${name} main server`,
+      `a ${MAIN_SERVER_TYPE} with the package, that runs the schedule of fleet.yaml`,
+      values.ec2MainServer !== null,
+    ],
   ];
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
 }
@@ -55,9 +67,10 @@ export function fleetLines(values: SetupValues): string {
     `  owner: "${values.owner}"`,
     ...(values.commands ? ['  commands: true'] : []),
     ...subnetLines(values),
-    'server:',
-    `  listen: "0.0.0.0:${values.listenPort}"`,
-    `  url: "http://${host}:${values.callbackPort}"`,
+    // A main server that setup makes knows its own address.
+    ...(values.ec2MainServer !== null
+      ? []
+      : ['server:', `  listen: "0.0.0.0:${values.listenPort}"`, `  url: "http://${host}:${values.callbackPort}"`]),
   ].join('\n');
 }
 

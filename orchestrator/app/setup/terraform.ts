@@ -1,4 +1,5 @@
 /** What the account needs as Terraform, formatted as `terraform fmt` does. */
+import { BACKUP_PREFIX, MAIN_SERVER_PREFIX, mainServerUserData } from '../../../userdata/main-server.ts';
 import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
 import {
   bucketEncryption,
@@ -9,7 +10,7 @@ import {
   policyText,
 } from './policies.ts';
 import { fleetLines } from './resources.ts';
-import { CANARY_PORT, type SetupValues } from './values.ts';
+import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 
 const FROM_INSTANCES = 'referenced_security_group_id = aws_security_group.instance.id';
 const ACCOUNT = '${data.aws_caller_identity.current.account_id}';
@@ -28,6 +29,7 @@ export function terraformText(values: SetupValues): string {
     ...controllerPolicies(values)
       .slice(1)
       .map((key) => attachedPolicy(key, values).join('\n')),
+    values.ec2MainServer === null ? '' : mainServer(values, values.ec2MainServer),
     outputs(values),
   ]
     .filter((part) => part !== '')
@@ -129,7 +131,19 @@ resource "aws_s3_bucket_lifecycle_configuration" "fleet" {
       days = ${values.keepDays}
     }
   }
-}
+${values.ec2MainServer?.secret === null ? expiredBackups(values) : ''}}
+`;
+
+const expiredBackups = ({ keepDays }: SetupValues): string => `  rule {
+    id     = "old-backups"
+    status = "Enabled"
+    filter {
+      prefix = "${BACKUP_PREFIX}"
+    }
+    expiration {
+      days = ${keepDays}
+    }
+  }
 `;
 
 function sseLines(values: SetupValues): string {
@@ -155,17 +169,17 @@ const profile = (key: string, name: string): string => `resource "aws_iam_instan
 const instanceProfile = (values: SetupValues): string =>
   [
     role('instance', values.instanceProfile, values),
-    ...instancePolicies(values).map(([policy, name]) => inlinePolicy(policy, name, values)),
+    ...instancePolicies(values).map((policy) => inlinePolicy(policy, values)),
     profile('instance', values.instanceProfile),
   ].join('\n');
 
 const inlinePolicy = (
-  policy: PolicyName,
-  name: string,
+  [policy, name]: [PolicyName, string],
   values: SetupValues,
-): string => `resource "aws_iam_role_policy" "${snakeCase(policy)}" {
+  role = 'instance',
+): string => `resource "aws_iam_role_policy" "${role === 'instance' ? '' : `${role}_`}${snakeCase(policy)}" {
   name   = "${name}"
-  role   = aws_iam_role.instance.id
+  role   = aws_iam_role.${role}.id
   policy = <<-EOT
 ${indent(policyText(policy, values, ACCOUNT))}
   EOT
@@ -258,6 +272,82 @@ ${indent(policyText(key, values, ACCOUNT))}
   return [policy, attach('role', 'role       = aws_iam_role.controller.name')];
 }
 
+/** A machine that installs the package and runs the schedule. Its shell is reached by Session Manager, without an open port. */
+function mainServer(values: SetupValues, { secret }: { secret: string | null }): string {
+  const { region, bucket, name, callbackPort, subnets } = values;
+  const script = mainServerUserData({ region, bucket, callbackPort, secret });
+  const database = `# Without the waiting time, in which no secret of this name could be made again.
+resource "aws_secretsmanager_secret" "database" {
+  name                    = "${secret}"
+  recovery_window_in_days = 0
+}
+`;
+  return [
+    ...(secret === null ? [] : [database]),
+    inlinePolicy(['mainServer', 'main-server'], values, 'controller'),
+    inlinePolicy(['instanceCommands', 'session-manager'], values, 'controller'),
+    `# fleet.yaml, the files that it names, and the output of npm pack belong into main-server/ beside this file.
+resource "aws_s3_object" "main_server" {
+  for_each    = fileset("\${path.module}/main-server", "**")
+  bucket      = aws_s3_bucket.fleet.id
+  key         = "${MAIN_SERVER_PREFIX}\${each.value}"
+  source      = "\${path.module}/main-server/\${each.value}"
+  source_hash = filemd5("\${path.module}/main-server/\${each.value}")
+}
+
+data "aws_ssm_parameter" "main_image" {
+  name = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-arm64"
+}
+${
+  subnets.length > 0
+    ? ''
+    : `
+data "aws_subnets" "main" {
+  filter {
+    name   = "vpc-id"
+    values = [data.aws_vpc.fleet.id]
+  }
+}
+`
+}
+resource "aws_instance" "main" {
+  ami                         = data.aws_ssm_parameter.main_image.value
+  instance_type               = "${MAIN_SERVER_TYPE}"
+  subnet_id                   = ${subnets.length > 0 ? `"${subnets[0]}"` : 'sort(data.aws_subnets.main.ids)[0]'}
+  vpc_security_group_ids      = [aws_security_group.main.id]
+  iam_instance_profile        = aws_iam_instance_profile.controller.name
+  associate_public_ip_address = true
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = 1
+  }
+  root_block_device {
+    volume_size = 20
+    volume_type = "gp3"
+    encrypted   = true
+  }
+  tags = {
+    Name = "${name} main server"
+  }
+  user_data = <<-EOT
+${indent(script.replaceAll(/([$%])\{/g, '$1$1{'))}
+  EOT
+  # A newer image or script is for a new machine: terraform apply -replace=aws_instance.main
+  lifecycle {
+    ignore_changes = [ami, user_data]
+  }
+  depends_on = [
+    aws_iam_role_policy.controller_main_server,
+    aws_iam_role_policy_attachment.controller,
+    aws_s3_object.main_server,
+    aws_vpc_security_group_egress_rule.main,
+  ]
+}
+`,
+  ].join('\n');
+}
+
 const outputs = (values: SetupValues): string => `output "controller_policy_arn" {
   value = aws_iam_policy.controller.arn
 }
@@ -269,4 +359,4 @@ ${indent(fleetLines(values))}
 }
 `;
 
-const indent = (text: string): string => text.replaceAll(/^/gm, '    ');
+const indent = (text: string): string => text.trimEnd().replaceAll(/^(?=.)/gm, '    ');

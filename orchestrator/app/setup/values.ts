@@ -34,6 +34,8 @@ export interface SetupValues {
   listenPort: number;
   /** Port that instances call back at; another one where a proxy is in front of the listener. */
   callbackPort: number;
+  /** Setup makes the main server too; `secret` names where its database's address is, null for an SQLite file. Null: it exists. */
+  ec2MainServer: { secret: string | null } | null;
   /** An existing IAM user that becomes the controller; null: none. */
   controllerUser: string | null;
   /** Days until objects under `runs/` are removed. */
@@ -53,13 +55,15 @@ type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 
 
 /** `mainServer` is `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
 export type SetupFlags = Partial<Record<TextFlag, string | undefined>> &
-  Partial<Pick<SetupValues, 'keepDays' | 'image' | 'commands' | 'canary'>>;
+  Partial<Pick<SetupValues, 'keepDays' | 'image' | 'commands' | 'canary'>> & { mainServerOn?: 'ec2' };
 
 const DEFAULT_NAME = 'crawlfleet';
 const DEFAULT_KEEP_DAYS = 30;
 const DEFAULT_CALLBACK_PORT = 8700;
 /** Where `npm run canary` serves its pages by default. */
 export const CANARY_PORT = 8780;
+/** Of the main server that setup makes. */
+export const MAIN_SERVER_TYPE = 't4g.small';
 
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
@@ -104,6 +108,10 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const mainServer = mainServerOf(flags.mainServer, serverUrl);
   if (mainServer === null)
     faults.push('--main-server must be vpc, an IPv4 address, or addresses such as 203.0.113.0/24');
+  const makesMainServer = flags.mainServerOn !== undefined;
+  if (makesMainServer && (mainServer?.kind === 'outside' || flags.controllerUser !== undefined))
+    faults.push('--main-server-on makes a main server in the VPC, with a role of its own');
+  const secret = config?.database.url.startsWith('sqlite:') ? null : `${name}-database`;
   if (faults.length > 0) {
     throw new AppError('usage', `setup cannot be written: ${faults.join('; ')}`, {
       hint: 'For example: orchestrator setup --region ap-northeast-1 --bucket example-crawl',
@@ -124,6 +132,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     mainServer: mainServer!,
     listenPort,
     callbackPort: serverUrl === null ? listenPort : portOf(new URL(serverUrl)),
+    ec2MainServer: makesMainServer ? { secret } : null,
     controllerUser: flags.controllerUser ?? null,
     keepDays: flags.keepDays ?? DEFAULT_KEEP_DAYS,
     volumeKey: flags.ebsKmsKey ?? aws?.volume?.kms_key ?? null,

@@ -9,7 +9,7 @@ import { renderTable } from '../../app/text-table.ts';
 import { awsCliText } from '../../app/setup/aws-cli.ts';
 import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
 import { terraformText } from '../../app/setup/terraform.ts';
-import { type SetupFlags, setupValues } from '../../app/setup/values.ts';
+import { type SetupFlags, type SetupValues, setupValues } from '../../app/setup/values.ts';
 
 /** The configuration file need not exist yet: then everything comes from flags. */
 export interface SetupOptions extends ConfigPlace {
@@ -27,6 +27,8 @@ export function setupCommand(options: SetupOptions, output: Output): ExitCode {
   const { format, environment } = options;
   const config = existsSync(resolve(options.configPath)) ? loadConfig(options.configPath, environment).values : null;
   const values = setupValues(options.flags, config, environment);
+  if (values.ec2MainServer !== null && format !== 'terraform')
+    throw new AppError('usage', '--main-server-on is written as Terraform only');
   const text = format === 'terraform' ? terraformText(values) : awsCliText(values);
   const resources = resourcesOf(values);
   const written = options.out === undefined ? null : writeText(options.out, FILES[format], text);
@@ -41,10 +43,25 @@ export function setupCommand(options: SetupOptions, output: Output): ExitCode {
     );
     output.line(`\nWrote ${written}. Nothing is changed yet; to make it:`);
     output.line(`  ${format === 'terraform' ? terraformLine(dirname(written)) : `bash ${quoted(written)}`}`);
+    if (values.ec2MainServer !== null) output.line(beforeApply(values, dirname(written)));
     output.line(`\nFor fleet.yaml:\n\n${fleetLines(values)}`);
   }
   output.document({ format, values, resources, fleetYaml: fleetLines(values), written, text });
   return EXIT.complete;
+}
+
+/** What the machine of --main-server-on needs before it is made. */
+function beforeApply({ ec2MainServer, region }: SetupValues, folder: string): string {
+  const secret = ec2MainServer?.secret
+    ? [
+        `The database's URL goes into the secret once that is made: terraform${chdirTo(folder)} apply -target=aws_secretsmanager_secret.database`,
+        `  aws secretsmanager put-secret-value --region ${region} --secret-id ${ec2MainServer.secret} --secret-string 'mysql://USER:PASSWORD@HOST/DATABASE'`,
+      ]
+    : [];
+  return [
+    `\nBefore that, put fleet.yaml, the files that it names, and the output of npm pack into ${quoted(join(folder, 'main-server'))}.`,
+    ...secret,
+  ].join('\n');
 }
 
 function writeText(folder: string, name: string, text: string): string {
@@ -78,9 +95,13 @@ function isForeign(path: string): boolean {
 
 /** Terraform reads the current folder unless given another one. */
 function terraformLine(folder: string): string {
-  const from = relative(process.cwd(), folder);
-  const chdir = from === '' ? '' : ` -chdir=${quoted(from.startsWith('..') ? folder : from)}`;
+  const chdir = chdirTo(folder);
   return `terraform${chdir} init && terraform${chdir} apply`;
+}
+
+function chdirTo(folder: string): string {
+  const from = relative(process.cwd(), folder);
+  return from === '' ? '' : ` -chdir=${quoted(from.startsWith('..') ? folder : from)}`;
 }
 
 /** One word for a shell. */

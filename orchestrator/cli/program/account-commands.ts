@@ -44,6 +44,9 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
         '--main-server <where>',
         'vpc, or the addresses it comes from such as 203.0.113.7 (default: from server.url)',
       ),
+      flag('--main-server-on <where>', 'make the main server as well: a small machine that runs the schedule').choices([
+        'ec2',
+      ]),
       flag('--controller-user <user>', 'an IAM user that gets the rights of the main server'),
       flag('--ebs-kms-key <arn>', "the KMS key of volumes: aws.volume's, or the account's default one"),
       flag('--keep-days <days>', 'how long objects of runs are kept', readCount).default(30),

@@ -29,6 +29,7 @@ const VARIANTS: [string, SetupFlags][] = [
     'a main server elsewhere, another VPC, us-east-1',
     { ...BASE, region: 'us-east-1', mainServer: '203.0.113.0/24', vpc: 'vpc-0a1b2c' },
   ],
+  ['a main server that setup makes', { ...BASE, mainServerOn: 'ec2' }],
 ];
 const valuesOf = (flags: SetupFlags) => ({
   ...setupValues(flags, null, {}),

@@ -165,6 +165,30 @@ describe('the texts', () => {
   });
 });
 
+describe('a main server that setup makes', () => {
+  it('keeps its database in a secret, or in an SQLite file with backups', () => {
+    const secret = terraformText(values({ mainServerOn: 'ec2' }));
+    expect(secret).toContain('resource "aws_secretsmanager_secret" "database"');
+    expect(secret).not.toContain('old-backups');
+    const config = configOf(' }').database.url;
+    expect(config).toMatch(/^sqlite:/);
+    const file = values({ mainServerOn: 'ec2' }, configOf(' }'));
+    expect(terraformText(file)).not.toContain('aws_secretsmanager_secret');
+    expect(terraformText(file)).toContain('crawlfleet-back-up.timer');
+    expect(resourcesOf(file).map((r) => r.kind)).toContain('instance');
+    // Terraform would read these as its own.
+    expect(terraformText(file)).not.toMatch(/user_data = <<-EOT(?:(?!\n {2}EOT)[\s\S])*[^$%][$%]\{/);
+    expect(fleetLines(file)).not.toContain('server:');
+  });
+
+  it('is refused where there can be none', () => {
+    for (const flags of [{ mainServer: '203.0.113.7' }, { controllerUser: 'alice' }])
+      expect(() => values({ mainServerOn: 'ec2', ...flags })).toThrow(
+        '--main-server-on makes a main server in the VPC',
+      );
+  });
+});
+
 describe('the lines for fleet.yaml', () => {
   it('contain placeholders for subnets when the groups are in another VPC, and are refused until these are filled in', () => {
     const asked = values({ vpc: 'vpc-0a1b2c', mainServer: '203.0.113.7' });

@@ -203,7 +203,7 @@ describe('the controller', () => {
     expect(pass!.Condition).toEqual({ StringEquals: { 'iam:PassedToService': '${ec2_principal}' } });
   });
 
-  it.each(['controller', 'image', 'commands', 'sse', 'volumes', 'instance', 'instance-commands', 'instance-sse'])(
+  it.each(['controller', 'image', 'commands', 'main-server', 'sse', 'volumes', 'instance', 'instance-commands', 'instance-sse'])(
     'fits into a managed policy (%s)',
     (name) => {
       // 6,144 characters without white space; placeholders are replaced with their longest values.
