@@ -152,6 +152,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     pageTimes,
     ...sources,
     robots: site.robots,
+    maxRequests: site.maxRequests,
     productUrl: site.productUrl,
     reportsLinks: site.links === 'report',
     conditional: site.conditional,

@@ -33,6 +33,8 @@ export interface PagesParts {
   clock: Clock;
   pageTimes: PageTimes;
   robots: 'respect' | 'ignore';
+  /** Over all domains and processes; undefined: no limit. */
+  maxRequests?: number | undefined;
   rules: SiteRules;
   render: RenderChoice;
   http: PageSource;
@@ -214,7 +216,7 @@ function toSeenPage(page: PageResult): SeenPage {
 
 /** `untilMs` (wall clock) is null when only an order ends the barrier. */
 export interface Barrier {
-  kind: 'incident' | 'pause' | 'robots' | 'disk';
+  kind: 'incident' | 'pause' | 'robots' | 'requests' | 'disk';
   untilMs: number | null;
 }
 
@@ -223,7 +225,7 @@ export interface Barrier {
  * sites that share their owner may share what they know about an address.
  */
 export function findBarrier(
-  { queue, domain, robots }: Pick<PagesParts, 'queue' | 'domain' | 'robots'>,
+  { queue, domain, robots, maxRequests = Infinity }: Pick<PagesParts, 'queue' | 'domain' | 'robots' | 'maxRequests'>,
   nowMs: number,
 ): Barrier | null {
   const { incident } = queue.state;
@@ -232,5 +234,6 @@ export function findBarrier(
   if (incident) return { kind: 'incident', untilMs: incident.untilMs };
   if (pausedUntilMs > nowMs) return { kind: 'pause', untilMs: pausedUntilMs };
   if (robots === 'respect' && (policy === null || policy.access === 'none')) return { kind: 'robots', untilMs: null };
+  if (queue.state.requests >= maxRequests) return { kind: 'requests', untilMs: null };
   return queue.hasRoom() ? null : { kind: 'disk', untilMs: nowMs + DISK_RETRY_MS };
 }

@@ -51,6 +51,8 @@ const settingsSchema = z.strictObject({
     robots: z.enum(['respect', 'ignore']),
     /** In a discovery, links are reported and not followed. */
     links: z.literal('report').exactOptional(),
+    /** In a probe: maximum requests to the site. */
+    maxRequests: z.int().positive().exactOptional(),
     ban: z.strictObject({
       statuses: z.array(z.int()),
       redirects: z.array(z.string().min(1)),

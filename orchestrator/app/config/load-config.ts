@@ -25,6 +25,8 @@ export interface Config {
   file: string;
   /** Set for `orchestrator discover`. */
   discovery?: DiscoverSettings;
+  /** Set for a series of `orchestrator probe`: maximum requests of its instance. */
+  maxRequests?: number;
 }
 
 /** The environment variables that settings are read from. */

@@ -53,6 +53,7 @@ export function settingsOf(
         coolDownMs: site.ban.cool_down,
       },
       canaries: site.canaries,
+      ...(config.maxRequests === undefined ? {} : { maxRequests: config.maxRequests }),
     },
     mapping: config.mapping,
     ...(config.discovery === undefined ? {} : { discover: config.discovery }),

@@ -123,6 +123,7 @@ function instanceSettings(
       render: site.render,
       robots: site.robots,
       ...(run.settings.discover ? { links: 'report' as const } : {}),
+      ...(site.maxRequests === undefined ? {} : { maxRequests: site.maxRequests }),
       ban: site.ban,
       canaries: site.canaries,
     },

@@ -22,6 +22,8 @@ export interface RunSettings {
     onBan: 'cool-down' | 'replace' | 'stop';
     ban: BanRules;
     canaries: Canary[];
+    /** Maximum requests of one instance; omitted in runs that are no series of a probe. */
+    maxRequests?: number;
   };
   mapping: Mapping;
   /** Omitted in runs that discover nothing. */

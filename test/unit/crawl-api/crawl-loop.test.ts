@@ -7,7 +7,18 @@ import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
-import { broken, crawl, createScene, fine, gaps, outcomes, refused, results, urls } from './crawl-scene.ts';
+import {
+  broken,
+  crawl,
+  createScene,
+  fine,
+  gaps,
+  outcomes,
+  refused,
+  results,
+  toElsewhere,
+  urls,
+} from './crawl-scene.ts';
 import { START_MS, createQueue, give, products, createGranted } from './fakes.ts';
 
 const page: PageResult = fine();
@@ -135,6 +146,16 @@ describe('the crawl loop', () => {
     void scene.follow({ intervalMs: 30_000, grants: ['4-1'] });
     await scene.run(29_000);
     expect(urls(scene)).toEqual(['p1']);
+  });
+
+  it('sends no request beyond its limit, redirects included, until it is ordered to drain', async () => {
+    const scene = await crawl(5, (path) => (path === '/p1' ? toElsewhere('/moved') : fine(path)), { maxRequests: 4 });
+    expect(urls(scene)).toEqual(['p1', 'moved', 'p2', 'p3']);
+    expect(scene.end()).toBeNull();
+    await scene.follow({ drain: true });
+    await scene.run(100);
+    expect(scene.end()).toBe('drained');
+    expect(scene.queue.progress(null)).toMatchObject({ requests: 4, pending: 2 });
   });
 
   it('ends immediately on abort', async () => {

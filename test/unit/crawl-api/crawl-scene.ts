@@ -44,6 +44,7 @@ export interface SceneOptions {
   canaries?: Canary[];
   coolDownMs?: number;
   robots?: 'respect' | 'ignore';
+  maxRequests?: number;
   render?: 'http' | 'browser' | 'auto';
   /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: ProductUrl;
@@ -100,6 +101,7 @@ export async function createScene(
     canaries = [],
     coolDownMs = 1_800_000,
     robots = 'ignore',
+    maxRequests,
     render = 'http',
     productUrl = `${SHOP}/{id}`,
   }: SceneOptions = {},
@@ -131,6 +133,7 @@ export async function createScene(
     clock,
     pageTimes: new PageTimes(),
     robots,
+    maxRequests,
     http: createSource('http'),
     browser: createSource('browser'),
     productUrl,
