@@ -29,6 +29,29 @@ describe('policies', () => {
     expect(refusals(bans, B, 3)).toEqual([]);
   });
 
+  it('count only requests that come sooner than the policy names', () => {
+    let nowMs = 0;
+    const bans = new Bans(() => nowMs);
+    bans.setPolicies([{ when: { request: 3, underMs: 8_000 }, answer }]);
+    const isRefused = (atMs: number): boolean => {
+      nowMs = atMs;
+      return bans.take(A) !== null;
+    };
+    expect([0, 5_000, 15_000, 25_000, 30_000].map(isRefused)).toEqual([false, false, false, false, false]);
+    expect(isRefused(35_000)).toBe(true);
+  });
+
+  it('end bans after their time, and count anew then', () => {
+    let nowMs = 0;
+    const bans = new Bans(() => nowMs);
+    bans.setPolicies([{ when: { request: 2 }, answer, forMs: 1_000 }]);
+    expect(refusals(bans, A, 3)).toEqual([2, 3]);
+    nowMs = 1_000;
+    expect(bans.peek(A)).toBeNull();
+    expect(refusals(bans, A, 2)).toEqual([2]);
+    expect(bans.refused()).toEqual({ [A]: 3 });
+  });
+
   it.each([[{ when: { request: 1 } }], [{ when: {}, answer }], ['all']])('refuse %j', (policy) => {
     expect(() => new Bans().setPolicies([policy])).toThrow();
   });
