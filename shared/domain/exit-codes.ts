@@ -65,7 +65,8 @@ export const EXIT_FACTS = {
     todo: 'Raise `run.max_cost` or give more time; after a run: `orchestrator retry`.',
   },
   banned: {
-    meaning: 'The site refuses every address. The stored results are published.',
+    meaning:
+      'The site refuses every address. The stored results are published. Of `probe`: no interval can be recommended.',
     retry: 'later',
     todo: 'Check the evidence in report.json; make `site.interval` longer or contact the site; then `orchestrator retry`.',
   },

@@ -93,6 +93,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
     ],
   ],
   ['orchestrator/notify/', ['shared/', 'node:crypto', 'node:child_process']],
+  ['orchestrator/probe/', ['orchestrator/control/']],
   ['orchestrator/recrawl/', ['shared/']],
   [
     'orchestrator/discovery/',
@@ -107,6 +108,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/db/',
       'orchestrator/notify/',
       'orchestrator/plan/',
+      'orchestrator/probe/',
       'orchestrator/discovery/',
       'orchestrator/recrawl/',
       'orchestrator/schedule/timetable.ts',

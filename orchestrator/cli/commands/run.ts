@@ -132,7 +132,7 @@ const confirmed = <T extends RunOptions>(options: T, { json }: Output, { interru
 });
 
 /** Runs `work` with signals, progress and output of this process; for `leaveWithinMs` see watchInterrupts. */
-async function inTerminal<T>(
+export async function inTerminal<T>(
   output: Output,
   work: (caller: Caller) => Promise<T>,
   leaveWithinMs: number | null = LEAVE_WITHIN_MS,

@@ -10,6 +10,12 @@ export function readDuration(text: string): string {
   return text;
 }
 
+/** Durations separated by commas, in milliseconds: the longest first, each once. */
+export function readDurations(text: string): number[] {
+  const all = text.split(',').map((one) => parseDuration(readDuration(one))!);
+  return [...new Set(all)].sort((a, b) => b - a);
+}
+
 export function readAmount(text: string): number {
   const amount = Number(text);
   if (!(amount > 0)) throw new InvalidArgumentError('It must be an amount in USD, such as 5 or 0.80.');

@@ -74,7 +74,7 @@ export function isReturnExpected(world: World): boolean {
 }
 
 /** When it last got a right page, by the main server's clock; null when it never did. */
-function lastRightMs(record: InstanceRecord): number | null {
+export function lastRightMs(record: InstanceRecord): number | null {
   const okAgoMs = record.progress?.okAgoMs ?? null;
   return okAgoMs === null || record.lastHeartbeatAtMs === null ? null : record.lastHeartbeatAtMs - okAgoMs;
 }
