@@ -3,6 +3,9 @@
  * behind a load balancer of the user's, to which the run only adds its own listener and removes it again.
  */
 
+/** How the URL of a run without a load balancer begins; the run follows. Its offers go to the instances themselves. */
+export const DIRECT = 'direct:';
+
 /** The created resources, stored in the run's row so that `resume` finds and removes them. */
 export interface Balancer {
   /** Base URL that offers are sent to, without a trailing slash. */

@@ -7,6 +7,8 @@ import type { PlanRegion } from './spread.ts';
 export interface BillingTerms {
   /** The load balancer is the user's own and paid for anyway; only its traffic counts. */
   ownBalancer?: boolean;
+  /** There is none: the main server reaches the instances itself. */
+  noBalancer?: true;
   /** Public IPv4 addresses of the load balancer: one per zone if it faces the internet. Omitted: none. */
   balancerAddresses?: number;
   /** Root volume of an instance, in GiB. Omitted: that of Amazon Linux's image. */
@@ -161,6 +163,8 @@ export interface Plan {
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */
   remedies: string[];
   /** Address rotations during the run, per `aws.recycle_every`; omitted without it. */
+  /** The run has no load balancer: what that saves, in USD. */
+  noBalancer?: { saves: number };
   renewals?: RotationPlan;
   /** The prices used, for the sums during and after the run; omitted for the shipped prices. */
   prices?: PriceList;

@@ -159,10 +159,10 @@ function breakdown(
   used: Used,
 ): CostBreakdown {
   const { region, bucketRegion = region, prices: list, volumeGb = ROOT_VOLUME_GB } = terms;
-  const { ownBalancer = false, balancerAddresses = 0, browser = false } = terms;
+  const { ownBalancer = false, noBalancer = false, balancerAddresses = 0, browser = false } = terms;
   const prices = servicePrices(region, list);
-  const balancerAddressHours =
-    ownBalancer || used.balancerMs === 0 ? 0 : balancerAddresses * billedHours(used.balancerMs);
+  const balancerMs = noBalancer ? 0 : used.balancerMs;
+  const balancerAddressHours = ownBalancer || balancerMs === 0 ? 0 : balancerAddresses * billedHours(balancerMs);
   const parts = {
     instances: round(used.instances),
     // Fetching and parsing stay under the baseline of the smallest type.
@@ -171,7 +171,7 @@ function breakdown(
     ebs: round((used.addressHours / HOURS_PER_MONTH) * volumeGb * prices.gp3GbMonth),
     // A started hour counts in full.
     balancer: round(
-      Math.ceil(used.balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour) +
+      Math.ceil(balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour) +
         balancerAddressHours * prices.ipv4Hour,
     ),
     s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),

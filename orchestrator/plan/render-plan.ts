@@ -27,6 +27,12 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     ...row('instances', instances(plan)),
     ...(plan.regions ? row('regions', plan.regions.map(region).join('; ')) : []),
     ...row('each', each(plan)),
+    ...(plan.noBalancer
+      ? row(
+          'balancer',
+          `none: products are offered to the instances directly, which saves ${dollars(plan.noBalancer.saves)}`,
+        )
+      : []),
     ...row('start', `within ${formatDuration(roundUp(plan.rampMs))} plus a slow boot`),
     ...(plan.renewals ? row('addresses', addresses(plan.renewals)) : []),
     ...row('finish', finish(plan)),
@@ -96,13 +102,13 @@ function cost(plan: Plan, maxCost: number | null | undefined): string {
   return `about ${dollars(plan.cost.total)}${cap}; list prices of ${plan.cost.pricesOf}`;
 }
 
-function costParts({ cost }: Plan): string {
+function costParts({ cost, noBalancer }: Plan): string {
   const parts = Object.entries({
     instances: cost.instances,
     ...(cost.credits === undefined ? {} : { 'CPU credits': cost.credits }),
     IPv4: cost.ipv4,
     EBS: cost.ebs,
-    balancer: cost.balancer,
+    ...(noBalancer ? {} : { balancer: cost.balancer }),
     S3: cost.s3,
     ...(cost.traffic === undefined ? {} : { 'traffic between regions': cost.traffic }),
   });

@@ -5,6 +5,8 @@ import { validatorsSchema } from './validators.ts';
 
 /** Accepts `POST`; `:run` is the run's id. */
 export const offerPath = (run: string): string => `/v1/runs/${run}/products`;
+/** Where an instance takes offers, on EC2 and in the sandbox, where every instance has an address of its own. */
+export const API_PORT = 8_080;
 export const HEALTH_PATH = '/healthz';
 
 /** Maximum request body that an instance reads: twice the size of 500 IDs of 2,000 bytes with JSON escapes. */

@@ -17,7 +17,7 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from '../plan/products.ts';
 import { isLocal, type RunPlace, type Target } from '../plan/target.ts';
-import { awsSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
+import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 
 export type Facts = ReturnType<typeof createFacts>;
@@ -55,16 +55,18 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
       config.values.site.render === 'http' ? 'http' : 'browser',
     ),
   );
+  const plan = once(
+    async () =>
+      known?.plan ??
+      (await planFor({ config, target, products: await products(), environment }, { robots, quota })).plan,
+  );
   const groups = once(async () => (await instanceGroups(compute(), awsSettingsOf(config, target), await vpcId())).ids);
   return {
     database,
     products,
     robots,
     quota,
-    plan: once(
-      async () =>
-        known?.plan ?? (await planFor({ config, target, products: await products() }, { robots, quota })).plan,
-    ),
+    plan,
     identity,
     instanceType,
     subnets,
@@ -72,7 +74,9 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     network: once(async () => {
       const cloud = { compute: compute(), balancers: balancers() };
       const own = target.dryRun ? null : ownInterfaces;
-      return launchNetwork(cloud, awsSettingsOf(config, target), await subnets(), own);
+      // Without a plan it is as the configuration says.
+      const planned = await plan().catch(() => ({}));
+      return launchNetwork(cloud, launchSettingsOf(config, target, planned), await subnets(), own);
     }),
     ownInterfaces,
     imageId,

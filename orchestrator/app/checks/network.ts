@@ -17,7 +17,8 @@ import {
   type SecurityGroup,
   sourcesOf,
 } from '../../cloud/group-rules.ts';
-import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
 
 export const subnets: Check = {
@@ -93,12 +94,12 @@ export const loadBalancer: Check = {
     // Both throw: when the user's load balancer does not exist, does not fit the subnets, or has no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
-    if (balancer.existing !== null) await assertFreePort(aws!, balancer.existing);
+    if (balancer?.existing) await assertFreePort(aws!, balancer.existing);
     const certificate = judgeCertificate(config.values.aws.certificate?.arn ?? null, target.region);
     const said =
-      named === null ? `an ${balancer.scheme} one is made for the run` : `${named} serves the zones of the subnets`;
+      named === null ? `an ${balancer?.scheme} one is made for the run` : `${named} serves the zones of the subnets`;
     return [
-      ok(said),
+      ...(balancer === null ? [] : [ok(said)]),
       ...certificate,
       ...notes.map((text) =>
         /default group/.test(text) ? warning(text, 'orchestrator setup shows groups of their own') : ok(text),
@@ -129,7 +130,7 @@ export const securityGroups: Check = {
     const read = (ids: readonly string[]): Promise<SecurityGroup[]> =>
       ids.length === 0 ? Promise.resolve([]) : readGroups(aws!, ids);
     // The groups of a user's load balancer are the user's business.
-    const both = await Promise.all([read(securityGroupIds), read(balancer.securityGroupIds)]).catch(unseen);
+    const both = await Promise.all([read(securityGroupIds), read(balancer?.securityGroupIds ?? [])]).catch(unseen);
     if ('level' in both) return both;
     const [instances, groups] = both;
     const [{ vpcId }] = (await facts.subnets()) as [SubnetInfo];
@@ -141,7 +142,7 @@ export const securityGroups: Check = {
     const server = addressOf(config.values.server.url);
     const sites = templatesOf(config.values.site.product_url).map((template) => new URL(productUrl(template, 'x')));
     const place = { here, addresses, server, isFaithful: await facts.isFaithful() };
-    return judgeGroups({ instances, balancer: groups, ...place }, sites.map(portOf));
+    return judgeGroups({ instances, balancer: balancer && groups, ...place }, sites.map(portOf));
   },
 };
 
@@ -159,7 +160,8 @@ function addressOf(url: string | null): string | null {
 
 export interface Groups {
   instances: readonly SecurityGroup[];
-  balancer: readonly SecurityGroup[];
+  /** Empty for the user's own balancer; null where the main server offers the products to the instances itself. */
+  balancer: readonly SecurityGroup[] | null;
   /** Ids of this machine's groups in the VPC of the fleet; empty when it is not known to be in it. */
   here: readonly string[];
   /** This machine's addresses there, private and public; empty when it is not known to be in it. */
@@ -178,17 +180,28 @@ export interface Groups {
 export function judgeGroups(groups: Groups, sitePorts: readonly number[]): Finding[] {
   const { instances, isFaithful = true } = groups;
   const names = namesOf(instances);
-  const findings = [...judgeApi(groups), ...judgeBalancer(groups), ...judgeWayOut(instances, sitePorts)].map(
-    (finding) => (finding.level === 'failed' && !isFaithful ? warning(finding.text, finding.remedy) : finding),
+  const { balancer } = groups;
+  const offers =
+    balancer === null
+      ? judgeDoor(groups, INSTANCES)
+      : [...judgeApi(instances, balancer), ...judgeDoor({ ...groups, instances: balancer }, BALANCER)];
+  const findings = [...offers, ...judgeWayOut(instances, sitePorts)].map((finding) =>
+    finding.level === 'failed' && !isFaithful ? warning(finding.text, finding.remedy) : finding,
   );
-  return findings.length > 0 ? findings : [ok(`${names}: the balancer gets in on port ${API_PORT}, instances get out`)];
+  return findings.length > 0
+    ? findings
+    : [
+        ok(
+          `${names}: ${balancer === null ? 'this machine' : 'the balancer'} gets in on port ${API_PORT}, instances get out`,
+        ),
+      ];
 }
 
 const namesOf = (groups: readonly SecurityGroup[]): string => groups.map((g) => g.GroupId ?? '').join(', ');
 
 const shut = (text: string, remedy: string): Finding => failed('config-invalid', text, remedy);
 
-function judgeApi({ instances, balancer }: Groups): Finding[] {
+function judgeApi(instances: readonly SecurityGroup[], balancer: readonly SecurityGroup[]): Finding[] {
   const sources = sourcesOf(instances, API_PORT);
   const own = balancer.map((g) => g.GroupId ?? '');
   const letsIn = balancer.length === 0 ? sources.length > 0 : sources.some((s) => own.includes(s) || isRange(s));
@@ -204,10 +217,18 @@ function judgeApi({ instances, balancer }: Groups): Finding[] {
   return [...(letsIn ? [] : [closed]), ...(sources.some(isAnywhere) ? [open] : [])];
 }
 
-function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups): Finding[] {
-  if (balancer.length === 0) return [];
-  const own = balancer.map((g) => g.GroupId ?? '');
-  const sources = sourcesOf(balancer, BALANCER_PORT);
+/** What this machine sends its offers to. */
+const BALANCER = { what: 'the balancer', port: BALANCER_PORT };
+const INSTANCES = { what: 'the instances', port: API_PORT };
+
+/** Whether this machine may connect to what has the groups of `instances`. */
+function judgeDoor(
+  { instances: groups, here, addresses = [], server = null }: Omit<Groups, 'balancer'>,
+  { what, port }: typeof BALANCER,
+): Finding[] {
+  if (groups.length === 0) return [];
+  const own = groups.map((g) => g.GroupId ?? '');
+  const sources = sourcesOf(groups, port);
   if (sources.some((source) => here.includes(source))) return [];
   const ranges = sources.filter(isRange);
   const known = addresses.length > 0 ? addresses : server === null ? [] : [server];
@@ -218,8 +239,8 @@ function judgeBalancer({ balancer, here, addresses = [], server = null }: Groups
   if (isCovered || mayBeBehind) return [];
   const from = here.length > 0 ? `--source-group ${here[0]}` : `--cidr ${server ?? 'ADDRESS-OF-THIS-MACHINE'}/32`;
   const who = ranges.length > 0 ? `this machine (${known.join(', ')})` : 'this machine';
-  const text = `no rule of ${namesOf(balancer)} lets ${who} reach the balancer on port ${BALANCER_PORT}: instances would boot, and get no offer`;
-  const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${BALANCER_PORT} ${from}`;
+  const text = `no rule of ${namesOf(groups)} lets ${who} reach ${what} on port ${port}: instances would boot, and get no offer`;
+  const remedy = `Take the groups that orchestrator setup makes in the VPC of the subnets, or: aws ec2 authorize-security-group-ingress --group-id ${own[0]} --protocol tcp --port ${port} ${from}`;
   // A machine in the VPC is known by its groups; and with no allowed source at all, this machine is not allowed either.
   return [here.length > 0 || sources.length === 0 ? shut(text, remedy) : warning(text, remedy)];
 }

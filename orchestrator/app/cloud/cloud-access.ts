@@ -5,13 +5,14 @@ import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../../cloud/aws-clients.ts';
+import { DirectBalancer } from '../../cloud/direct-balancer.ts';
 import type { CommandRunner } from '../../cloud/command-runner.ts';
 import { keysReadAgain, readKeys } from '../../cloud/credentials.ts';
 import { SsmCommandRunner } from '../../cloud/ssm-command-runner.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import type { Compute } from '../../cloud/compute.ts';
 import type { LoadBalancer } from '../../cloud/load-balancer.ts';
-import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
+import { NO_BALANCER, regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 
 export interface CloudAccess {
@@ -32,7 +33,7 @@ const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 
 
 /** The adapters; makes no call and loads no SDK before their first use. */
 export function openCloud(
-  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse' | 'regions'>,
+  aws: Pick<RunSettings['aws'], 'region' | 'endpoint' | 'bucket' | 'sse' | 'regions' | 'loadBalancer'>,
   dryRun: boolean,
   { onTime, standIn }: CloudOptions = {},
 ): CloudAccess {
@@ -42,7 +43,8 @@ export function openCloud(
       standIn === undefined
         ? createAwsAdapters(options)
         : createStandInAdapters(options, { ...options, endpoint: standIn });
-    return { name: region, ...adapters };
+    const balancers = aws.loadBalancer === NO_BALANCER ? new DirectBalancer(adapters.compute) : adapters.balancers;
+    return { name: region, ...adapters, balancers };
   });
   const objects = openBucket(aws, dryRun);
   return {

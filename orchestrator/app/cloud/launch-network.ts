@@ -3,17 +3,18 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { type Compute, ROLE, type SubnetInfo, TAG } from '../../cloud/compute.ts';
 import { type BalancerScheme, type LoadBalancer, SHARED_PORTS } from '../../cloud/load-balancer.ts';
 import { metadataOptions, type OwnInterface, ownInterfaces } from '../../cloud/own-vpc.ts';
-import { BALANCER_ZONES, type RunSettings } from '../../control/model/run-settings.ts';
+import { BALANCER_ZONES, NO_BALANCER, type RunSettings } from '../../control/model/run-settings.ts';
 import type { Environment } from '../config/load-config.ts';
 
 export interface LaunchNetwork {
   securityGroupIds: string[];
+  /** Null where the main server offers the products to the instances itself. */
   balancer: {
     /** ARN of the user's load balancer; null: the run makes one. */
     existing: string | null;
     scheme: BalancerScheme;
     securityGroupIds: string[];
-  };
+  } | null;
   /** For the start-up lines: what was chosen and why. */
   notes: string[];
 }
@@ -40,6 +41,11 @@ export async function launchNetwork(
     notes.push(
       `No security group in ${vpcId} has the tag ${ROLE.key}=instance, so instances are in its default group: see orchestrator setup.`,
     );
+  if (aws.loadBalancer === NO_BALANCER) {
+    await assertReach(aws, vpcId, own);
+    notes.push('No load balancer is made: this machine offers the products to the instances itself.');
+    return { securityGroupIds: instances.ids, balancer: null, notes };
+  }
   const existing = aws.loadBalancer ?? null;
   if (existing !== null) {
     const arn = await checkExisting(cloud, existing, subnets);
@@ -116,6 +122,17 @@ async function checkExisting(cloud: Cloud, existing: string, subnets: readonly S
       'Enable a subnet of each zone on it, or name in aws.subnets only subnets of its zones.',
     );
   return found.loadBalancerArn;
+}
+
+async function assertReach(aws: RunSettings['aws'], vpcId: string, own: OwnNetwork): Promise<void> {
+  if (own === null || aws.balancerScheme === 'internal' || (await own()).some((each) => each.vpcId === vpcId)) return;
+  throw new AppError(
+    'config-invalid',
+    `aws.load_balancer is none, and this machine is not in ${vpcId}: it could not reach the instances`,
+    {
+      hint: 'Leave aws.load_balancer out; or, where this machine reaches the VPC by a VPN, set aws.balancer_scheme: internal.',
+    },
+  );
 }
 
 /** Internal if this machine is in the VPC of the fleet: then offers need not leave it. */

@@ -307,7 +307,9 @@ const region = z.strictObject({
   subnets: z.array(text()).default([]).describe('As `aws.subnets`.'),
   security_groups: z.array(text()).default([]).describe('As `aws.security_groups`.'),
   image: orNull(text()).describe('As `aws.image`: an image exists in one region.'),
-  load_balancer: orNull(text()).describe('As `aws.load_balancer`.'),
+  load_balancer: orNull(
+    text().refine((name) => name !== 'none', 'cannot be none: the main server is in one region only'),
+  ).describe('As `aws.load_balancer`, but for `none`.'),
 });
 
 const aws = z.strictObject({
@@ -367,8 +369,8 @@ const aws = z.strictObject({
   image: orNull(text()).describe(
     'Image to boot. Left out: Amazon Linux 2023, or for pages by a browser the newest image of orchestrator image, else Debian 13.',
   ),
-  load_balancer: orNull(text()).describe(
-    'Name or ARN of an application load balancer of yours: the run adds a listener (from port 8800 on) and a target group and removes them again, the balancer itself stays unchanged. Without it one is made for each run and removed after it.',
+  load_balancer: orNull(text().transform((name) => (name === 'auto' ? null : name))).describe(
+    'What hands the products out. `auto`, also when left out: the main server itself where it is in the VPC of up to 10 instances, else a load balancer that is made for the run and removed after it. `none`: the main server itself. Otherwise name or ARN of an application load balancer of yours: the run adds a listener (from port 8800 on) and a target group and removes them again, the balancer itself stays unchanged.',
   ),
   balancer_scheme: z
     .enum(['auto', 'internal', 'internet-facing'])

@@ -9,7 +9,7 @@ import type { Quota } from '../../cloud/quota-api.ts';
 import type { ListFaults } from '../../control/results/product-list.ts';
 import { intervalUnder } from '../../control/observe/robots-cache.ts';
 import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
-import { balancerAddresses } from '../../control/model/run-settings.ts';
+import { balancerAddresses, NO_BALANCER } from '../../control/model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import { planRun } from '../../plan/plan-run.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../../plan/plan.ts';
@@ -32,6 +32,8 @@ export interface PlanFacts {
   quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
   /** Of `aws.regions`; null or omitted for the short form. */
   regions?: { list: readonly PlanRegion[]; notes: string[] } | null;
+  /** This machine is in the VPC of the fleet and can offer products to instances itself. */
+  reachesInstances?: boolean;
   /** Where the browser of a rendering run comes from. */
   browser: BrowserBoot;
 }
@@ -47,47 +49,48 @@ export function pagesEachOf(site: Config['values']['site']): number {
  * @param instead of what the configuration and the list say
  */
 export function makePlan(
-  { config, target, products, robots, prices, quota, regions, browser }: PlanFacts,
+  { config, target, products, robots, prices, quota, regions, browser, reachesInstances = false }: PlanFacts,
   instead: Partial<PlanInput> = {},
 ): Plan {
   const { site, run, aws } = config.values;
   const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
   refuseShortRotation(config, target, browser);
-  const plan = planRun(
-    {
-      products: products.expected ?? products.ids.length,
-      deadlineMs: deadlineOf(config),
-      intervalMs: intervalUnder(robots, site.interval),
-      domains: domainPaces(site.product_url, robots),
-      pagesEach: pagesEachOf(site),
-      memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
-      maxRatePerSecond: site.max_rate,
-      ...defaultsFor(target.kind, browser),
-      ...(aws.load_balancer !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
-      ownBalancer: aws.load_balancer !== null,
-      balancerAddresses: balancerAddresses({
-        loadBalancer: aws.load_balancer,
-        balancerScheme: aws.balancer_scheme,
-        subnets: aws.subnets,
-      }),
-      ...(aws.volume?.size ? { volumeGb: aws.volume.size } : {}),
-      browser: site.render !== 'http',
-      minInstances: run.min_instances,
-      maxInstances: run.max_instances,
-      maxCost: run.max_cost,
-      vcpuQuota: quota.vcpus,
-      quota: quotaFacts(quota),
-      graceMs: run.grace,
-      recycleEveryMs: aws.recycle_every,
-      region: target.region,
-      ...(regions ? { regions: regions.list } : {}),
-      prices: prices.list,
-      instanceTypes: aws.instance_types,
-      ...instead,
-    },
-    // A fixed seed: the same input gives the same plan, today and tomorrow.
-    seededRandom(1),
-  );
+  const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
+  const input: PlanInput = {
+    products: products.expected ?? products.ids.length,
+    deadlineMs: deadlineOf(config),
+    intervalMs: intervalUnder(robots, site.interval),
+    domains: domainPaces(site.product_url, robots),
+    pagesEach: pagesEachOf(site),
+    memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
+    maxRatePerSecond: site.max_rate,
+    ...defaultsFor(target.kind, browser),
+    ...(named !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
+    ownBalancer: named !== null,
+    balancerAddresses: balancerAddresses({
+      loadBalancer: named,
+      balancerScheme: aws.balancer_scheme,
+      subnets: aws.subnets,
+    }),
+    ...(aws.volume?.size ? { volumeGb: aws.volume.size } : {}),
+    browser: site.render !== 'http',
+    minInstances: run.min_instances,
+    maxInstances: run.max_instances,
+    maxCost: run.max_cost,
+    vcpuQuota: quota.vcpus,
+    quota: quotaFacts(quota),
+    graceMs: run.grace,
+    recycleEveryMs: aws.recycle_every,
+    region: target.region,
+    ...(regions ? { regions: regions.list } : {}),
+    prices: prices.list,
+    instanceTypes: aws.instance_types,
+    ...instead,
+  };
+  const plan =
+    aws.load_balancer === NO_BALANCER
+      ? withoutBalancer(input)
+      : ((reachesInstances ? smallWithoutBalancer(input) : null) ?? planOf(input));
   const noted = [...(quota.note === null ? [] : [quota.note]), ...(regions?.notes ?? [])];
   const warnings = [
     ...plan.warnings,
@@ -100,6 +103,23 @@ export function makePlan(
   if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
   const remedies = ['other products, or permission from the site; site.robots: ignore only with that permission'];
   return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+}
+
+/** A fixed seed: the same input gives the same plan, today and tomorrow. */
+const planOf = (input: PlanInput): Plan => planRun(input, seededRandom(1));
+
+function withoutBalancer(input: PlanInput): Plan {
+  const plan = planOf({ ...input, noBalancer: true, balancerMs: 0 });
+  return { ...plan, noBalancer: { saves: planOf(input).cost.total - plan.cost.total } };
+}
+
+/** Above it a balancer costs little beside the fleet, and the main server keeps fewer connections. */
+const MOST_WITHOUT_BALANCER = 10;
+
+/** Null when it takes more instances, or cannot be done. */
+function smallWithoutBalancer(input: PlanInput): Plan | null {
+  const plan = withoutBalancer(input);
+  return plan.verdict === 'feasible' && plan.instances <= MOST_WITHOUT_BALANCER ? plan : null;
 }
 
 /** A list that is too short blocks a plan that would fit; beside another verdict it is one more fault. */

@@ -1,7 +1,12 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import type { SubnetInfo } from '../../cloud/compute.ts';
+import { Ec2Compute } from '../../cloud/ec2-compute.ts';
+import { isRange, isWithin, readGroups, sourcesOf } from '../../cloud/group-rules.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
+import { instanceGroups, ownNetwork } from '../cloud/launch-network.ts';
 import { type Quota, quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
@@ -13,12 +18,12 @@ import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { browserBootOf } from './browser-boot.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Config, Environment } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from './products.ts';
 import { type Target, userAgentOf } from './target.ts';
 import { fitNight, type Planned } from './fit-night.ts';
 import type { PlanFacts } from './make-plan.ts';
-import { deadlineOf } from './settings-of.ts';
+import { awsSettingsOf, deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
@@ -67,20 +72,46 @@ async function regionsFor(config: Config, target: Target): Promise<NonNullable<P
   };
 }
 
+/**
+ * Whether this machine can offer products to the instances itself: it is in their VPC, and their security groups let it
+ * in. Only asked where `aws.load_balancer` leaves it open; false where it cannot be told.
+ */
+async function reachesInstances(config: Config, target: Target, environment: Environment): Promise<boolean> {
+  const { aws } = config.values;
+  const own = ownNetwork(target.dryRun, environment);
+  if (own === null || target.endpoint !== null || aws.load_balancer !== null || aws.regions !== null) return false;
+  const compute = new Ec2Compute(awsOptions(target, false));
+  try {
+    const [{ vpcId }] = (await compute.subnets(aws.subnets)) as [SubnetInfo];
+    const here = (await own()).filter((each) => each.vpcId === vpcId);
+    if (here.length === 0) return false;
+    const { ids } = await instanceGroups(compute, awsSettingsOf(config, target), vpcId);
+    const sources = sourcesOf(await readGroups(awsOptions(target, false), ids), API_PORT);
+    return here.some(({ securityGroupIds, addresses }) =>
+      sources.some((s) => securityGroupIds.includes(s) || (isRange(s) && addresses.some((a) => isWithin(a, s)))),
+    );
+  } catch {
+    return false;
+  } finally {
+    compute.close();
+  }
+}
+
 /** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
 export async function planFor(
-  given: Pick<PlanFacts, 'config' | 'target' | 'products'>,
+  given: Pick<PlanFacts, 'config' | 'target' | 'products'> & { environment: Environment },
   ask: { robots: () => Promise<RobotsPolicy>; quota: () => Promise<Quota> },
 ): Promise<Planned> {
   const { config, target, products } = given;
-  const [robots, prices, quota, regions, browser] = await Promise.all([
+  const [robots, prices, quota, regions, browser, reaches] = await Promise.all([
     products.ids.length === 0 ? IGNORED_ROBOTS : ask.robots(),
     pricesFor(config, target),
     config.values.aws.regions === null ? ask.quota() : UNASKED,
     regionsFor(config, target),
     browserBootOf(config, target),
+    reachesInstances(config, target, given.environment),
   ]);
-  return fitNight({ ...given, robots, prices, quota, regions, browser });
+  return fitNight({ ...given, robots, prices, quota, regions, browser, reachesInstances: reaches });
 }
 
 /** The quota of a run that names its regions: each has its own. */
@@ -101,7 +132,11 @@ export function robotsOf(config: Config): Promise<RobotsPolicy> {
 export type Preflight = Awaited<ReturnType<typeof preflight>>;
 
 /** With `migrate` it creates our own tables; without, it changes nothing in the database. */
-export async function preflight(config: Config, target: Target, options: { migrate: boolean }) {
+export async function preflight(
+  config: Config,
+  target: Target,
+  options: { migrate: boolean; environment: Environment },
+) {
   deadlineOf(config);
   const database = await openDatabase(config.values.database.url);
   try {
@@ -127,7 +162,7 @@ export async function preflight(config: Config, target: Target, options: { migra
       /** Reads robots.txt first if it must be respected and is not given. */
       async plan(all: ProductList, known?: RobotsPolicy): Promise<Planned> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
-        const given = { config, target, products: all };
+        const given = { config, target, products: all, environment: options.environment };
         const { plan, products } = await planFor(given, { robots, quota: () => quotaOf(config, target) });
         const open = await noRoomForNumbers(database, table, config.mapping);
         return { plan: { ...plan, warnings: [...plan.warnings, ...open] }, products };

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { VolumeSettings } from '../../cloud/compute.ts';
-import type { RegionSettings, RunSettings } from '../../control/model/run-settings.ts';
+import { NO_BALANCER, type RegionSettings, type RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
@@ -30,7 +30,7 @@ export function deadlineOf(config: Config): number {
 export function settingsOf(
   config: Config,
   target: Target,
-  plan: Pick<Plan, 'intervalMs'>,
+  plan: Pick<Plan, 'intervalMs' | 'noBalancer'>,
 ): Omit<RunSettings, 'sandbox' | 'server'> {
   const { site, results, run } = config.values;
   return {
@@ -72,7 +72,7 @@ export function settingsOf(
       maxInstances: run.max_instances,
       maxFailed: run.max_failed,
     },
-    aws: awsSettingsOf(config, target),
+    aws: launchSettingsOf(config, target, plan),
   };
 }
 
@@ -92,6 +92,15 @@ export function volumeOf(given: NonNullable<ConfigValues['aws']['volume']>): Vol
     ...(kmsKey === null ? {} : { kmsKey }),
   };
 }
+/** What the run keeps of its target, with what the plan has chosen. */
+export const launchSettingsOf = (
+  config: Config,
+  target: Target,
+  { noBalancer }: Pick<Plan, 'noBalancer'>,
+): RunSettings['aws'] => ({
+  ...awsSettingsOf(config, target),
+  ...(noBalancer ? { loadBalancer: NO_BALANCER } : {}),
+});
 
 /** What the run keeps of its target. */
 export function awsSettingsOf(config: Config, target: Target): RunSettings['aws'] {

@@ -106,7 +106,7 @@ async function start(
   const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
   const { target, profile } = await recognizeEndpoint(chosenTarget);
   const place = { config, target, environment };
-  const checked = await allAtOnce(preflight(config, target, { migrate: true }));
+  const checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
   try {
     return await underLock(checked.stores.runs, async (lock) => {
       await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });

@@ -1,5 +1,6 @@
 /** What the account needs, as bash lines with the aws command. */
-import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { ROLE, TAG } from '../../cloud/compute.ts';
 import { tagList } from '../../cloud/sdk-clients.ts';
 import { bucketEncryption, controllerPolicies, instancePolicies, policyText } from './policies.ts';
@@ -77,6 +78,8 @@ function groups(values: SetupValues): string {
     group('instance', 'Instances of the fleet', values),
     ...(inVpc ? [group('main', 'Main server of the fleet', values)] : []),
     ingress('instance', API_PORT, '--source-group "$balancer"'),
+    // For runs without a load balancer.
+    ...(inVpc ? [ingress('instance', API_PORT, '--source-group "$main"')] : []),
     ingress('balancer', BALANCER_PORT, inVpc ? '--source-group "$main"' : `--cidr ${mainServer.cidr}`),
     ...(inVpc ? [ingress('main', callbackPort, '--source-group "$instance"')] : []),
     ...(inVpc && values.canary ? [ingress('main', CANARY_PORT, '--source-group "$instance"')] : []),

@@ -1,5 +1,6 @@
 /** What the account needs, in words: the same list for every output format. */
-import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 
 export interface Resource {

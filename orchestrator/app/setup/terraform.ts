@@ -1,6 +1,7 @@
 /** What the account needs as Terraform, formatted as `terraform fmt` does. */
 import { BACKUP_PREFIX, MAIN_SERVER_PREFIX, mainServerUserData } from '../../../userdata/main-server.ts';
-import { API_PORT, BALANCER_PORT } from '../../control/launching/launch.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import {
   bucketEncryption,
   type ControllerPolicy,
@@ -204,6 +205,8 @@ ${egress('balancer')}`;
 const mainGroup = (values: SetupValues): string => `# For the main server: it has to carry this group.
 ${group('main', 'Main server of the fleet', values)}
 ${ingress('main', values.callbackPort, FROM_INSTANCES)}
+# For runs without a load balancer.
+${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.main.id', 'direct')}
 ${values.canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, 'canary')}\n` : ''}${egress('main')}`;
 
 const group = (

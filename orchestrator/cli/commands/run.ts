@@ -43,7 +43,7 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
 export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
   const target = chooseTarget(config, options.dryRun, options.environment);
-  const checked = await preflight(config, target, { migrate: false });
+  const checked = await preflight(config, target, { migrate: false, environment: options.environment });
   try {
     const products = await checked.readProducts(options.acceptDrop);
     await checked.checkResults(products.ids);

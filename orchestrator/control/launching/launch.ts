@@ -5,6 +5,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
@@ -29,8 +30,7 @@ import { noteRefused } from '../model/rights.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
-/** The ports an instance listens on: the same on EC2 and in the sandbox, where every instance has an address of its own. */
-export const API_PORT = 8080;
+/** Beside API_PORT, for what is on the machine itself. */
 const LOCAL_PORT = 8081;
 /** The port the balancer listens on. */
 export const BALANCER_PORT = 8080;

@@ -1,12 +1,12 @@
 /** The run's load balancer: its creation, refusals and removal. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
+import { API_PORT, HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { TAG } from '../../cloud/compute.ts';
 import type { BalancerRequest } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
-import { API_PORT, BALANCER_PORT } from './launch.ts';
+import { BALANCER_PORT } from './launch.ts';
 import { stallWindowMs } from '../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from './rights.ts';
 import { regionNamed } from '../model/regions.ts';

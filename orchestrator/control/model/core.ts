@@ -77,6 +77,6 @@ export interface RegionTemplate {
   imageId: string;
   subnets: SubnetInfo[];
   securityGroupIds: string[];
-  /** How the balancer is created; by default internal, in the security groups of the instances. */
-  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] };
+  /** How the balancer is created; by default internal, in the security groups of the instances. Null for none. */
+  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] } | null;
 }

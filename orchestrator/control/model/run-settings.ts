@@ -69,7 +69,7 @@ export interface RunSettings {
     sse?: string;
     instanceProfile: string | null;
     image: string | null;
-    /** Name or ARN of the user's own balancer; null or omitted: the run creates one. */
+    /** Name or ARN of the user's own balancer; NO_BALANCER for none; null or omitted: the run creates one. */
     loadBalancer?: string | null;
     /** Scheme of the balancer that the run creates; `auto` when omitted. */
     balancerScheme?: 'auto' | 'internal' | 'internet-facing';
@@ -109,6 +109,9 @@ export interface RegionSettings {
   maxInstances?: number;
 }
 
+/** `aws.load_balancer` of a run whose main server reaches the instances itself. */
+export const NO_BALANCER = 'none';
+
 /** The run's regions, never empty. The short form, `aws.region` alone, is a list of one. */
 export function regionsOf(aws: RunSettings['aws']): readonly RegionSettings[] {
   const { region, subnets, securityGroups, image, loadBalancer = null } = aws;
@@ -134,6 +137,7 @@ export function balancerAddresses({
 /** What the price of a run depends on besides its plan. */
 export const billingTerms = (settings: Pick<RunSettings, 'aws' | 'site'>): BillingTerms => ({
   ownBalancer: hasOwnBalancer(settings),
+  ...(settings.aws.loadBalancer === NO_BALANCER ? { noBalancer: true as const } : {}),
   balancerAddresses: balancerAddresses(settings.aws),
   ...(settings.aws.volume?.sizeGb === undefined ? {} : { volumeGb: settings.aws.volume.sizeGb }),
   browser: settings.site.render === 'browser' || settings.site.render === 'auto',

@@ -1,27 +1,35 @@
-/** Where offers go: the balancers in service, each with the number of instances behind it. Pure. */
+/** Where offers go: the balancers in service, each with the number of instances behind it, or the instances themselves. Pure. */
+import { API_PORT } from '../../../shared/wire/instance-api.ts';
+import { DIRECT } from '../../cloud/load-balancer.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 import { regionNamed } from '../model/regions.ts';
+import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
 export interface OfferTarget {
-  /** Of the balancer. */
+  /** Of the balancer; without one, of an instance. */
   url: string;
   /** Healthy instances behind it; at least one. */
   healthy: number;
 }
 
-/** Empty while no balancer has a healthy instance. */
+/** Empty while no instance is healthy. */
 export function offerTargets({ regions, fleet, targets }: World): OfferTarget[] {
-  const counts = new Map<string, number>();
+  const healthy = new Map<string, InstanceRecord[]>();
   for (const record of fleet.latest.values()) {
     if (isGivenUp(record) || !record.registered || record.instanceId === null) continue;
     if (targets.get(record.instanceId) !== 'healthy') continue;
     const { name } = regionNamed(regions, record.request.region);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
+    healthy.set(name, [...(healthy.get(name) ?? []), record]);
   }
-  return regions.flatMap(({ name, balancer, balancerActive }) => {
-    const healthy = counts.get(name);
-    return balancer === null || !balancerActive || healthy === undefined ? [] : [{ url: balancer.url, healthy }];
+  return regions.flatMap(({ name, balancer, balancerActive, cloud }) => {
+    const there = healthy.get(name) ?? [];
+    if (balancer === null || !balancerActive || there.length === 0) return [];
+    if (!balancer.url.startsWith(DIRECT)) return [{ url: balancer.url, healthy: there.length }];
+    return there.flatMap((record) => {
+      const address = cloud?.find(record)?.privateAddress ?? null;
+      return address === null ? [] : [{ url: `http://${address}:${API_PORT}`, healthy: 1 }];
+    });
   });
 }
 

@@ -325,7 +325,7 @@ describe('orchestrator run', () => {
     stage.configure();
     const config = loadConfig(stage.file, { ...KEYS }, []);
     const target = chooseTarget(config, false, { ...KEYS });
-    const checked = await preflight(config, target, { migrate: true });
+    const checked = await preflight(config, target, { migrate: true, environment: {} });
     try {
       const products = await checked.readProducts();
       const { plan } = await checked.plan(products);

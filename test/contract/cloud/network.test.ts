@@ -148,13 +148,13 @@ describe('the network of a run', () => {
   it('is internal when this machine is in the VPC of the fleet, else internet-facing, and reports why', async () => {
     const { subnets, kit } = await stage();
     const inside = await kit(hereIs(subnets[0]!.vpcId));
-    expect(inside.balancer.scheme).toBe('internal');
+    expect(inside.balancer!.scheme).toBe('internal');
     expect(inside.notes.join()).toContain(`internal: this machine is in ${subnets[0]!.vpcId}, too`);
     const other = await kit(hereIs('vpc-other'));
-    expect(other.balancer.scheme).toBe('internet-facing');
+    expect(other.balancer!.scheme).toBe('internet-facing');
     expect(other.notes.join()).toContain('vpc-other');
     const outside = await kit(hereIs());
-    expect(outside.balancer.scheme).toBe('internet-facing');
+    expect(outside.balancer!.scheme).toBe('internet-facing');
     expect(outside.notes.join()).toContain('aws.balancer_scheme: internal');
   });
 
@@ -162,18 +162,30 @@ describe('the network of a run', () => {
     const unanswered = (): Promise<never> => Promise.reject(new AppError('aws-failed', 'no answer'));
     await expect((await stage()).kit(unanswered)).rejects.toMatchObject({ code: 'aws-failed' });
     const said = await (await stage({ balancerScheme: 'internet-facing' })).kit(unanswered);
-    expect(said.balancer.scheme).toBe('internet-facing');
+    expect(said.balancer!.scheme).toBe('internet-facing');
+  });
+
+  it('is none where aws.load_balancer says so, if this machine reaches the instances', async () => {
+    const { subnets, kit } = await stage({ loadBalancer: 'none' });
+    const { balancer, notes } = await kit(hereIs(subnets[0]!.vpcId));
+    expect(balancer).toBeNull();
+    expect(notes.join()).toContain('offers the products to the instances itself');
+    await expect(kit(hereIs('vpc-other'))).rejects.toMatchObject({ code: 'config-invalid' });
+    const byVpn = await stage({ loadBalancer: 'none', balancerScheme: 'internal' });
+    expect((await byVpn.kit(hereIs())).balancer).toBeNull();
+    // A dry run's instances are on this machine.
+    expect((await kit()).balancer).toBeNull();
   });
 
   it('is as aws.balancer_scheme requires, and internal without a lookup in a dry run', async () => {
-    expect((await (await stage({ balancerScheme: 'internal' })).kit(hereIs())).balancer.scheme).toBe('internal');
-    expect((await (await stage({ endpoint: 'http://127.0.0.1:1' })).kit()).balancer.scheme).toBe('internal');
+    expect((await (await stage({ balancerScheme: 'internal' })).kit(hereIs())).balancer!.scheme).toBe('internal');
+    expect((await (await stage({ endpoint: 'http://127.0.0.1:1' })).kit()).balancer!.scheme).toBe('internal');
   });
 
   it('is detected at an endpoint that a real run takes for AWS, too', async () => {
     const { subnets, kit } = await stage({ endpoint: 'https://vpce.example' });
-    expect((await kit(hereIs())).balancer.scheme).toBe('internet-facing');
-    expect((await kit(hereIs(subnets[0]!.vpcId))).balancer.scheme).toBe('internal');
+    expect((await kit(hereIs())).balancer!.scheme).toBe('internet-facing');
+    expect((await kit(hereIs(subnets[0]!.vpcId))).balancer!.scheme).toBe('internal');
   });
 
   it('takes the groups with the tags of setup, each for its part', async () => {
@@ -221,7 +233,7 @@ describe('the network of a run', () => {
   it('uses a load balancer of the user’s that can serve the subnets', async () => {
     const { kit, users } = await stage({ loadBalancer: 'users' });
     const { loadBalancerArn } = await users();
-    expect((await kit()).balancer.existing).toBe(loadBalancerArn);
+    expect((await kit()).balancer!.existing).toBe(loadBalancerArn);
   });
 
   it('refuses one that is missing, in another VPC, or not enabled in a zone of the subnets', async () => {

@@ -183,6 +183,28 @@ describe('security groups', () => {
   });
 });
 
+describe('the path from this machine to the instances, without a balancer', () => {
+  const group = (...sources: object[]): SecurityGroup => ({
+    GroupId: 'sg-i',
+    IpPermissions: sources.map((source) => ({ IpProtocol: 'tcp', FromPort: 8080, ToPort: 8080, ...source })),
+    IpPermissionsEgress: [{ IpProtocol: '-1', IpRanges: [{ CidrIp: '0.0.0.0/0' }] }],
+  });
+  const judge = (instances: SecurityGroup): Finding[] =>
+    judgeGroups({ instances: [instances], balancer: null, here: ['sg-main'], addresses: ['10.0.0.5'] }, [443]);
+
+  it('is open by its group or its address', () => {
+    expect(levels(judge(group({ UserIdGroupPairs: [{ GroupId: 'sg-main' }] })))).toEqual(['ok']);
+    expect(levels(judge(group({ IpRanges: [{ CidrIp: '10.0.0.0/16' }] })))).toEqual(['ok']);
+  });
+
+  it('is shut where the balancer alone may connect', () => {
+    const found = judge(group({ UserIdGroupPairs: [{ GroupId: 'sg-balancer' }] }));
+    expect(levels(found)).toEqual(['failed']);
+    expect(texts(found)).toContain('reach the instances on port 8080');
+    expect(found[0]).toMatchObject({ remedy: expect.stringContaining('--port 8080 --source-group sg-main') });
+  });
+});
+
 describe('the path from this machine to the balancer', () => {
   const anywhere = [{ CidrIp: '0.0.0.0/0' }];
   const all = { IpProtocol: '-1', IpRanges: anywhere };

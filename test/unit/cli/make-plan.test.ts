@@ -3,6 +3,7 @@ import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { configSchema } from '../../../orchestrator/app/config/schema.ts';
 import type { ProductList } from '../../../orchestrator/app/plan/products.ts';
 import { assumedTarget, chooseTarget, type Target } from '../../../orchestrator/app/plan/target.ts';
+import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import { makePlan, type PlanFacts, refuseInfeasible } from '../../../orchestrator/app/plan/make-plan.ts';
 import { settingsOf } from '../../../orchestrator/app/plan/settings-of.ts';
@@ -52,6 +53,32 @@ describe('the plan and the browser', () => {
     expect(make('ready').warnings).toEqual([]);
     expect(make('installed').warnings.join()).toContain('orchestrator image');
     expect(make('installed').bootP95Ms).toBeGreaterThan(make('ready').bootP95Ms);
+  });
+});
+
+describe('the plan and the load balancer', () => {
+  const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
+  const make = (aws: object, change: Partial<PlanFacts> = {}): Plan =>
+    planOf(config({}, { aws }), { target, products: products(2_000), ...change });
+
+  it('has none for up to ten instances that this machine reaches, and says what that saves', () => {
+    const usual = make({});
+    const direct = make({}, { reachesInstances: true });
+    expect(usual.noBalancer).toBeUndefined();
+    expect(direct.cost.balancer).toBe(0);
+    expect(direct.noBalancer!.saves).toBeCloseTo(usual.cost.total - direct.cost.total);
+    expect(direct.noBalancer!.saves).toBeGreaterThan(usual.cost.total / 2);
+    expect(renderPlan(direct)).toMatch(/balancer +none: .* which saves\s+\$0\.\d\d/);
+    const many = make({}, { reachesInstances: true, products: products(60_000) });
+    expect(many.instances).toBeGreaterThan(10);
+    expect(many.noBalancer).toBeUndefined();
+  });
+
+  it('has none of any size with aws.load_balancer: none, and the named one otherwise', () => {
+    expect(make({ load_balancer: 'none' }, { products: products(60_000) }).noBalancer).toBeDefined();
+    const named = make({ load_balancer: 'mine' }, { reachesInstances: false });
+    expect(named.noBalancer).toBeUndefined();
+    expect(make({ load_balancer: 'auto' })).toEqual(make({}));
   });
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { OfferTurns, offerTargets } from '../../../orchestrator/control/sharing/offer-targets.ts';
-import { anInstance, aWorld } from './builders.ts';
+import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
+import { aCloudInstance, anInstance, aWorld, START_MS } from './builders.ts';
 
 describe('offerTargets', () => {
   it('counts the healthy instances behind the balancer of each region in service', () => {
@@ -10,6 +11,19 @@ describe('offerTargets', () => {
     expect(offerTargets(aWorld({ instances: lost }))).toEqual([{ url: 'http://127.0.0.1:2', healthy: 1 }]);
     expect(offerTargets(aWorld({ balancerActive: false }))).toEqual([]);
     expect(offerTargets(aWorld({ targets: new Map() }))).toEqual([]);
+  });
+
+  it('are the healthy instances themselves without a balancer', () => {
+    const balancer = { url: 'direct:run', loadBalancerArn: '', targetGroupArn: '', listenerArn: '' };
+    const instances = [0, 1, 2].map((slot) => anInstance(slot, { instanceId: `i-${slot}` }));
+    const shown = instances.map((i) => aCloudInstance(i, { privateAddress: `10.0.0.${i.slot}` }));
+    const health = ['healthy', 'unhealthy', 'healthy'] as const;
+    const targets = new Map(health.map((one, slot) => [`i-${slot}`, one]));
+    const world = aWorld({ instances, balancer, targets, cloud: new CloudSnapshot(shown, START_MS) });
+    expect(offerTargets(world)).toEqual([
+      { url: 'http://10.0.0.0:8080', healthy: 1 },
+      { url: 'http://10.0.0.2:8080', healthy: 1 },
+    ]);
   });
 });
 
