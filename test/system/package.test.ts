@@ -104,7 +104,7 @@ describe('a user who is not root', { timeout: 170_000 }, () => {
         : ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--clear-groups', '--', file, ...args];
     const PATH = [folder.file('node/bin'), folder.file('a home/global/bin'), process.env.PATH].join(delimiter);
     const env = { PATH, HOME: home, npm_config_cache: folder.file('a home/.npm'), npm_config_prefix: undefined };
-    return run(program!, rest, folder.file('a home/a shop'), env);
+    return run(program, rest, folder.file('a home/a shop'), env);
   };
 
   it('runs it by npx in an empty folder, under both names', async () => {
