@@ -91,7 +91,8 @@ function finish(plan: Plan): string {
 }
 
 function vcpus(plan: Plan): string {
-  if (plan.vcpuQuota === null) return `${thousands(plan.vcpus)} (quota unknown: set aws.vcpu_quota)`;
+  if (plan.vcpuQuota === null)
+    return `${thousands(plan.vcpus)} (quota unknown${plan.regions ? ' in a region' : ': set aws.vcpu_quota'})`;
   const free = plan.vcpuQuota - plan.vcpus;
   const what = (plan.quota?.inUse ?? 0) > 0 ? 'left of the quota' : 'in the quota';
   return `${thousands(plan.vcpus)} of ${thousands(plan.vcpuQuota)} ${what}, ${free >= 0 ? `${free} left` : `${-free} too many`}`;

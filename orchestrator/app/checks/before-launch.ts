@@ -9,7 +9,7 @@ import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../co
 import type { ProductList } from '../plan/products.ts';
 import { assumedTarget, type RunPlace } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
-import { type Check, type CheckContext, findingOf, ok } from './check.ts';
+import { type Check, type CheckContext, findingOf, ok, warning } from './check.ts';
 import { createFacts, type FactsOptions } from './facts.ts';
 import { type CheckResult, refusalOf, runChecks } from './run-checks.ts';
 
@@ -75,11 +75,20 @@ async function look(
   const [there, once] = [checks.filter((c) => c.regional === true), checks.filter((c) => c.regional !== true)];
   const results = await lookIn(once, place, known, patience);
   if (results.some((r) => r.check.id === 'credentials' && r.findings.some((f) => f.level === 'failed'))) return results;
+  const byRegion: CheckResult[][] = [];
   // One after the other: the check of the callback address listens on a port.
   for (const region of regions)
-    results.push(...(await lookIn(there.map(namedFor(region)), inRegion(place, region), known, patience)));
-  return results;
+    byRegion.push(await lookIn(there.map(namedFor(region)), inRegion(place, region), known, patience));
+  const isUsable = (made: readonly CheckResult[]): boolean =>
+    made.every(({ findings }) => findings.every(({ level }) => level !== 'failed'));
+  // One region that a run can use is enough: the others are passed over.
+  return [...results, ...(byRegion.some(isUsable) ? byRegion.flat().map(withoutFailures) : byRegion.flat())];
 }
+
+const withoutFailures = ({ findings, ...result }: CheckResult): CheckResult => ({
+  ...result,
+  findings: findings.map((f) => (f.level === 'failed' ? warning(`not usable for a run: ${f.text}`, f.remedy) : f)),
+});
 
 type ConfiguredRegion = NonNullable<Config['values']['aws']['regions']>[number];
 

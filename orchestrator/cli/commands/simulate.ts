@@ -105,7 +105,7 @@ function planInput(options: SimulateOptions, config: Config | null, products: nu
     vcpuQuota: aws?.vcpu_quota ?? null,
     graceMs: run?.grace ?? 600_000,
     recycleEveryMs: aws?.recycle_every ?? null,
-    region: aws?.region ?? 'ap-northeast-1',
+    region: aws?.region ?? aws?.regions?.[0]?.region ?? 'ap-northeast-1',
     instanceTypes: aws?.instance_types ?? [...DEFAULT_INSTANCE_TYPES],
   };
 }

@@ -44,6 +44,23 @@ it('makes the checks of a region in each of them, with its own settings', async 
   ]);
 });
 
+it('warns of what is wrong in one region, and fails where none is usable', async () => {
+  const wrongIn =
+    (...wrong: string[]) =>
+    (check: Check): Partial<Check> =>
+      check.id === 'credentials'
+        ? {}
+        : { run: ({ target: { region } }) => (wrong.includes(region) ? failed('aws-invalid', 'bad') : ok('good')) };
+  expect((await made(wrongIn('eu-west-3'))).slice(1)).toEqual([
+    'subnets (us-east-1): good',
+    'subnets (eu-west-3): not usable for a run: bad',
+  ]);
+  expect((await made(wrongIn('us-east-1', 'eu-west-3'))).slice(1)).toEqual([
+    'subnets (us-east-1): bad',
+    'subnets (eu-west-3): bad',
+  ]);
+});
+
 it('does not repeat in each region that the keys are refused', async () => {
   const refused = (check: Check): Partial<Check> =>
     check.id === 'credentials' ? { run: () => failed('aws-denied', 'no keys') } : {};

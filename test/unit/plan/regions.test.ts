@@ -51,6 +51,7 @@ describe('a plan over regions', () => {
     const text = renderPlan(found).replaceAll(/\s+/g, ' ');
     expect(text).toMatch(/regions ap-northeast-1 2, \$0\.\d+; eu-west-1 15, 30 of 30 vCPUs, \$0\.\d+; us-east-1 5, \$/);
     expect(text).toContain('traffic between regions $0.');
+    expect(text).toContain('44 (quota unknown in a region)');
   });
 
   it('is refused when all regions together do not allow enough', () => {
