@@ -1,5 +1,5 @@
 /** From a shop's URL to the first rows: `init --url`, then a dry run with what it wrote, by the real command line. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
@@ -70,9 +70,10 @@ describe('init --url', () => {
   });
 
   it('never writes over a file', async () => {
-    const target = folder.file('shop');
-    const before = readFileSync(`${target}/fleet.yaml`, 'utf8');
+    const target = folder.file('mine');
+    mkdirSync(target);
+    writeFileSync(`${target}/fleet.yaml`, 'mine');
     expect((await orchestrator('init', target, '--url', page('P00011'))).exitCode).toBe(2);
-    expect(readFileSync(`${target}/fleet.yaml`, 'utf8')).toBe(before);
+    expect(readFileSync(`${target}/fleet.yaml`, 'utf8')).toBe('mine');
   });
 });
