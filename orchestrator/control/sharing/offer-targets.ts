@@ -20,7 +20,9 @@ export function offerTargets({ regions, fleet, targets }: World): OfferTarget[] 
     if (isGivenUp(record) || !record.registered || record.instanceId === null) continue;
     if (targets.get(record.instanceId) !== 'healthy') continue;
     const { name } = regionNamed(regions, record.request.region);
-    healthy.set(name, [...(healthy.get(name) ?? []), record]);
+    const there = healthy.get(name);
+    if (there === undefined) healthy.set(name, [record]);
+    else there.push(record);
   }
   return regions.flatMap(({ name, balancer, balancerActive, cloud }) => {
     const there = healthy.get(name) ?? [];
