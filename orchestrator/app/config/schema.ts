@@ -395,7 +395,7 @@ const aws = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Lets the listener of the balancer speak HTTPS: `{ arn: "arn:aws:acm:…", name: crawl.example.com }`. Dry runs ignore it.',
+      'Lets the listener of the balancer speak HTTPS: `{ arn: "arn:aws:acm:…", name: crawl.example.com }`. A small run then gets a balancer, too. Dry runs ignore it.',
     ),
   vcpu_quota: orNull(z.int().positive()).describe(
     'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
@@ -422,11 +422,13 @@ const aws = z.strictObject({
 /** Keys of `aws` that name something of one region, and that each of `aws.regions` has too. */
 const REGIONAL = ['vcpu_quota', 'subnets', 'security_groups', 'image', 'load_balancer'] as const;
 
-function checkRegions(values: z.output<typeof aws>, context: z.core.$RefinementCtx): void {
+function checkPlaces(values: z.output<typeof aws>, context: z.core.$RefinementCtx): void {
   const { regions, certificate, volume } = values;
-  if (regions === null) return;
   const fault = (path: (string | number)[], message: string): void =>
     context.addIssue({ code: 'custom', path, message });
+  if (certificate !== null && values.load_balancer === 'none')
+    fault(['certificate'], 'is for a load balancer, and aws.load_balancer is none');
+  if (regions === null) return;
   regions.forEach(({ region: name }, i) => {
     if (regions.findIndex((other) => other.region === name) < i) fault(['regions', i, 'region'], 'is listed twice');
   });
@@ -613,7 +615,7 @@ export const configSchema = z.strictObject({
     .default(null)
     .describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
   run: run.prefault({}).describe('Limits of a run.'),
-  aws: aws.superRefine(checkRegions).prefault({}).describe('Where instances run.'),
+  aws: aws.superRefine(checkPlaces).prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
   schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
   retention: orNull(positiveDuration()).describe(

@@ -90,7 +90,7 @@ export function makePlan(
   const plan =
     aws.load_balancer === NO_BALANCER
       ? withoutBalancer(input)
-      : ((reachesInstances ? smallWithoutBalancer(input) : null) ?? planOf(input));
+      : ((reachesInstances && aws.certificate === null ? smallWithoutBalancer(input) : null) ?? planOf(input));
   const noted = [...(quota.note === null ? [] : [quota.note]), ...(regions?.notes ?? [])];
   const warnings = [
     ...plan.warnings,

@@ -145,6 +145,10 @@ database: { url: "postgres://x" }
     ],
     ['aws.tags.CostCenter: must be a text, in quotes', `${GOOD}aws: { tags: { CostCenter: 4711 } }\n`],
     ['aws.tags.crawlfleet:owner: is set by AWS or by crawlfleet', `${GOOD}aws: { tags: { "crawlfleet:owner": me } }\n`],
+    [
+      'aws.certificate: is for a load balancer, and aws.load_balancer is none',
+      `${GOOD}aws: { load_balancer: none, certificate: { arn: "arn:aws:iam::1:server-certificate/c", name: a.example } }\n`,
+    ],
     ['aws.tags.a: may have letters, digits, blanks', `${GOOD}aws: { tags: { a: "$(rm)" } }\n`],
     ['site.pages_per_product', withSite('pages_per_product: 0.5')],
     [

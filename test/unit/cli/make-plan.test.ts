@@ -74,6 +74,11 @@ describe('the plan and the load balancer', () => {
     expect(many.noBalancer).toBeUndefined();
   });
 
+  it('exists in a small run, too, where a certificate encrypts what goes to it', () => {
+    const certificate = { arn: 'arn:aws:acm:eu-west-1:123456789012:certificate/c', name: 'crawl.example.com' };
+    expect(make({ certificate }, { reachesInstances: true }).noBalancer).toBeUndefined();
+  });
+
   it('has none of any size with aws.load_balancer: none, and the named one otherwise', () => {
     expect(make({ load_balancer: 'none' }, { products: products(60_000) }).noBalancer).toBeDefined();
     const named = make({ load_balancer: 'mine' }, { reachesInstances: false });
