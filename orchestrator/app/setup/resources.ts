@@ -24,7 +24,11 @@ export function resourcesOf(values: SetupValues): Resource[] {
       instanceProfile,
       `what an instance may do: put new objects under runs/${withKey}, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
     ],
-    ['security-group', `${name}-instance`, `crawlfleet:role=instance; port ${API_PORT} from the balancer's group only`],
+    [
+      'security-group',
+      `${name}-instance`,
+      `crawlfleet:role=instance; port ${API_PORT} from the group of the balancer${inVpc ? ' and that of the main server' : ''} only`,
+    ],
     ['security-group', `${name}-balancer`, `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
     [
       'security-group',

@@ -164,11 +164,11 @@ async function expectMade(at: MotoServer): Promise<void> {
     roleOf(g.GroupId),
     g.IpPermissions.toSorted((a, b) => a.FromPort - b.FromPort).map((p) => [
       p.FromPort,
-      p.UserIdGroupPairs.map((u) => roleOf(u.GroupId)),
+      p.UserIdGroupPairs.map((u) => roleOf(u.GroupId) ?? '').sort((a, b) => a.localeCompare(b)),
     ]),
   ]);
   expect(Object.fromEntries(letIn)).toEqual({
-    instance: [[8080, ['balancer']]],
+    instance: [[8080, ['balancer', 'main']]],
     balancer: [[8080, ['main']]],
     main: [
       [8700, ['instance']],
