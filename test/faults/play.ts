@@ -52,7 +52,7 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
     const history = await world.history();
     const { phase, exitCode } = history.run;
     const violations = checkInvariants(history);
-    // A run that nobody has ended keeps what it has taken.
+    // A run that has not ended keeps what it has taken.
     if (database && isRunEnd(phase)) {
       await wrongs.betweenNights?.(database);
       violations.push(...(await playNextNight(database, shape, history)));

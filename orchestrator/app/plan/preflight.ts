@@ -74,7 +74,7 @@ async function regionsFor(config: Config, target: Target): Promise<NonNullable<P
 
 /**
  * Whether this machine can offer products to the instances itself: it is in their VPC, and their security groups let it
- * in. Only asked where `aws.load_balancer` leaves it open; false where it cannot be told.
+ * in. Only asked where `aws.load_balancer` leaves it open; false where AWS does not show it.
  */
 async function reachesInstances(config: Config, target: Target, environment: Environment): Promise<boolean> {
   const { aws } = config.values;
