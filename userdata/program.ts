@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { type Built, cachedBuild, inputsOf } from '../shared/adapters/build-cache.ts';
 
 export interface Program {
   bytes: Uint8Array;
@@ -19,8 +20,14 @@ export interface ProgramOptions {
   browser?: boolean;
 }
 
-/** Builds the crawl API: an ES module for Node 22 or newer. The same sources and dependencies always give the same bytes. */
-export async function buildProgram({ browser = false }: ProgramOptions = {}): Promise<Program> {
+/** The crawl API: an ES module for Node 22 or newer. The same sources and dependencies always give the same bytes. */
+export async function buildProgram(options: ProgramOptions = {}): Promise<Program> {
+  const name = options.browser === true ? 'crawl-api-with-browser' : 'crawl-api';
+  const bytes = Buffer.from(await cachedBuild(name, () => compileProgram(options)));
+  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
+}
+
+export async function compileProgram({ browser = false }: ProgramOptions): Promise<Built> {
   // This file and the entry beside it are TypeScript in the checkout, and compiled in the installed package.
   const here = fileURLToPath(import.meta.url);
   const root = path.join(path.dirname(here), '..');
@@ -31,6 +38,7 @@ export async function buildProgram({ browser = false }: ProgramOptions = {}): Pr
     absWorkingDir: root,
     bundle: true,
     write: false,
+    metafile: true,
     format: 'esm',
     platform: 'node',
     target: 'node22',
@@ -42,8 +50,7 @@ export async function buildProgram({ browser = false }: ProgramOptions = {}): Pr
     // CommonJS dependencies load Node's own modules with require.
     banner: { js: "import{createRequire as __cr}from'node:module';const require=__cr(import.meta.url);" },
   });
-  const bytes = result.outputFiles[0]!.contents;
-  return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
+  return { output: result.outputFiles[0]!.text, inputs: inputsOf(result.metafile, root, here) };
 }
 
 /** The path where Playwright expects parts that the crawl API never uses, such as its trace viewer. */

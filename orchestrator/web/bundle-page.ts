@@ -1,8 +1,10 @@
 /** The page's files: built when the package is, else from the sources when the server starts. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { type Built, cachedBuild, inputsOf } from '../../shared/adapters/build-cache.ts';
 
 const PAGE = new URL('page/', import.meta.url);
 
@@ -29,8 +31,15 @@ async function readBuilt(): Promise<{ js: Uint8Array; css: Uint8Array }> {
 
 /** One script and one style sheet, with the libraries inside. */
 export async function bundlePage(): Promise<{ js: Uint8Array; css: Uint8Array }> {
-  const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('main.tsx', PAGE))],
+  const { js, css } = JSON.parse(await cachedBuild('page', compilePage)) as { js: string; css: string };
+  return { js: Buffer.from(js), css: Buffer.from(css) };
+}
+
+async function compilePage(): Promise<Built> {
+  const folder = fileURLToPath(PAGE);
+  const { outputFiles, metafile } = await build({
+    entryPoints: [path.join(folder, 'main.tsx')],
+    absWorkingDir: folder,
     bundle: true,
     minify: true,
     format: 'esm',
@@ -39,9 +48,11 @@ export async function bundlePage(): Promise<{ js: Uint8Array; css: Uint8Array }>
     jsxImportSource: 'preact',
     outdir: 'out',
     write: false,
+    metafile: true,
     logLevel: 'silent',
     tsconfigRaw: {},
   });
-  const find = (ending: string): Uint8Array => outputFiles.find(({ path }) => path.endsWith(ending))!.contents;
-  return { js: find('.js'), css: find('.css') };
+  const find = (ending: string): string => outputFiles.find((file) => file.path.endsWith(ending))!.text;
+  const output = JSON.stringify({ js: find('.js'), css: find('.css') });
+  return { output, inputs: inputsOf(metafile, folder, fileURLToPath(import.meta.url)) };
 }
