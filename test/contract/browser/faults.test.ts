@@ -107,7 +107,7 @@ describe('F23: a browser that gets stuck', () => {
     expectNetwork('--type=renderer'),
   );
 
-  it('continues when the browser ended between two products', async () => {
+  it('continues when the browser ended between two products', { tags: ['nightly'] }, async () => {
     const get = await open();
     expect(titleOf(await get('/p/good'))).toBe('good');
     const [profile] = stage!.profiles();

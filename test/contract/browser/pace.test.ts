@@ -35,7 +35,7 @@ describe('two products one after the other', () => {
     }
   };
 
-  it('begin with their own pages, one at once after the other', () => visitInTurns(0));
+  it('begin with their own pages, one at once after the other', { tags: ['nightly'] }, () => visitInTurns(0));
 
   it('begin with their own pages, with a pause between them', { tags: ['nightly'] }, () => visitInTurns(60));
 });

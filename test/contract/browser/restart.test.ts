@@ -119,7 +119,7 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
   return { site, main, parts, offer, results };
 }
 
-it('ends without failing a product: the next process crawls them all', async () => {
+it('ends without failing a product: the next process crawls them all', { tags: ['nightly'] }, async () => {
   const folder = tempDir();
   closers.push(() => folder.remove());
   closers.push(() => killLeftovers(folder.path));

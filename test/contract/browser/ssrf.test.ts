@@ -104,7 +104,7 @@ describe('F36: requests that a page makes the browser send', () => {
     expect(site.paths()).toEqual(expect.arrayContaining(['/worker.js', '/out']));
   });
 
-  it('would succeed without the guard: the tests above can fail', async () => {
+  it('would succeed without the guard: the tests above can fail', { tags: ['nightly'] }, async () => {
     const open = await openStage(site, { guard: { checkHost: () => null, checkResolved: () => null } });
     try {
       const before = canary.connections;

@@ -95,7 +95,7 @@ describe('orchestrator bundle', () => {
     expect(result.stderr).toContain(says);
   });
 
-  it('names the bucket that refuses the upload', async () => {
+  it('names the bucket that refuses the upload', { tags: ['nightly'] }, async () => {
     const result = await run({ instance_types: [HERE], bucket: 'absent' }, '--upload');
     expect(result.exitCode).not.toBe(0);
     expect(result.stderr).toContain('putting the bundle into absent');

@@ -1,4 +1,7 @@
-/** The contracts at a third-party endpoint. */
+/**
+ * The contracts at a third-party endpoint.
+ * @module-tag nightly
+ */
 import { describe } from 'vitest';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { describeEndpointContracts } from './endpoint-contracts.ts';

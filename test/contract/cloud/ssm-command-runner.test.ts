@@ -163,28 +163,32 @@ if (MOTO === null) sayMotoIsMissing('commands by SSM at moto');
 
 describe.skipIf(MOTO === null)('at moto', () => {
   // moto alone may take a minute to start on a busy machine.
-  it('sends a command, follows it and reads its result, though nothing runs there', { timeout: 180_000 }, async () => {
-    const { endpoint, stop } = await startMotoServer(MOTO!);
-    const clients = clientsFor({ endpoint, region });
-    const runner = runnerAt(endpoint);
-    try {
-      const images = await clients.ec2.describeImages({ Owners: ['amazon'], MaxResults: 5 });
-      const launched = await clients.ec2.runInstances({
-        ImageId: images.Images![0]!.ImageId,
-        MinCount: 2,
-        MaxCount: 2,
-      });
-      const instanceIds = launched.Instances!.map(({ InstanceId }) => InstanceId!);
-      const results = await runner.run({ instanceIds, command: 'uptime', timeoutMs: 10_000 }, NEVER);
-      expect(results.map(({ instanceId, status }) => ({ instanceId, status }))).toEqual(
-        instanceIds.map((instanceId) => ({ instanceId, status: 'ended' })),
-      );
-    } finally {
-      runner.close();
-      clients.destroy();
-      await stop();
-    }
-  });
+  it(
+    'sends a command, follows it and reads its result, though nothing runs there',
+    { timeout: 180_000, tags: ['nightly'] },
+    async () => {
+      const { endpoint, stop } = await startMotoServer(MOTO!);
+      const clients = clientsFor({ endpoint, region });
+      const runner = runnerAt(endpoint);
+      try {
+        const images = await clients.ec2.describeImages({ Owners: ['amazon'], MaxResults: 5 });
+        const launched = await clients.ec2.runInstances({
+          ImageId: images.Images![0]!.ImageId,
+          MinCount: 2,
+          MaxCount: 2,
+        });
+        const instanceIds = launched.Instances!.map(({ InstanceId }) => InstanceId!);
+        const results = await runner.run({ instanceIds, command: 'uptime', timeoutMs: 10_000 }, NEVER);
+        expect(results.map(({ instanceId, status }) => ({ instanceId, status }))).toEqual(
+          instanceIds.map((instanceId) => ({ instanceId, status: 'ended' })),
+        );
+      } finally {
+        runner.close();
+        clients.destroy();
+        await stop();
+      }
+    },
+  );
 });
 
 describe('at an endpoint that fails', () => {

@@ -185,6 +185,7 @@ describe('under npm', () => {
 
   it.each(['orchestrator run & sleep 0.1', 'nohup orchestrator run & sleep 0.1'])(
     'continues after: %s',
+    { tags: ['nightly'] },
     async (script) => {
       const command = npmRun(script);
       await isUp(command);
