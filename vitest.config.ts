@@ -51,6 +51,7 @@ export default defineConfig({
         test: {
           name: 'system',
           include: ['test/{system,browser,chaos}/**/*.test.ts'],
+          isolate: false,
           globalSetup,
           testTimeout: 180_000,
         },

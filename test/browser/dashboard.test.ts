@@ -125,7 +125,7 @@ describe('the page', () => {
     }
   });
 
-  it('is mailed as one self-contained file that contacts no server', async () => {
+  it('is mailed as one self-contained file that contacts no server', { tags: ['nightly'] }, async () => {
     const file = join(dirname(stage.fleet.configPath), 'run.html');
     expect((await stage.fleet.run('report', run, '--html', '--to', file)).exitCode).toBe(0);
     const faults: string[] = [];

@@ -194,7 +194,7 @@ describe('a killed process', () => {
     expect(counters.slice(1).every((c, i) => c > counters[i]!)).toBe(true);
   });
 
-  it('keeps the pace even if it is killed right after a request', async () => {
+  it('keeps the pace even if it is killed right after a request', { tags: ['nightly'] }, async () => {
     const stage = await startReady({ site: { intervalMs: 1_500 } });
     await stage.offer('1-1', products(1, 5));
     await until('the first page', () => stage.visits.length === 1);

@@ -72,7 +72,7 @@ describe('ending', () => {
     for (const pid of pids) await gone(pid);
   });
 
-  it('by SIGKILL ends the instances even when their supervisor was killed before', async () => {
+  it('by SIGKILL ends the instances even when their supervisor was killed before', { tags: ['nightly'] }, async () => {
     const { sandbox, clients } = await start({ allowBundles: [TEST_BUNDLE_SHA256], dataDir: await dataFolder() });
     const { id } = await boot(clients, await uploadBundle(clients));
     const pid = await pidOf(sandbox, id);

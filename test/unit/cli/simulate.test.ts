@@ -50,10 +50,10 @@ describe('orchestrator simulate', () => {
   });
 
   it('gives the same output for the same seed', async () => {
-    const chances = { loss: 0.3, slow: 0.3, bootFailure: 0.1 };
-    const first = await run({ chances });
-    expect((await run({ chances })).document).toEqual(first.document);
-    expect((await run({ chances, seed: 2 })).document).not.toEqual(first.document);
+    const change = { products: 60, chances: { loss: 0.3, slow: 0.3, bootFailure: 0.1 } };
+    const first = await run(change);
+    expect((await run(change)).document).toEqual(first.document);
+    expect((await run({ ...change, seed: 2 })).document).not.toEqual(first.document);
   });
 
   it('refuses what the plan refuses, with the same reasons', async () => {
