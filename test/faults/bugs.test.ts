@@ -1,4 +1,7 @@
-/** Each named bug, switched on, must break one of the invariants listed for it. */
+/**
+ * Each named bug, switched on, must break one of the invariants listed for it.
+ * @module-tag nightly
+ */
 import { describe, expect, it } from 'vitest';
 import { BUGS } from './bugs.ts';
 import { bugPlans } from './plan.ts';
