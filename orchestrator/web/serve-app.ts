@@ -1,6 +1,6 @@
 /**
- * The operator's page and its API (docs/dashboard.md). It reads the database only; a button stores a request there, as
- * the command of the same name does.
+ * The operator's page and its API (docs/dashboard.md). It only reads the database; a button starts the command of the
+ * same name.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
