@@ -32,15 +32,16 @@ export function inputsOf(metafile: { inputs: object }, root: string, script: str
 
 /** The contents of a cache file. */
 interface Entry {
+  /** Checkouts may share one node_modules. */
+  checkout: string;
   output: string;
   /** Each file that went into the output, and its stamp then. */
   inputs: [file: string, stamp: string][];
 }
 
+const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 /** Null in an installed package, whose folder may belong to another user. */
-const FOLDER = import.meta.url.endsWith('.ts')
-  ? fileURLToPath(new URL('../../node_modules/.cache/crawlfleet/', import.meta.url))
-  : null;
+const FOLDER = import.meta.url.endsWith('.ts') ? path.join(CHECKOUT, 'node_modules/.cache/crawlfleet') : null;
 
 /** A file system takes its times from a clock that ticks every 10 ms or less. */
 export const CLOCK_LAG_MS = 20;
@@ -52,22 +53,23 @@ export const CLOCK_LAG_MS = 20;
 export async function cachedBuild(
   name: string,
   build: () => Promise<Built>,
-  folder: string | null = FOLDER,
+  { folder = FOLDER, checkout = CHECKOUT }: { folder?: string | null; checkout?: string } = {},
 ): Promise<string> {
   if (folder === null) return (await build()).output;
   const file = path.join(folder, `${name}.json`);
-  const kept = await read(file);
+  const kept = await read(file, checkout);
   if (kept !== null) return kept;
   const startedMs = Date.now();
   const built = await build();
-  await write(file, built, startedMs);
+  await write(file, { ...built, checkout }, startedMs);
   return built.output;
 }
 
 /** The output in the file; null when it is not there, damaged or out of date. */
-async function read(file: string): Promise<string | null> {
+async function read(file: string, reader: string): Promise<string | null> {
   try {
-    const { inputs, output } = JSON.parse(await readFile(file, 'utf8')) as Entry;
+    const { checkout, inputs, output } = JSON.parse(await readFile(file, 'utf8')) as Entry;
+    if (checkout !== reader) return null;
     const stamps = await Promise.all(inputs.map(async ([input]) => (await stampOf(input)).stamp));
     return inputs.every(([, stamp], index) => stamp === stamps[index]) ? output : null;
   } catch {
@@ -76,11 +78,15 @@ async function read(file: string): Promise<string | null> {
 }
 
 /** Writes nothing when a file has changed since the build began: it is unknown which version went into the output. */
-async function write(file: string, { output, inputs }: Built, startedMs: number): Promise<void> {
+async function write(
+  file: string,
+  { checkout, output, inputs }: Built & Pick<Entry, 'checkout'>,
+  startedMs: number,
+): Promise<void> {
   try {
     const stamps = await Promise.all(inputs.map(stampOf));
     if (stamps.some(({ changedMs }) => changedMs >= startedMs - CLOCK_LAG_MS)) return;
-    const entry: Entry = { output, inputs: inputs.map((input, index) => [input, stamps[index]!.stamp]) };
+    const entry: Entry = { checkout, output, inputs: inputs.map((input, index) => [input, stamps[index]!.stamp]) };
     await mkdir(path.dirname(file), { recursive: true });
     // Other programs may read or write the file at this moment.
     const unfinished = `${file}.${process.pid}`;

@@ -23,7 +23,7 @@ eachEngineByDay('products.recrawl', (engine) => {
       expect(first.report.products).toMatchObject({ planned: 12, stored: 12 });
       const { stdout } = await fleet.run('plan', '--dry-run');
       expect(stdout).toMatch(/due +8 of 20 listed, 8 never crawled/);
-      expect(stdout).toMatch(/keeping up +takes 1 products a night/);
+      expect(stdout).toMatch(/keeping up +takes 1 product a night/);
       expect((await fleet.dryRun()).report.products).toMatchObject({ planned: 8, stored: 8, usual: 20 });
       const third = await fleet.run('run', '--dry-run', '--yes');
       expect([third.exitCode, third.stdout]).toEqual([0, expect.stringContaining('No product is due')]);

@@ -27,7 +27,8 @@ async function build(): Promise<Built> {
   return { output: readFileSync(source, 'utf8'), inputs: [source] };
 }
 
-const load = (name = 'program', cache = folder.file('cache')): Promise<string> => cachedBuild(name, build, cache);
+const load = (name = 'program', cache = folder.file('cache')): Promise<string> =>
+  cachedBuild(name, build, { folder: cache });
 
 describe('what is built from sources', () => {
   it('is built once, and again when a file that went into it has changed', async () => {
@@ -42,13 +43,19 @@ describe('what is built from sources', () => {
     expect(builds).toBe(2);
   });
 
+  it('is built again for another checkout with the same node_modules', async () => {
+    await load();
+    await cachedBuild('program', build, { folder: folder.file('cache'), checkout: '/other/' });
+    expect(builds).toBe(2);
+  });
+
   it('is not kept when a file changes during the build', async () => {
     const changing = async (): Promise<Built> => {
       const built = await build();
       writeFileSync(source, 'later');
       return built;
     };
-    expect(await cachedBuild('program', changing, folder.file('cache'))).toBe('first');
+    expect(await cachedBuild('program', changing, { folder: folder.file('cache') })).toBe('first');
     expect(await load()).toBe('later');
   });
 
