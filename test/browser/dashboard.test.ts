@@ -23,6 +23,27 @@ const doneOn = async (page: Page): Promise<number> => {
   return Number(/[\d,]+/.exec(text ?? '')![0].replaceAll(',', ''));
 };
 
+const ATTACK = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
+
+/** Puts markup of a site wherever a run shows text that came from it. */
+async function storeAttack({ fleet }: DashboardStage, run: string): Promise<void> {
+  const quoted = ATTACK.replaceAll("'", "''");
+  const evidence = JSON.stringify({
+    rule: ATTACK,
+    url: ATTACK,
+    status: 403,
+    headers: { [ATTACK]: ATTACK },
+    body: ATTACK,
+  });
+  await fleet.query(
+    `insert into crawlfleet_incidents (run_id, slot, epoch, seq, verdict, rule, at, evidence) values ('${run}', 0, 1, 1, 'banned', '${quoted}', 1, '${evidence.replaceAll("'", "''")}')`,
+  );
+  await fleet.query(
+    `insert into crawlfleet_events (run_id, at, kind, detail) values ('${run}', 1, 'alarm', '${quoted}')`,
+  );
+  await fleet.query(`update product_snapshots set title = '${quoted}' where product_id = 'P00011'`);
+}
+
 describe('the page', () => {
   let stage: DashboardStage;
   let run: string;
@@ -56,6 +77,7 @@ describe('the page', () => {
     expect(await doneOn(page)).toBe(150);
     expect(faults).toEqual([]);
     await page.close();
+    await storeAttack(stage, run);
   });
   afterAll(() => stage?.close());
 
@@ -93,27 +115,11 @@ describe('the page', () => {
   });
 
   it('shows text from a site as plain text', async () => {
-    const attack = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
-    const quoted = attack.replaceAll("'", "''");
-    const evidence = JSON.stringify({
-      rule: attack,
-      url: attack,
-      status: 403,
-      headers: { [attack]: attack },
-      body: attack,
-    });
-    await stage.fleet.query(
-      `insert into crawlfleet_incidents (run_id, slot, epoch, seq, verdict, rule, at, evidence) values ('${run}', 0, 1, 1, 'banned', '${quoted}', 1, '${evidence.replaceAll("'", "''")}')`,
-    );
-    await stage.fleet.query(
-      `insert into crawlfleet_events (run_id, at, kind, detail) values ('${run}', 1, 'alarm', '${quoted}')`,
-    );
-    await stage.fleet.query(`update product_snapshots set title = '${quoted}' where product_id = 'P00011'`);
     for (const path of [
       `/runs/${run}`,
       '/products/P00011',
-      `/products/${encodeURIComponent(attack)}`,
-      `/runs/${encodeURIComponent(attack)}`,
+      `/products/${encodeURIComponent(ATTACK)}`,
+      `/runs/${encodeURIComponent(ATTACK)}`,
     ]) {
       const { page, faults } = await stage.page(path);
       await page.getByText('onerror=').first().waitFor();
