@@ -27,6 +27,7 @@ export async function buildProgram(options: ProgramOptions = {}): Promise<Progra
   return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') };
 }
 
+/** The same, compiled now, with the files that it depends on. */
 export async function compileProgram({ browser = false }: ProgramOptions): Promise<Built> {
   // This file and the entry beside it are TypeScript in the checkout, and compiled in the installed package.
   const here = fileURLToPath(import.meta.url);
