@@ -1,18 +1,12 @@
 /** A browser that cannot be restarted, or leaves its profile behind: fault rows F23 and F26. */
-import type * as FileSystem from 'node:fs/promises';
+import fs from 'node:fs/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BrowserSession } from '../../../crawl-api/fetch/browser/browser-session.ts';
 import { BrowserSource, type BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import type { FilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
 import { ProxyGate } from '../../../crawl-api/fetch/browser/proxy-gate.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-
-const rm = vi.hoisted(() => vi.fn());
-vi.mock('node:fs/promises', async (original) => ({
-  ...(await original<typeof FileSystem>()),
-  mkdtemp: async (prefix: string) => `${prefix}1`,
-  rm,
-}));
+import { replaceBuiltin } from '../../support/builtin.ts';
 
 afterEach(() => void vi.restoreAllMocks());
 
@@ -110,7 +104,9 @@ describe('a profile that cannot be removed', () => {
   });
 
   it('does not hide why the browser did not start', async () => {
-    rm.mockRejectedValue(new Error('ENOTEMPTY: directory not empty'));
+    const rm = vi.fn().mockRejectedValue(new Error('ENOTEMPTY: directory not empty'));
+    replaceBuiltin(fs, 'mkdtemp', (async (prefix: string) => `${prefix}1`) as typeof fs.mkdtemp);
+    replaceBuiltin(fs, 'rm', rm);
     const { source } = createSource();
     await expect(source.start()).rejects.toMatchObject({
       code: 'platform',

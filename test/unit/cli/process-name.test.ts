@@ -1,21 +1,23 @@
 /** A main server counts as dead only when that can be proved, with a readable `/proc` and without one. */
 import { spawnSync } from 'node:child_process';
-import type * as Fs from 'node:fs';
+import fs from 'node:fs';
 import { hostname } from 'node:os';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isDeadHere, isSurelyAlive, ownName, processName } from '../../../orchestrator/app/run/process-name.ts';
+import { replaceBuiltin } from '../../support/builtin.ts';
 
-const proc = vi.hoisted(() => ({ isReadable: true, stat: null as string | null }));
-vi.mock('node:fs', async (original) => {
-  const fs = await original<typeof Fs>();
-  const readFileSync = (path: string, encoding: BufferEncoding): string => {
+const proc = { isReadable: true, stat: null as string | null };
+const { readFileSync } = fs;
+
+beforeEach(() => {
+  const read = (path: string, encoding: BufferEncoding): string => {
     if (path.startsWith('/proc/') && proc.stat !== null) return proc.stat;
     // As on macOS, and for processes of other users under `hidepid`.
     if (path.startsWith('/proc/') && !proc.isReadable)
       throw Object.assign(new Error('ENOENT: no such file or directory'), { code: 'ENOENT' });
-    return fs.readFileSync(path, encoding);
+    return readFileSync(path, encoding);
   };
-  return { ...fs, readFileSync };
+  replaceBuiltin(fs, 'readFileSync', read as typeof readFileSync);
 });
 
 afterEach(() => {
