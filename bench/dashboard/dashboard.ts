@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { chromium } from 'playwright';
 import { readProcess, type RunningCommand, waitFor } from '../../test/support/processes.ts';
 import { makeFleet } from '../../test/system/fleet.ts';
-import { findBrowser } from '../../test/support/chromium/find-browser.ts';
+import { findTestBrowser } from '../../test/support/chromium/find-browser.ts';
 import { NO_PROGRESS, type Progress } from '../../shared/wire/callbacks.ts';
 import { type Bench, type BenchResult, median } from '../frame.ts';
 import { ONE_LINE_PAGE, oneLineSite, startBenchShop } from '../bench-shop.ts';
@@ -131,8 +131,8 @@ function fill(database: Database.Database): void {
 }
 
 async function measure(url: string, database: Database.Database, pid: number) {
-  const executablePath = await findBrowser();
-  const browser = await chromium.launch({ ...(executablePath ? { executablePath } : {}), args: ['--no-sandbox'] });
+  const executablePath = await findTestBrowser();
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   try {
     const page = await browser.newPage({ viewport: { width: 1600, height: 1200 } });
     await page.goto(url);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium, type Page } from 'playwright';
 import { makeDemoFolder } from '../../examples/demo/demo-folder.ts';
-import { findBrowser } from '../../test/support/chromium/find-browser.ts';
+import { findTestBrowser } from '../../test/support/chromium/find-browser.ts';
 import { startShop } from '../../test/support/shop/start-shop.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
@@ -23,8 +23,8 @@ const orchestrator = (...args: string[]) =>
 const night = (...args: string[]) => orchestrator('run', '--deadline', '60s', '--dry-run', '--yes', '--quiet', ...args);
 
 const serve = orchestrator('serve', '--listen', '127.0.0.1:0');
-const executablePath = await findBrowser();
-const browser = await chromium.launch({ ...(executablePath ? { executablePath } : {}), args: ['--no-sandbox'] });
+const executablePath = await findTestBrowser();
+const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 try {
   const [said] = (await once(serve.stdout, 'data')) as [Buffer];
   const url = /http:\S+/.exec(said.toString())![0];

@@ -33,11 +33,8 @@ export class DashboardStage {
     });
     const serve = fleet.start('serve', '--listen', '127.0.0.1:0');
     const url = await waitFor(() => /page: (http:\S+)\//.exec(serve.stdout())?.[1], { what: 'the page to be served' });
-    const executablePath = inject('chromiumPath') ?? undefined;
-    const browser = await chromium.launch({
-      ...(executablePath ? { executablePath } : {}),
-      args: ['--no-sandbox', '--disable-gpu'],
-    });
+    const executablePath = inject('chromiumPath');
+    const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
     return new DashboardStage({ shop, fleet, browser, url, serve });
   }
 

@@ -175,10 +175,15 @@ describe('the end of the program', () => {
       [fileURLToPath(new URL('mortal-owner.ts', import.meta.url)), chromiumPath(), folder.path, `${site.url}/p/good`],
       { stdio: ['ignore', 'pipe', 'inherit'] },
     );
-    for await (const line of createInterface(child.stdout)) if (line === 'ready') break;
-    expect(processesWith(folder.path).length).toBeGreaterThan(2);
-    child.kill('SIGKILL');
-    await vi.waitFor(() => expect(processesWith(folder.path)).toEqual([]), { timeout: 15_000 });
+    try {
+      for await (const line of createInterface(child.stdout)) if (line === 'ready') break;
+      const leader = browserLeader(folder.path);
+      expect(listGroup(leader).length).toBeGreaterThan(2);
+      child.kill('SIGKILL');
+      await vi.waitFor(() => expect(listGroup(leader)).toEqual([]), { timeout: 15_000 });
+    } finally {
+      child.kill('SIGKILL');
+    }
   });
 
   it('removes the profiles that a killed program left', async () => {
@@ -199,8 +204,15 @@ it('explains what to do when there is no browser', async () => {
 
 /** Processes of the group whose browser uses the profile. */
 function browserProcesses(profile: string, argument: string): number[] {
+  return listGroup(browserLeader(profile)).filter((pid) =>
+    readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(argument),
+  );
+}
+
+/** The browser's own process: its children do not all name the profile. */
+function browserLeader(profile: string): number {
   const [leader] = processesWith(profile).filter((pid) =>
     readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('pipe'),
   );
-  return listGroup(Number(leader)).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(argument));
+  return Number(leader);
 }

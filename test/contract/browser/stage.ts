@@ -5,7 +5,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { chromium } from 'playwright';
 import { expect, inject, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
@@ -15,7 +14,6 @@ import {
   type BrowserSourceOptions,
   createBrowserSource,
 } from '../../../crawl-api/fetch/browser/browser-source.ts';
-import { findChromium } from '../../../shared/adapters/find-chromium.ts';
 import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
 
 export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void);
@@ -142,7 +140,7 @@ export async function openStage(site: Site, options: StageOptions = {}): Promise
 }
 
 export function chromiumPath(): string {
-  return inject('chromiumPath') ?? findChromium({ playwrightPath: () => chromium.executablePath() });
+  return inject('chromiumPath');
 }
 
 export const neverAborted = (): AbortSignal => new AbortController().signal;

@@ -206,7 +206,7 @@ describe('extract --url', () => {
       mapping: TITLE,
       url: `${origin}/script`,
       render: 'browser',
-      chromiumPath: inject('chromiumPath') ?? undefined,
+      chromiumPath: inject('chromiumPath'),
     });
     expect(rendered.exitCode).toBe(0);
     expect(rendered.report).toMatchObject({ by: 'browser', outcome: 'stored' });

@@ -1,33 +1,27 @@
-/** Finds a Chromium on the machine; installs one as root on Debian and Ubuntu. */
+/** The Chromium of the tests: found as the program finds its own, and installed as root on Debian. */
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { findBrowser } from '../../../crawl-api/open-sources.ts';
 import { installDebianPackage } from '../debian-package.ts';
-import { exists, findProgram } from '../find-program.ts';
 
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
-const EXTRA_DIRS = ['/usr/bin', '/usr/local/bin', '/snap/bin'];
+const PACKAGE = 'chromium-headless-shell';
 const VERSION_TIMEOUT_MS = 20_000;
 
-/** Path of a Chromium that starts: the machine's own, then Playwright's; null when there is none. */
-export async function findBrowser(): Promise<string | null> {
-  for (const name of NAMES) {
-    const path = await findProgram(name, EXTRA_DIRS);
-    if (path !== null && (await starts(path))) return path;
-  }
-  const { chromium } = await import('playwright');
-  const own = chromium.executablePath();
-  return own !== '' && (await exists(own)) && (await starts(own)) ? own : null;
+/** Path of a Chromium that starts. Throws with what to install where there is none, and no root on Debian to install it. */
+export async function findTestBrowser(): Promise<string> {
+  const named = process.env.CRAWLFLEET_CHROMIUM || null;
+  const found = await findBrowser(named).catch(() => null);
+  // Instances on AWS use the headless shell, with half the CPU time: it is installed beside another Chromium, too.
+  const isMissing = named === null && !found?.endsWith(PACKAGE);
+  const isInstalled = isMissing && (await isDebian()) && (await installDebianPackage(PACKAGE));
+  const path = found !== null && !isInstalled ? found : await findBrowser(named);
+  // On Ubuntu the program of that name may only be a stub that asks for the snap.
+  const { stdout } = await promisify(execFile)(path, ['--version'], { timeout: VERSION_TIMEOUT_MS });
+  if (!/\d+\.\d+/.test(stdout)) throw new Error(`${path} --version printed no version: ${stdout}`);
+  return path;
 }
 
-/** Installs the package where no user has to confirm it; null elsewhere. */
-export async function installBrowser(): Promise<string | null> {
-  return (await installDebianPackage('chromium')) ? findBrowser() : null;
-}
-
-/** On Ubuntu the program of that name may only be a stub that asks for the snap. */
-async function starts(path: string): Promise<boolean> {
-  return promisify(execFile)(path, ['--version'], { timeout: VERSION_TIMEOUT_MS }).then(
-    ({ stdout }) => /\d+\.\d+/.test(stdout),
-    () => false,
-  );
+async function isDebian(): Promise<boolean> {
+  return /^ID=debian$/m.test(await readFile('/etc/os-release', 'utf8').catch(() => ''));
 }
