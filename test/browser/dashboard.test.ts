@@ -88,6 +88,8 @@ describe('the page', () => {
       for (const width of [1600, 360]) {
         await page.setViewportSize({ width, height: 800 });
         expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(width);
+        // As the list of a long night, which scrolls.
+        await page.evaluate("for (const list of document.querySelectorAll('.story')) list.style.maxHeight = '1rem'");
         // Of the rules only the contrast depends on the colours, and it hardly on the width.
         await page.emulateMedia({ colorScheme: width === 360 ? 'dark' : 'light' });
         expect(await violations(page), `${path} at ${width}`).toEqual([]);

@@ -4,7 +4,7 @@ import type { InstanceDocument, RunDocument } from '../../app/read/run-documents
 import type { RunEvent } from '../../control/model/stores.ts';
 import { readSlot } from './api.ts';
 import { count, duration, share } from './format.ts';
-import { Pill, Section, Time, type Tone } from './parts.tsx';
+import { Pill, Section, Time, Timeline, type Tone } from './parts.tsx';
 
 const TONES: Partial<Record<InstanceDocument['phase'], Tone>> = {
   ready: 'good',
@@ -124,7 +124,7 @@ function Details({ run, slot }: { run: RunDocument; slot: number }) {
         </dl>
       ))}
       {events && events.length > 0 && (
-        <ol class="story">
+        <Timeline label="Events of the instance">
           {events.map(({ atMs, kind, from, to, detail, epoch }, i) => (
             <li key={i}>
               <Time at={atMs} />{' '}
@@ -134,7 +134,7 @@ function Details({ run, slot }: { run: RunDocument; slot: number }) {
               </span>
             </li>
           ))}
-        </ol>
+        </Timeline>
       )}
     </div>
   );

@@ -69,6 +69,15 @@ export function Section({
   );
 }
 
+/** Events in their order. A long list scrolls, so the keyboard must reach it. */
+export function Timeline({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <ol class="story" tabIndex={0} aria-label={label}>
+      {children}
+    </ol>
+  );
+}
+
 export interface Column<T> {
   head: string;
   of: (row: T) => ComponentChildren;

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { ProductDocument, ProductNight } from '../../app/read/product-document.ts';
 import { readProduct } from './api.ts';
 import { plural, valueText } from './format.ts';
-import { EvidenceView, Fault, Pill, Section, Table, Time, useLoaded, type Tone } from './parts.tsx';
+import { EvidenceView, Fault, Pill, Section, Table, Time, Timeline, useLoaded, type Tone } from './parts.tsx';
 
 const TONES: Record<NonNullable<ProductNight['outcome']>, Tone> = { stored: 'good', gone: 'late', failed: 'bad' };
 
@@ -58,7 +58,7 @@ const valueOf = (value: unknown) => (value === null ? <i class="muted">null</i> 
 function Changes({ table, changes }: ProductDocument['changes'][number]) {
   return (
     <Section title={`Changes in ${table}`} aside={plural(changes.length, 'change')}>
-      <ol class="story">
+      <Timeline label={`Changes in ${table}`}>
         {changes.map(({ at, row, field, from, to }, i) => (
           <li key={i}>
             <Time at={at} withDate />{' '}
@@ -68,7 +68,7 @@ function Changes({ table, changes }: ProductDocument['changes'][number]) {
             </div>
           </li>
         ))}
-      </ol>
+      </Timeline>
     </Section>
   );
 }
@@ -89,7 +89,7 @@ function Night({ night }: { night: ProductNight }) {
         {detail !== null && `${reason === null ? '' : ': '}${detail}`}
       </p>
       {attempts.length > 0 && (
-        <ol class="story">
+        <Timeline label="Attempts">
           {attempts.map(({ at, slot, epoch, address, outcome, reason, detail, evidence }, i) => (
             <li key={i}>
               {at !== null && <Time at={at} />}{' '}
@@ -101,7 +101,7 @@ function Night({ night }: { night: ProductNight }) {
               </div>
             </li>
           ))}
-        </ol>
+        </Timeline>
       )}
     </Section>
   );

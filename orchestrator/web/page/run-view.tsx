@@ -7,7 +7,19 @@ import { act, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, plural, rate, share, usd } from './format.ts';
 import { InstancesSection } from './instances.tsx';
-import { Confirm, EvidenceView, Fact, Fault, Pill, Section, Time, TokenForm, type Tone, useToken } from './parts.tsx';
+import {
+  Confirm,
+  EvidenceView,
+  Fact,
+  Fault,
+  Pill,
+  Section,
+  Time,
+  Timeline,
+  TokenForm,
+  type Tone,
+  useToken,
+} from './parts.tsx';
 
 interface Live {
   run: RunDocument | null;
@@ -370,13 +382,13 @@ function Incidents({ story }: { story: Story }) {
 function Decisions({ story }: { story: Story }) {
   return (
     <Section title="What happened and why">
-      <ol class="story">
+      <Timeline label="What happened and why">
         {story.story.map(({ atMs, text }) => (
           <li key={`${atMs} ${text}`} class={text.startsWith('! ') ? 'alarm' : ''}>
             <Time at={atMs} /> <span>{text}</span>
           </li>
         ))}
-      </ol>
+      </Timeline>
     </Section>
   );
 }
