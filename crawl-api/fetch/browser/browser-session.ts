@@ -68,7 +68,7 @@ export class BrowserSession {
     } catch (error) {
       await endProcesses(findChild(`--user-data-dir=${profile}`), profile, clock);
       throw new AppError('platform', `${executablePath} did not start: ${firstLineOf(error)}`, {
-        hint: 'Start it by hand with --headless to see what it lacks; on Debian: apt-get install --no-install-recommends chromium.',
+        hint: 'Start it by hand with --headless to see what it lacks; on Debian: apt-get install --no-install-recommends chromium-headless-shell.',
         cause: error,
       });
     }
