@@ -7,7 +7,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { boot, launch, uploadBundle } from '../../support/sandbox/boot.ts';
 import { clientsFor, eventually, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox, type TestSandboxOptions } from '../../support/sandbox/start-sandbox.ts';
@@ -139,7 +139,18 @@ it('refuses to share a data folder with another sandbox', async () => {
   await expect(startSandbox({ dataDir })).rejects.toThrow('Another sandbox is using the data folder');
 });
 
-describe('access', () => {
+describe('a running sandbox', () => {
+  let sandbox: TestSandbox;
+  let clients: SandboxClients;
+  beforeAll(async () => {
+    sandbox = await startSandbox();
+    clients = clientsFor(sandbox);
+  });
+  afterAll(async () => {
+    clients?.destroy();
+    await sandbox?.stop();
+  });
+
   const ask = (endpoint: string, headers: Record<string, string>): Promise<number> =>
     new Promise((resolve, reject) => {
       const call = request(endpoint, { headers }, (response) => {
@@ -150,8 +161,7 @@ describe('access', () => {
       call.end();
     });
 
-  it('is refused to a web page, through a foreign name, and on control routes without the token', async () => {
-    const { sandbox } = await start();
+  it('refuses a web page, a foreign name, and control routes without the token', async () => {
     const authorization = 'AWS4-HMAC-SHA256 Credential=a/20260101/r/s3/aws4_request';
     expect(await ask(sandbox.endpoint, { authorization })).toBe(200);
     expect(await ask(sandbox.endpoint, { authorization, origin: 'http://127.0.0.1:3000' })).toBe(403);
@@ -161,17 +171,14 @@ describe('access', () => {
     expect(await ask(status, { authorization: 'Bearer wrong' })).toBe(401);
     expect(await ask(status, { authorization: `Bearer ${sandbox.controlToken}` })).toBe(200);
   });
-});
 
-describe('faults', () => {
   const nameOf = (call: Promise<unknown>): Promise<string> =>
     call.then(
       () => 'none',
       (error: Error) => error.name,
     );
 
-  it('answer calls with an error as often as configured, without effect', async () => {
-    const { sandbox, clients } = await start();
+  it('answers calls with an error as often as configured, without effect', async () => {
     await sandbox.control('POST', 'faults', [
       { what: 'error', action: 'RunInstances', code: 'InsufficientInstanceCapacity', count: 1 },
       { what: 'error', action: 'ListBuckets', code: 'SlowDown', count: 1 },
@@ -183,8 +190,7 @@ describe('faults', () => {
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
   });
 
-  it('damage the matching objects: cut off, with a wrong byte, or never received', async () => {
-    const { sandbox, clients } = await start();
+  it('damages the matching objects: cut off, with a wrong byte, or never received', async () => {
     const bucket = { Bucket: 'box' };
     await clients.s3.createBucket(bucket);
     const Body = Buffer.alloc(100_000, 'a');
@@ -211,16 +217,14 @@ describe('faults', () => {
     expect(await sandbox.control('GET', 'faults')).toEqual([]);
   });
 
-  it('delay an answer', async () => {
-    const { sandbox, clients } = await start();
+  it('delays an answer', async () => {
     await sandbox.control('POST', 'faults', [{ what: 'delay', action: '*', ms: 400, count: 1 }]);
     const startedMs = performance.now();
     await clients.ec2.describeVpcs({});
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(395);
   });
 
-  it('of an unknown kind are refused with the reason', async () => {
-    const { sandbox } = await start();
+  it('refuses faults of an unknown kind with the reason', async () => {
     await expect(sandbox.control('POST', 'faults', [{ what: 'earthquake', count: 1 }])).rejects.toThrow('400');
   });
 });

@@ -95,12 +95,13 @@ describe('a night with fresh addresses', () => {
     expect(result).toMatchObject({ state: 'completed', exitCode: 0, onTime: true });
     expect(result.products.failed).toBe(0);
   };
-  it('makes no run late that began late and has no minute left to give, seed 1', () => isNotLate(1));
-  it('makes no run late that began late and has no minute left to give, seed 2', { tags: ['nightly'] }, () =>
-    isNotLate(2),
+  it.each([1, 2])(
+    'makes no run late that began late and has no minute left to give, seed %i',
+    { tags: ['nightly'] },
+    isNotLate,
   );
 
-  it('goes on renewing, one address at a time, when EC2 gives one instance less for the quota', async () => {
+  it('goes on renewing, one address at a time, at a quota of one instance less', { tags: ['nightly'] }, async () => {
     const fleet = { products: 6_000, deadlineMs: 4 * HOUR, recycleEveryMs: HOUR, minInstances: 7, maxInstances: 7 };
     const { vcpus } = plan(fleet);
     const result = await play({ input: fleet, faults: [quota(vcpus - vcpus / 7)] });
