@@ -20,11 +20,17 @@ if (moto === null) sayMotoIsMissing('making an image');
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const NOWHERE = 'ami-0123456789abcdef0';
 
-describe.each<[string, (() => Promise<Place>) | null]>([
-  ['the sandbox', startSandbox],
-  ['moto', moto === null ? null : async () => ({ ...(await startMotoServer(moto)), region: 'us-east-1' })],
-])('images at %s', (name, start) => {
-  describe.runIf(start !== null)('with the account at its disposal', () => {
+const PLACES: [string, (() => Promise<Place>) | null, object][] = [
+  ['the sandbox', startSandbox, {}],
+  [
+    'moto',
+    moto === null ? null : async () => ({ ...(await startMotoServer(moto)), region: 'us-east-1' }),
+    { tags: ['nightly'] },
+  ],
+];
+
+describe.each(PLACES)('images at %s', (name, start, options) => {
+  describe.runIf(start !== null)('with the account at its disposal', options, () => {
     let place: Place;
     let images: Ec2Images;
     let compute: Ec2Compute;

@@ -135,29 +135,33 @@ describe('a whole shard', () => {
     expect(stage.visits.slice(0, 9).map((v) => v.path)).toEqual(first.toSpliced(4, 0, '/elsewhere/p4'));
   });
 
-  it('closes the epoch with the results so far at the deadline; the rest gets no result', async () => {
-    const stage = await startReady({ site: { intervalMs: 100 } });
-    // Counted from here: the time that a busy machine takes to boot the process must not count.
-    const deadline = new Date(Date.now() + 8_000).toISOString();
-    stage.main.orders.deadline = deadline;
-    await until('the deadline to be known', async () =>
-      (await stage.local('GET', '/v1/runs/run-1')).text.includes(deadline),
-    );
-    expect((await stage.offer('1-1', products(1, 30))).status).toBe(202);
-    expect(await stage.offer('2-1', products(31, 130))).toMatchObject({ status: 409, body: { refused: 'deadline' } });
-    stage.main.orders.intervalMs = 1_000;
-    await completed(stage);
-    const results = stage.results();
-    expect(results.length).toBeGreaterThan(2);
-    expect(results.length).toBeLessThan(30);
-    expect(results.every((r) => r.outcome === 'stored')).toBe(true);
-    expect(await stage.offer('3-1', products(131, 132))).toMatchObject({
-      status: 409,
-      body: { refused: 'draining', room: 0 },
-    });
-  });
+  it(
+    'closes the epoch with the results so far at the deadline; the rest gets no result',
+    { tags: ['nightly'] },
+    async () => {
+      const stage = await startReady({ site: { intervalMs: 100 } });
+      // Counted from here: the time that a busy machine takes to boot the process must not count.
+      const deadline = new Date(Date.now() + 8_000).toISOString();
+      stage.main.orders.deadline = deadline;
+      await until('the deadline to be known', async () =>
+        (await stage.local('GET', '/v1/runs/run-1')).text.includes(deadline),
+      );
+      expect((await stage.offer('1-1', products(1, 30))).status).toBe(202);
+      expect(await stage.offer('2-1', products(31, 130))).toMatchObject({ status: 409, body: { refused: 'deadline' } });
+      stage.main.orders.intervalMs = 1_000;
+      await completed(stage);
+      const results = stage.results();
+      expect(results.length).toBeGreaterThan(2);
+      expect(results.length).toBeLessThan(30);
+      expect(results.every((r) => r.outcome === 'stored')).toBe(true);
+      expect(await stage.offer('3-1', products(131, 132))).toMatchObject({
+        status: 409,
+        body: { refused: 'draining', room: 0 },
+      });
+    },
+  );
 
-  it('sends odd IDs percent-encoded and reports them unchanged', async () => {
+  it('sends odd IDs percent-encoded and reports them unchanged', { tags: ['nightly'] }, async () => {
     const ids = ['a b', 'a/b', `q"u'o`, '日本語', '..', '%41', 'x'.repeat(500), 'a?b#c&d'];
     const stage = await startReady({
       page: (_request, response) => void response.writeHead(200, html).end('<h1>x</h1>'),
@@ -358,7 +362,7 @@ describe('an instance that is not needed', () => {
 });
 
 describe('faults around it', () => {
-  it('continues to crawl while S3 refuses, and reports that in its heartbeats', async () => {
+  it('continues to crawl while S3 refuses, and reports that in its heartbeats', { tags: ['nightly'] }, async () => {
     const stage = await start({ settings: { partMs: 100 } });
     stage.bucket.refuse = true;
     await stage.ready();

@@ -1,6 +1,8 @@
 /**
  * The browser's part of the user data, executed: in its own namespaces, with a metadata service on 169.254.169.254, the
  * real browser source and a real Chromium. Needs root on Linux, and nft; elsewhere it is skipped with a message.
+ *
+ * @module-tag nightly
  */
 import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
