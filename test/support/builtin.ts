@@ -1,11 +1,11 @@
 /**
- * Replaces a function of a Node module for one test, also for modules that imported it by name. `vi.mock` would be too late here: test files
- * share the modules of their worker, so an earlier file may have loaded the one under test.
+ * Replaces a function of a Node module for one test, also for modules that imported it by name. `vi.mock` may come too
+ * late: test files share the modules of their worker, so an earlier file may have loaded the one under test.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { onTestFinished } from 'vitest';
 
-/** `module` is the default export of a Node module, as `fs` of `import fs from 'node:fs'`. The test's end puts the function back. */
+/** `module` is a default export, as `fs` of `import fs from 'node:fs'`. The end of the test puts the function back. */
 export function replaceBuiltin<M extends object, K extends keyof M>(module: M, name: K, replacement: M[K]): void {
   const original = module[name];
   const set = (value: M[K]): void => {

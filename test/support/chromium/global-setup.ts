@@ -1,5 +1,6 @@
 /** Vitest global setup: provides the tests with the path of a Chromium, the same for all projects of a command. */
 import type { TestProject } from 'vitest/node';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findTestBrowser } from './find-browser.ts';
 
 declare module 'vitest' {
@@ -22,6 +23,11 @@ async function openBrowser(): Promise<string> {
   try {
     return await findTestBrowser();
   } catch (error) {
-    throw new Error('The tests need a Chromium. Those without a browser: npm run test:unit', { cause: error });
+    const hint = error instanceof AppError ? ` ${error.hint ?? ''}` : '';
+    throw new Error(
+      `The tests need a Chromium, and ${describeError(error)}.${hint} As root on Debian they install it themselves; ` +
+        'CRAWLFLEET_CHROMIUM may name one; npm run test:unit needs none.',
+      { cause: error },
+    );
   }
 }
