@@ -72,6 +72,11 @@ const domains = () =>
       }
     });
 
+const place = () =>
+  z.string().regex(/^([A-Z]{2}|[a-z]{2,4}(-[a-z]+)+-\d)$/, {
+    error: 'must be an ISO country code such as JP, or a region such as ap-northeast-1',
+  });
+
 const site = z.strictObject({
   product_url: z
     .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
@@ -105,6 +110,9 @@ const site = z.strictObject({
     ),
   user_agent: orNull(userAgent()).describe(
     'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
+  ),
+  countries: orNull(z.array(place()).min(1).max(50)).describe(
+    'Where instances may crawl from, as ISO country codes or AWS regions: `[JP]`. A run on AWS with a region elsewhere is refused. By default there is no limit.',
   ),
   robots: z
     .enum(['respect', 'ignore'])
@@ -224,7 +232,14 @@ const discover = z
       'File of what is not crawled, one a line: a domain, a URL or the beginning of a path.',
     ),
     keep: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs that wait; the worst fall out.'),
-    pages: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs of a run; the plan is made for them.'),
+    pages: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .default(10_000)
+      .describe(
+        'Maximum URLs of a run. The first plan is made for them, later ones for the URLs that wait or that the last run took, whichever are more.',
+      ),
     seen: z
       .enum(['exact', 'bloom', 'auto'])
       .default('auto')

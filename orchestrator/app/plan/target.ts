@@ -1,5 +1,6 @@
 /** The target of a run (AWS, an endpoint that speaks its API, or the sandbox on this machine), and our name at the site. */
 import { AppError } from '../../../shared/domain/errors.ts';
+import { countryOf, regionsOutside } from '../../plan/countries.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
 import { VERSION } from '../version.ts';
 import type { Config, Environment } from '../config/load-config.ts';
@@ -70,6 +71,7 @@ export function chooseTarget(
         missing.length > 0 ? { hint } : {},
       );
     }
+    checkCountries(config, region!);
     // Whatever answers at aws.endpoint, a paid run treats it as AWS.
     return { dryRun, kind: 'aws', region: region!, bucket: aws.bucket!, endpoint: aws.endpoint };
   }
@@ -92,6 +94,19 @@ export function chooseTarget(
     bucket: aws.bucket ?? 'crawlfleet',
     endpoint: aws.endpoint,
   };
+}
+
+/** Throws when an instance could be launched outside of `site.countries`. */
+function checkCountries({ file, values: { site, aws } }: Config, region: string): void {
+  const regions = aws.regions?.map((each) => each.region) ?? [region];
+  const outside = site.countries === null ? [] : regionsOutside(regions, site.countries);
+  if (outside.length === 0) return;
+  const where = outside.map((each) => `${each} (${countryOf(each) ?? 'of a country that this version does not know'})`);
+  throw new AppError(
+    'config-invalid',
+    `${file}: site.countries allows ${site.countries!.join(', ')}, but not ${where.join(', ')}`,
+    { hint: 'Crawl from a region there, or add the country or the region to site.countries.' },
+  );
 }
 
 /** A user and a password, or what looks like an AWS access key, anywhere in the URL. */

@@ -191,6 +191,36 @@ describe('the User-Agent', () => {
   });
 });
 
+describe('site.countries', () => {
+  const server = { url: 'http://10.0.0.1:8700' };
+  const choose = (countries: string[] | null, aws: Record<string, unknown>, dryRun = false) =>
+    chooseTarget(config({ countries }, { aws: { bucket: 'b', instance_profile: 'p', ...aws }, server }), dryRun, {});
+  const two = { regions: [{ region: 'ap-northeast-1' }, { region: 'us-east-1' }] };
+
+  it.each([
+    [null, two],
+    [['JP', 'US'], two],
+    [['ap-northeast-1', 'US'], two],
+    [['JP'], { region: 'ap-northeast-3' }],
+    [['xy-new-9'], { region: 'xy-new-9' }],
+  ])('%j allows %j', (countries, aws) => {
+    expect(choose(countries, aws).kind).toBe('aws');
+  });
+
+  it.each([
+    [['JP'], two, 'allows JP, but not us-east-1 (US)'],
+    [['DE', 'FR'], { region: 'us-west-2' }, 'allows DE, FR, but not us-west-2 (US)'],
+    [['JP'], { region: 'xy-new-9' }, 'not xy-new-9 (of a country that this version does not know)'],
+  ])('%j refuses %j on AWS, with the country, and allows a dry run', (countries, aws, expected) => {
+    expect(() => choose(countries, aws)).toThrow(expected);
+    expect(choose(countries, aws, true).kind).toBe('sandbox');
+  });
+
+  it.each(['jp', 'Japan', ''])('does not accept %j as a country', (country) => {
+    expect(() => config({ countries: [country] })).toThrow('ISO country code');
+  });
+});
+
 describe('settingsOf', () => {
   it('stores the settings of the crawl, with units', () => {
     const full = config({
