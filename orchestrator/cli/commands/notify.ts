@@ -28,7 +28,7 @@ export async function notifyCommand(options: ConfigPlace, output: Output): Promi
     }),
   );
   const rows = results.map(({ host, on, fault }) => [host, on.join(', '), fault ?? 'took the test notice']);
-  output.line(renderTable(['webhook', 'on', 'result'], rows));
+  output.line(renderTable(['target', 'on', 'result'], rows));
   output.document({ targets: results });
   return results.every(({ ok }) => ok) ? EXIT.complete : EXIT.config;
 }
