@@ -24,13 +24,13 @@ type Row = Record<string, string | number | null>;
 
 export class MysqlConnectionLock implements ConnectionLock {
   readonly #db: Database;
-  readonly #name: string;
+  readonly #names: readonly string[];
   #connection: RawConnection | null = null;
 
   /** Makes no connection yet. */
-  constructor(db: Database) {
+  constructor(db: Database, names: readonly string[]) {
     this.#db = db;
-    this.#name = lockName(db.schema ?? '');
+    this.#names = names.map((name) => lockName(db.schema ?? '', name));
   }
 
   async acquire(): Promise<'ours' | 'others'> {
@@ -47,24 +47,29 @@ export class MysqlConnectionLock implements ConnectionLock {
 
   async evict(): Promise<'ours' | 'others'> {
     return this.#reported(async () => {
-      const holder = (await this.#ask('select is_used_lock(?) as id', [this.#name])).id ?? null;
-      if (holder !== null) await this.#kill(Number(holder));
+      for (const name of this.#names) {
+        const { id, own } = await this.#ask('select is_used_lock(?) as id, connection_id() as own', [name]);
+        if (id != null && id !== own) await this.#kill(Number(id));
+      }
       return this.#acquireOnce(RELEASE_WAIT_S);
     });
   }
 
   async release(): Promise<void> {
     // The server releases a connection's locks when it ends; waiting for a clean disconnect would gain nothing.
-    await this.#ask('select release_lock(?)', [this.#name]).catch(() => undefined);
+    for (const name of this.#names) await this.#ask('select release_lock(?)', [name]).catch(() => undefined);
     this.#drop();
   }
 
   async #acquireOnce(waitS: number): Promise<'ours' | 'others'> {
-    // Checked first: MySQL counts how often a session takes a lock and requires as many releases.
-    const { ours } = await this.#ask('select is_used_lock(?) = connection_id() as ours', [this.#name]);
-    if (Number(ours) === 1) return 'ours';
-    const { got } = await this.#ask('select get_lock(?, ?) as got', [this.#name, waitS]);
-    return Number(got) === 1 ? 'ours' : 'others';
+    for (const name of this.#names) {
+      // Checked first: MySQL counts how often a session takes a lock and requires as many releases.
+      const { ours } = await this.#ask('select is_used_lock(?) = connection_id() as ours', [name]);
+      if (Number(ours) === 1) continue;
+      const { got } = await this.#ask('select get_lock(?, ?) as got', [name, waitS]);
+      if (Number(got) !== 1) return 'others';
+    }
+    return 'ours';
   }
 
   async #kill(id: number): Promise<void> {
@@ -114,8 +119,8 @@ export class MysqlConnectionLock implements ConnectionLock {
   }
 }
 
-/** All schemas of a server share one namespace for locks; names have at most 64 characters. */
-function lockName(schema: string): string {
-  const name = `crawlfleet_run_${schema}`;
-  return name.length <= 64 ? name : `crawlfleet_run_${createHash('sha256').update(schema).digest('hex').slice(0, 40)}`;
+/** The server's name of a lock: all schemas share one namespace, and names have at most 64 characters. */
+export function lockName(schema: string, of: string): string {
+  const name = `crawlfleet ${schema} ${of}`;
+  return name.length <= 64 ? name : `crawlfleet ${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 }

@@ -39,9 +39,9 @@ const OLD_MS = 24 * 3_600_000;
 
 /**
  * Runs whose staging table is an orphan: settled, or unknown to the database, for at least a day.
- * @param workedOn the run a main server is working on; its table is in use whatever its row says
+ * @param workedOn the runs that main servers are working on; their tables are in use whatever their rows say
  */
-export function findOrphanStaging(db: Database, nowMs: number, workedOn: string | null): Promise<string[]> {
+export function findOrphanStaging(db: Database, nowMs: number, workedOn: ReadonlySet<string>): Promise<string[]> {
   return inQuery(db, async (knex) => {
     const like = `${PREFIX.replaceAll('_', '\\_')}%`;
     const query =
@@ -57,7 +57,7 @@ export function findOrphanStaging(db: Database, nowMs: number, workedOn: string 
     );
     const runs = new Map(rows.map((r) => [r.id, r]));
     return ids.filter((id) => {
-      if (id === workedOn) return false;
+      if (workedOn.has(id)) return false;
       const run = runs.get(id);
       if (!run) return nowMs - (startOf(id) ?? Infinity) >= OLD_MS;
       // The rows of a `held` run wait for a person.

@@ -1,18 +1,20 @@
 /**
- * The lock that keeps two main servers from using one database. Two rows: `fence` holds the fencing token under which
- * the holder writes, `lease` records the holder and the expiry. They are separate because every write locks the fence
- * row against a change, and a long publish must not keep the holder from renewing its own lease.
+ * The locks that keep two main servers from crawling one host, or publishing into one table, at a time. A lease of each
+ * name records who holds it and until when; all leases of a holder carry one fence, which must be in the table of
+ * fences for its writes to count. Fences have a table of their own because every write locks its fence against a
+ * change, and a long publish must not keep the holder from renewing its leases.
  */
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { LockGuard, LockHolder } from '../control/model/stores.ts';
+import type { LockClaim, LockGuard, LockHolder } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';
-import { mysqlRow, rowOf, type SqlNumber, toNumber } from './rows.ts';
+import { mysqlRow, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
-const TABLE = 'crawlfleet_locks';
+const LEASES = 'crawlfleet_leases';
+const FENCES = 'crawlfleet_fences';
 
 interface LeaseRow {
   fence: SqlNumber;
@@ -21,6 +23,8 @@ interface LeaseRow {
   run_id: string | null;
   expires_at: SqlNumber;
 }
+
+const FREE = { owner: null, token: null, run_id: null, expires_at: 0 };
 
 /** The part of RunStore that is about the lock. */
 export class KnexLocks {
@@ -32,28 +36,29 @@ export class KnexLocks {
     this.guard = createLockGuard(db);
   }
 
-  /** Takes a free or expired lease, or exactly the lease that `steal` describes. */
-  acquireLock(
-    owner: string,
-    nowMs: number,
-    leaseMs: number,
-    steal?: LockHolder,
-  ): Promise<{ fence: number } | { heldBy: LockHolder }> {
+  acquireLock(claim: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }> {
+    const { owner, nowMs, leaseMs, steal = [] } = claim;
+    // In one order, or two claims would wait for each other.
+    const names = [...new Set(claim.names)].sort();
     const token = randomUUID();
     return inTransaction(this.db, async (trx) => {
-      const lease = await rowOf<LeaseRow>(trx(TABLE).where({ name: 'lease' }).forUpdate().first());
-      if (!lease) throw new AppError('internal', `${this.db.label}: the lock row is missing`);
+      const free = names.map((name) => ({ name, fence: 0, ...FREE }));
+      await trx(LEASES).insert(free).onConflict('name').ignore();
+      const leases = await rowsOf<LeaseRow>(trx(LEASES).whereIn('name', names).orderBy('name').forUpdate());
       // Our own earlier attempt: it committed, but the answer was lost.
-      if (lease.token === token) return { fence: toNumber(lease.fence) };
-      const holder = lease.owner === null ? null : holderOf(lease);
-      const free = !holder || holder.expiresAtMs <= nowMs || (steal !== undefined && isSame(holder, steal));
-      if (!free) return { heldBy: holder };
-      const fence = toNumber(lease.fence) + 1;
-      await trx(TABLE)
-        .where({ name: 'lease' })
-        .update({ fence, owner, token, run_id: null, expires_at: nowMs + leaseMs });
-      // Waits for pending writes under the old fence.
-      await trx(TABLE).where({ name: 'fence' }).update({ fence });
+      if (leases.every((lease) => lease.token === token)) return { fence: toNumber(leases[0]?.fence) };
+      const held = leases.filter((lease) => lease.owner !== null);
+      const isOver = (holder: LockHolder): boolean =>
+        holder.expiresAtMs <= nowMs || steal.some((dead) => isSame(holder, dead));
+      const heldBy = held.map(holderOf).find((holder) => !isOver(holder));
+      if (heldBy !== undefined) return { heldBy };
+      const [fence] = (await trx(FENCES).insert({ owner })) as [number];
+      const old = held.map((lease) => lease.fence);
+      // Waits for pending writes under the old fences.
+      await trx(FENCES).whereIn('fence', old).del();
+      await trx(LEASES).whereIn('fence', old).update(FREE);
+      const values = { fence, owner, token, run_id: null, expires_at: nowMs + leaseMs };
+      await trx(LEASES).whereIn('name', names).update(values);
       return { fence };
     });
   }
@@ -61,24 +66,20 @@ export class KnexLocks {
   async renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean> {
     const values = { run_id: runId, expires_at: nowMs + leaseMs };
     const changed = await inQuery(this.db, (knex) =>
-      knex(TABLE).where({ name: 'lease', fence }).whereNotNull('owner').update(values),
+      knex(LEASES).where({ fence }).whereNotNull('owner').update(values),
     );
     return changed > 0;
   }
 
-  /** The fence stays, so the next holder's is higher. */
   async releaseLock(fence: number): Promise<void> {
-    const free = { fence: fence + 1, owner: null, token: null, run_id: null, expires_at: 0 };
     await inTransaction(this.db, async (trx) => {
-      if ((await trx(TABLE).where({ name: 'lease', fence }).update(free)) > 0)
-        await trx(TABLE)
-          .where({ name: 'fence', fence })
-          .update({ fence: fence + 1 });
+      await trx(LEASES).where({ fence }).update(FREE);
+      await trx(FENCES).where({ fence }).del();
     });
   }
 }
 
-/** The database's own clock and named lock; SQLite has neither, and all processes that use its file share a machine. */
+/** The database's own clock and named locks; SQLite has neither, and all processes that use its file share a machine. */
 export function createLockGuard(db: Database): LockGuard {
   return {
     async nowMs() {
@@ -88,34 +89,36 @@ export function createLockGuard(db: Database): LockGuard {
       );
       return Math.round(toNumber(row?.now) * 1_000);
     },
-    holder: () =>
+    holders: (names) =>
       inQuery(db, async (knex) => {
-        const lease = await rowOf<LeaseRow>(knex(TABLE).where({ name: 'lease' }).first());
-        return lease && lease.owner !== null ? holderOf(lease) : null;
+        const query = knex(LEASES).whereNotNull('owner');
+        const leases = await rowsOf<LeaseRow>(names ? query.whereIn('name', [...names]) : query);
+        const byFence = new Map(leases.map((lease) => [toNumber(lease.fence), holderOf(lease)]));
+        return [...byFence.values()];
       }),
     isFile: db.engine === 'sqlite',
-    connection: db.engine === 'mysql' ? new MysqlConnectionLock(db) : null,
+    connection: db.engine === 'mysql' ? (names) => new MysqlConnectionLock(db, names) : null,
   };
 }
 
-/** First step of a fenced transaction: throws `lock-held` unless the caller holds the lock, then until the commit. */
+/** First step of a fenced transaction: throws `lock-held` unless the caller holds its lock, then until the commit. */
 export async function assertFence(trx: Knex.Transaction, db: Database, fence: number): Promise<void> {
-  const query = trx(TABLE).where({ name: 'fence' }).select<{ fence: SqlNumber }[]>('fence');
+  const query = trx(FENCES).where({ fence }).select<{ fence: SqlNumber }[]>('fence');
   // SQLite has one writer at a time, and inTransaction has made this transaction that writer.
   const [row] = await (db.engine === 'mysql' ? query.forShare() : query);
-  if (toNumber(row?.fence) !== fence) throw lockLost(db);
+  if (row === undefined) throw lockLost(db);
 }
 
 /** For a single-statement write: adds the fence to its condition. Call throwIfFenced afterwards when no row changed. */
 export function underFence(knex: Knex, fence: number): (query: Knex.QueryBuilder) => void {
   return (query) => {
-    query.whereExists(knex(TABLE).select(knex.raw('1')).where({ name: 'fence', fence }));
+    query.whereExists(knex(FENCES).select(knex.raw('1')).where({ fence }));
   };
 }
 
 /** Throws `lock-held` when the fence is outdated. */
 export async function throwIfFenced(knex: Knex, db: Database, fence: number): Promise<void> {
-  const row = await rowOf<object>(knex(TABLE).where({ name: 'fence', fence }).first('fence'));
+  const row = await rowOf<object>(knex(FENCES).where({ fence }).first('fence'));
   if (!row) throw lockLost(db);
 }
 

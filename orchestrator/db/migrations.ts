@@ -378,6 +378,30 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     },
   },
+  // Runs of different sites may share a database: a lock for each host and each result table.
+  {
+    name: 'locks-by-site',
+    refusesOpenRuns: true,
+    tables: {
+      crawlfleet_leases: (t) => {
+        // A host name has up to 253 characters.
+        t.string('name', 300).primary();
+        t.bigInteger('fence').notNullable().index();
+        t.string('owner', 255);
+        // Identifies the call that took it, so that a repeat after a lost commit recognizes its own lease.
+        t.string('token', 64);
+        t.string('run_id', RUN_ID_CHARS);
+        t.bigInteger('expires_at').notNullable();
+      },
+      crawlfleet_fences: (t) => {
+        t.bigIncrements('fence');
+        t.string('owner', 255).notNullable();
+      },
+    },
+    async fill(knex) {
+      await knex.schema.dropTableIfExists('crawlfleet_locks');
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

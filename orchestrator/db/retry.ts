@@ -34,7 +34,7 @@ export function inTransaction<T>(
       return await db.knex.transaction(async (trx) => {
         // A transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
         // starts with a write can.
-        if (db.engine === 'sqlite') await trx.raw(`update crawlfleet_locks set name = name where name = 'fence'`);
+        if (db.engine === 'sqlite') await trx.raw('update crawlfleet_fences set fence = fence where fence = 0');
         const result = await work(trx, attempt);
         committing = true;
         return result;

@@ -13,7 +13,7 @@ import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
 import { regionsOf } from '../control/model/run-settings.ts';
-import type { NewRun } from '../control/model/stores.ts';
+import type { LockHolder, NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -241,8 +241,15 @@ export class SimulatedWorld {
   /** Takes the lock by force: writes of the earlier main server are fenced off. */
   async #takeLock(owner: string): Promise<number> {
     const { runs } = this.stores;
-    const first = await runs.acquireLock(owner, this.clock.now(), LEASE_MS);
-    const lock = 'fence' in first ? first : await runs.acquireLock(owner, this.clock.now(), LEASE_MS, first.heldBy);
+    const claim = (steal: LockHolder[] = []) => ({
+      owner,
+      names: [],
+      nowMs: this.clock.now(),
+      leaseMs: LEASE_MS,
+      steal,
+    });
+    const first = await runs.acquireLock(claim());
+    const lock = 'fence' in first ? first : await runs.acquireLock(claim([first.heldBy]));
     if (!('fence' in lock)) throw new Error('the lock of the modelled database cannot be taken');
     return lock.fence;
   }

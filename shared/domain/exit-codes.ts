@@ -43,7 +43,8 @@ export const EXIT_FACTS = {
     todo: 'The message names each fault with its line or its call: fix that, then repeat the command.',
   },
   locked: {
-    meaning: 'Another main server works on a run in this database, or an earlier run is not over.',
+    meaning:
+      'Another main server is crawling this site or into this result table, or an earlier run of it is not over.',
     retry: 'later',
     todo: 'Nothing was changed. Wait, continue the run (`resume`) or abandon it (`cancel`).',
   },

@@ -33,7 +33,7 @@ export function sharesRobots(from: string, to: string): boolean {
 export function sharesHost(from: string, to: string): boolean {
   const a = parseHttp(from);
   const b = parseHttp(to);
-  return a !== null && b !== null && withoutWww(hostOf(a)) === withoutWww(hostOf(b));
+  return a !== null && b !== null && siteHostOf(a) === siteHostOf(b);
 }
 
 function parseHttp(text: string): URL | null {
@@ -43,6 +43,9 @@ function parseHttp(text: string): URL | null {
 
 /** `shop.example.` is the same host as `shop.example`. */
 const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
+
+/** The name of a site: its host, without a leading `www.`. Two URLs have the same when `sharesHost`. */
+export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
 
 /** The port of a URL; the scheme's default where it names none. */
 export const portOf = ({ protocol, port }: Pick<URL, 'protocol' | 'port'>): number =>

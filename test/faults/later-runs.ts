@@ -18,7 +18,7 @@ export async function collectGarbage(world: GcWorld, stop: AbortSignal): Promise
     list: () => Promise.resolve([...marks]),
     note: async (_owner, seen) => void (marks = seen),
   };
-  const night = { owner: OWNER, skewMs: () => 0, workedOn: null, dryRun: false };
+  const night = { owner: OWNER, skewMs: () => 0, workedOn: new Set<string>(), dryRun: false };
   while (!stop.aborted) {
     // What AWS or the database refuses now, the next gc retries.
     await collect({ ...night, compute, balancers, runs: stores.runs, marks: store, clock }).catch(() => undefined);

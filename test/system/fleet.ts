@@ -72,7 +72,7 @@ export async function makeFleet(options: FleetOptions): Promise<Fleet> {
   const folder = tempDir('crawlfleet-system-');
   const database = options.database ?? (await createTestDatabase(options.engine));
   const query = (sql: string, values: unknown[] = []) => runQuery(database.url, sql, values);
-  await query('create table products (id varchar(500) not null, active integer not null)');
+  await query('create table if not exists products (id varchar(500) not null, active integer not null)');
   const addProducts = async (ids: readonly string[]): Promise<void> => {
     for (let at = 0; at < ids.length; at += PRODUCTS_AT_ONCE) {
       const some = ids.slice(at, at + PRODUCTS_AT_ONCE);

@@ -53,7 +53,8 @@ describe('a main server', { tags: ['nightly'] }, () => {
     await open(productIds(60));
     const run = await crawl(5);
     // As another main server does that finds it frozen.
-    await fleet.query('update crawlfleet_locks set fence = fence + 1, owner = null, token = null, expires_at = 0');
+    await fleet.query('update crawlfleet_leases set owner = null, token = null, expires_at = 0');
+    await fleet.query('delete from crawlfleet_fences');
     expect((await run.finished).exitCode).toBe(20);
     expect(fleet.leftovers().map(({ command }) => command)).toContainEqual(expect.stringContaining('sandbox/main'));
     const resumed = await endOf(fleet.start('resume', '--json'));

@@ -11,7 +11,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isUnfinished } from '../run/find-run.ts';
-import { lookAtHolder } from '../run/run-lock.ts';
+import { competesWith, lockNamesOfConfig, lookAtHolder } from '../run/run-lock.ts';
 
 /** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;
@@ -108,18 +108,21 @@ const LOOKED_AT = 20;
 
 export const otherRun: Check = {
   id: 'other-run',
-  title: 'other runs on this database',
+  title: 'other runs of this site on this database',
   needs: ['database', 'schema'],
-  async run({ facts }) {
+  async run({ facts, config }) {
     const db = await facts.database();
     if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
     const { runs } = createStores(db);
-    const { state, holder } = await lookAtHolder(runs);
+    const names = lockNamesOfConfig(config);
+    const { state, holder } = await lookAtHolder(runs, names);
     if (state === 'alive') {
       const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
       return failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch');
     }
-    const unfinished = (await runs.list(LOOKED_AT)).filter((run) => isUnfinished(run) && !isRebuilt(run));
+    const unfinished = (await runs.list(LOOKED_AT)).filter(
+      (run) => isUnfinished(run) && !isRebuilt(run) && competesWith(run, names),
+    );
     const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);
     if (ahead)
       return failed(

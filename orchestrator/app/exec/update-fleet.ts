@@ -17,7 +17,7 @@ import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../../control/launching/updated-
 import type { InstanceRecord, RunReader, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { bundlesOf } from '../cloud/launch-template.ts';
 import { getRun } from '../run/find-run.ts';
-import { lookAtHolder } from '../run/run-lock.ts';
+import { lockNamesOfRun, lookAtHolder } from '../run/run-lock.ts';
 
 export interface UpdateParts {
   run: RunRecord;
@@ -64,7 +64,7 @@ const BOOTS: ReadonlySet<InstancePhase> = new Set(['claimed', 'pending', 'bootin
  */
 export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Promise<UpdateReport> {
   const { run, runs, clock, sha256, say } = parts;
-  const { state, holder } = await lookAtHolder(runs);
+  const { state, holder } = await lookAtHolder(runs, lockNamesOfRun(run));
   if (state !== 'alive' || (holder?.runId ?? run.id) !== run.id)
     throw new AppError(
       'usage',

@@ -9,7 +9,7 @@ import { openCloud } from '../cloud/cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
 import { assumedTarget, isLocal, regionOf } from '../plan/target.ts';
-import { lookAtHolder } from './run-lock.ts';
+import { runsAtWork } from './run-lock.ts';
 
 export interface GarbageOptions {
   config: Config;
@@ -31,19 +31,13 @@ export interface GarbageReport {
 /** Throws when AWS or the database cannot be queried. Needs the tables of migrate(). */
 export async function collectGarbage(options: GarbageOptions): Promise<GarbageReport> {
   const { database, runs, dryRun } = options;
-  const workedOn = await runWorkedOn(runs);
+  const workedOn = await runsAtWork(runs);
   const orphans = await findOrphanStaging(database, systemClock.now(), workedOn);
   const staging = dryRun ? orphans : await dropOrphanStaging(database, orphans);
   return { cloud: options.cloud ? await reapCloud(options, workedOn) : null, staging };
 }
 
-/** The run of a living main server. One that is starting has launched nothing; a dead one's has its deadline. */
-async function runWorkedOn(runs: RunStore): Promise<string | null> {
-  const { state, holder } = await lookAtHolder(runs);
-  return state === 'alive' ? (holder?.runId ?? null) : null;
-}
-
-async function reapCloud(options: GarbageOptions, workedOn: string | null): Promise<GcReport | null> {
+async function reapCloud(options: GarbageOptions, workedOn: ReadonlySet<string>): Promise<GcReport | null> {
   const { config, environment, database, runs, dryRun } = options;
   const { aws } = config.values;
   const region = regionOf(config, environment);

@@ -6,7 +6,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { CarriedOut } from './carry-out.ts';
 import { getRun } from './find-run.ts';
-import { lookAtHolder } from './run-lock.ts';
+import { lockNamesOfRun, lookAtHolder } from './run-lock.ts';
 
 export interface EarlyEnd {
   run: RunRecord;
@@ -25,7 +25,7 @@ export interface EarlyEnd {
 export async function endEarly(runs: RunStore, end: EarlyEnd, output: Output): Promise<ExitCode> {
   const { run, request } = end;
   if (!(await runs.setRequest(run.id, request))) await assertGoesOn(runs, run.id);
-  const { state, holder } = await lookAtHolder(runs);
+  const { state, holder } = await lookAtHolder(runs, lockNamesOfRun(run));
   const atWork = state === 'alive' && (holder?.runId ?? run.id) === run.id;
   if (atWork) {
     output.line(end.promise);

@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { hasTables, migrate } from '../../db/migrate.ts';
 import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
+import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
 /** Opens the database of the configuration for `work`, and closes it afterwards. */
 export async function withDatabase<T>(
@@ -47,19 +48,23 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
   });
 }
 
-/** The named run, else the newest that matches; `kind` says in a word what does. Throws `run-unknown`. */
+/**
+ * The named run, else the newest that matches of the configuration's site or result table: others may share the
+ * database. `kind` says in a word what matches. Throws `run-unknown`.
+ */
 export async function findRun(
   runs: RunStore,
-  id: string | undefined,
+  { runId, config }: { runId: string | undefined; config: Config },
   kind: string,
   wanted: (run: RunRecord) => boolean,
 ): Promise<RunRecord> {
-  if (id !== undefined) return getRun(runs, id);
+  if (runId !== undefined) return getRun(runs, runId);
   const known = await runs.list(50);
-  const run = known.find(wanted);
+  const names = lockNamesOfConfig(config);
+  const run = known.find((each) => wanted(each) && competesWith(each, names));
   if (run) return run;
   if (known.length > 0) {
-    throw new AppError('run-unknown', `no run in this database is ${kind}`, {
+    throw new AppError('run-unknown', `no run of this site or result table is ${kind}`, {
       hint: 'Look at them with: orchestrator status',
     });
   }

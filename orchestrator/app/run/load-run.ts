@@ -27,7 +27,7 @@ import { publishReport } from './carry-out.ts';
 import type { ConfigPlace } from '../config/load-config.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
-import { underLock } from './run-lock.ts';
+import { lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
 import { type Resumption, resumeRun } from './resume.ts';
 import { withDatabase } from './find-run.ts';
 
@@ -43,7 +43,9 @@ export async function loadRun(options: LoadOptions, caller: Caller): Promise<Exi
   return withDatabase(options, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
-    return underLock(stores.runs, (lock) => {
+    const known = await stores.runs.get(runId);
+    const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
+    return underLock(stores.runs, names, (lock) => {
       lock.setRun(runId);
       return loadUnder({ ...caller, runId, config, environment, database, stores, lock });
     });

@@ -14,7 +14,7 @@ import { findRun, hasLeftovers, isUnfinished, withDatabase } from './find-run.ts
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
-import { type RunLock, underLock } from './run-lock.ts';
+import { lockNamesOfRun, type RunLock, underLock } from './run-lock.ts';
 import {
   replaceSandbox,
   type SandboxHandle,
@@ -39,13 +39,13 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
   return withDatabase(options, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
-    const run = await findRun(stores.runs, options.runId, 'unfinished', isUnfinished);
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'unfinished', isUnfinished);
     if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {
       throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
     }
-    return underLock(stores.runs, (lock) => {
+    return underLock(stores.runs, lockNamesOfRun(run), (lock) => {
       lock.setRun(run.id);
       return resumeRun({ ...caller, run, stores, lock, config });
     });

@@ -23,9 +23,15 @@ export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCod
   const { output } = caller;
   return startRun(options, caller, {
     async choose(checked) {
-      const { results, site } = checked.config.values;
+      const { config } = checked;
+      const { results, site } = config.values;
       const isOurs = (run: RunRecord): boolean => isRunEnd(run.phase) && run.settings.results.table === results.table;
-      const parent = await findRun(checked.stores.runs, options.runId, `over yet for ${results.table}`, isOurs);
+      const parent = await findRun(
+        checked.stores.runs,
+        { runId: options.runId, config },
+        `over yet for ${results.table}`,
+        isOurs,
+      );
       if (!isRunEnd(parent.phase))
         throw new AppError('run-unfinished', `run ${parent.id} is not over yet: it is ${parent.phase}`, {
           hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,

@@ -1,12 +1,15 @@
 /**
- * The lock that allows only one main server per database: a lease in a row with a fence that every write carries, and
- * on MySQL a named lock on its own connection. docs/decisions/0008-locks.md explains the purpose of each.
+ * The lock that allows only one main server per host of a site and per result table: leases in rows with a fence that
+ * every write carries, and on MySQL named locks on a connection. docs/decisions/0008-locks.md explains the purpose of each.
  */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { siteHostOf } from '../../../shared/domain/same-site.ts';
+import { type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { ConnectionLock, LockHolder, RunStore } from '../../control/model/stores.ts';
+import type { ConnectionLock, LockHolder, RunRecord, RunStore } from '../../control/model/stores.ts';
+import type { Config } from '../config/load-config.ts';
 import { isDeadHere, ownName } from './process-name.ts';
 
 /** Timing of the lock. Every main server of a database must use the same. */
@@ -34,18 +37,44 @@ export interface RunLock {
   release(): Promise<void>;
 }
 
+/** What a run needs for itself: the hosts of its site, whose pace two runs would break, and its result table. */
+export function lockNamesOf({ productUrl, table }: { productUrl: ProductUrl; table: string }): string[] {
+  const hosts = templatesOf(productUrl).map((template) => `host:${siteHostOf(new URL(template))}`);
+  return [...hosts, `table:${table}`];
+}
+
+export const lockNamesOfRun = ({ settings }: Pick<RunRecord, 'settings'>): string[] =>
+  lockNamesOf({ productUrl: settings.site.productUrl, table: settings.results.table });
+
+export const lockNamesOfConfig = ({ values: { site, results } }: Config): string[] =>
+  lockNamesOf({ productUrl: site.product_url, table: results.table });
+
+/** True when the run needs a lock of these names, so it cannot be at work beside their holder. */
+export const competesWith = (run: Pick<RunRecord, 'settings'>, names: readonly string[]): boolean =>
+  lockNamesOfRun(run).some((name) => names.includes(name));
+
+/** A lock to be taken. */
+export interface Locking {
+  runs: RunStore;
+  names: readonly string[];
+  clock: Clock;
+  times?: LockTimes;
+}
+
 /** Throws `lock-held` with the holder's name. One that died here is replaced at once, others once expired. */
-export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = TIMES): Promise<RunLock> {
-  const owner = ownName();
+export async function takeLock(locking: Locking): Promise<RunLock> {
+  const { runs, names, clock, times = TIMES } = locking;
+  const claim = { owner: ownName(), names, leaseMs: times.leaseMs };
   const { guard } = runs;
-  const steal = await waitForHolder(runs, clock, times);
-  const connection = guard?.connection ?? null;
-  if (connection) await takeConnection(connection, runs, clock, times);
+  const waiting = { runs, names, clock, times };
+  const steal = await waitForHolders(waiting);
+  const connection = guard?.connection?.(names) ?? null;
+  if (connection) await takeConnection(connection, waiting);
   try {
     const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
-    let result = await runs.acquireLock(owner, await now(), times.leaseMs, steal);
+    let result = await runs.acquireLock({ ...claim, nowMs: await now(), steal });
     if ('heldBy' in result && isDeadHere(result.heldBy.owner))
-      result = await runs.acquireLock(owner, await now(), times.leaseMs, result.heldBy);
+      result = await runs.acquireLock({ ...claim, nowMs: await now(), steal: [...steal, result.heldBy] });
     if ('heldBy' in result) throw held(result.heldBy);
     return keepLock({ runs, clock, times, now, connection, fence: result.fence });
   } catch (error) {
@@ -54,9 +83,13 @@ export async function takeLock(runs: RunStore, clock: Clock, times: LockTimes = 
   }
 }
 
-/** Takes the lock for `work`, and releases it afterwards. */
-export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Promise<T>): Promise<T> {
-  const lock = await takeLock(runs, systemClock);
+/** Takes the lock of these names for `work`, and releases it afterwards. */
+export async function underLock<T>(
+  runs: RunStore,
+  names: readonly string[],
+  work: (lock: RunLock) => Promise<T>,
+): Promise<T> {
+  const lock = await takeLock({ runs, names, clock: systemClock });
   try {
     return await work(lock);
   } finally {
@@ -66,41 +99,59 @@ export async function underLock<T>(runs: RunStore, work: (lock: RunLock) => Prom
 
 type Holder = 'none' | 'dead' | 'expired' | 'alive';
 
-/** The state of the lease's current holder. */
-export async function lookAtHolder({
-  guard,
-}: Pick<RunStore, 'guard'>): Promise<{ state: Holder; holder: LockHolder | null }> {
-  if (!guard) return { state: 'none', holder: null };
-  const [holder, nowMs] = await Promise.all([guard.holder(), guard.nowMs()]);
-  if (!holder) return { state: 'none', holder };
-  if (isDeadHere(holder.owner)) return { state: 'dead', holder };
-  return { state: holder.expiresAtMs <= nowMs ? 'expired' : 'alive', holder };
+/** Whoever holds a lock of these names: a living one before an expired, an expired before a dead one. */
+export async function lookAtHolder(
+  runs: Pick<RunStore, 'guard'>,
+  names: readonly string[],
+): Promise<{ state: Holder; holder: LockHolder | null }> {
+  const holders = await lookAtHolders(runs, names);
+  const states: Holder[] = ['alive', 'expired', 'dead'];
+  const first = states.flatMap((state) => holders.filter((each) => each.state === state))[0];
+  return first ?? { state: 'none', holder: null };
 }
 
-/** Throws `lock-held` for a living holder. Returns the lease of a dead one, to be stolen. */
-async function waitForHolder(runs: RunStore, clock: Clock, times: LockTimes): Promise<LockHolder | undefined> {
-  const { state, holder } = await lookAtHolder(runs);
-  if (state === 'none' || holder === null) return undefined;
-  if (state === 'dead') return holder;
-  if (state === 'alive') throw held(holder);
-  // It has expired by the clock, but a clock may jump, and a database that was down stored no renewal.
-  await clock.sleep(times.watchMs);
-  const later = await lookAtHolder(runs);
-  if (later.holder && later.holder.expiresAtMs !== holder.expiresAtMs && later.state !== 'dead')
-    throw held(later.holder);
-  return undefined;
+/** The runs of all living main servers of this database. One that is starting has launched nothing. */
+export async function runsAtWork(runs: Pick<RunStore, 'guard'>): Promise<Set<string>> {
+  const alive = (await lookAtHolders(runs)).filter(({ state }) => state === 'alive');
+  return new Set(alive.map(({ holder }) => holder.runId).filter((id) => id !== null));
 }
 
-/** The lease is free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
-async function takeConnection(
-  connection: ConnectionLock,
-  runs: RunStore,
-  clock: Clock,
-  times: LockTimes,
-): Promise<void> {
+async function lookAtHolders(
+  { guard }: Pick<RunStore, 'guard'>,
+  names?: readonly string[],
+): Promise<{ state: Exclude<Holder, 'none'>; holder: LockHolder }[]> {
+  if (!guard) return [];
+  const [holders, nowMs] = await Promise.all([guard.holders(names), guard.nowMs()]);
+  const stateOf = ({ owner, expiresAtMs }: LockHolder) =>
+    isDeadHere(owner) ? 'dead' : expiresAtMs <= nowMs ? 'expired' : 'alive';
+  return holders.map((holder) => ({ state: stateOf(holder), holder }));
+}
+
+/** Throws `lock-held` for a living holder. Returns the dead ones, whose leases are to be taken over. */
+async function waitForHolders({ runs, names, clock, times }: Required<Locking>): Promise<LockHolder[]> {
+  const holders = await lookAtHolders(runs, names);
+  const inState = (wanted: Holder) => holders.filter(({ state }) => state === wanted).map(({ holder }) => holder);
+  const [alive] = inState('alive');
+  if (alive) throw held(alive);
+  const expired = inState('expired');
+  if (expired.length > 0) {
+    // They have expired by the clock, but a clock may jump, and a database that was down stored no renewal.
+    await clock.sleep(times.watchMs);
+    const isRenewed = ({ owner, expiresAtMs }: LockHolder): boolean =>
+      !expired.some((before) => before.owner === owner && before.expiresAtMs === expiresAtMs);
+    const later = await lookAtHolders(runs, names);
+    const living = later.find(({ state, holder }) => state !== 'dead' && isRenewed(holder));
+    if (living) throw held(living.holder);
+  }
+  return inState('dead');
+}
+
+/** The leases are free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
+async function takeConnection(connection: ConnectionLock, locking: Required<Locking>): Promise<void> {
+  const { runs, names, clock, times } = locking;
   if ((await connection.acquire()) === 'ours') return;
   await clock.sleep(times.settleMs);
-  const { state, holder } = await lookAtHolder(runs);
+  const { state, holder } = await lookAtHolder(runs, names);
   if (state === 'alive') {
     await connection.release();
     throw held(holder);
@@ -114,7 +165,7 @@ async function takeConnection(
 function held(holder: LockHolder | null): AppError {
   const who = holder ? ` (${holder.owner})` : '';
   const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-  return new AppError('lock-held', `another main server${who} ${what} on this database`, {
+  return new AppError('lock-held', `another main server${who} ${what} on this site, or into this result table`, {
     hint: 'Wait for it, or look at it with: orchestrator status',
   });
 }

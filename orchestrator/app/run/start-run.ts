@@ -29,7 +29,7 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
 import { ownName } from './process-name.ts';
-import { underLock } from './run-lock.ts';
+import { competesWith, lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
@@ -108,7 +108,7 @@ async function start(
   const place = { config, target, environment };
   const checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
   try {
-    return await underLock(checked.stores.runs, async (lock) => {
+    return await underLock(checked.stores.runs, lockNamesOfConfig(config), async (lock) => {
       await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
       const { database } = checked;
       const { runs } = checked.stores;
@@ -216,19 +216,29 @@ type UnfinishedOptions = Omit<Resumption, 'run'>;
 const LOOKED_AT = 20;
 
 /**
- * Ends every unfinished run whose deadline is past, and every ended run without a report: loads and publishes what its
+ * Ends every unfinished run of this site whose deadline is past, and every ended run without a report: loads and publishes what its
  * instances have left in the bucket, terminates its remaining resources, writes its report. Throws `run-unfinished`
  * when a deadline is still ahead: two crawls at a time would double the load on the site. A run that cannot be ended is
  * reported; it does not block the new run.
  */
 async function takeUpUnfinished(options: UnfinishedOptions): Promise<void> {
-  const unfinished = (await options.stores.runs.list(LOOKED_AT)).filter(isUnfinished);
+  const names = lockNamesOfConfig(options.config);
+  const unfinished = (await options.stores.runs.list(LOOKED_AT)).filter(
+    (run) => isUnfinished(run) && competesWith(run, names),
+  );
   const ahead = unfinished.find(
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );
   if (ahead) throw stillAhead(ahead);
   // The oldest first: of two that crawled the same product the later one wins, and must be there to win.
-  for (const run of unfinished.reverse()) await endOne(options, run);
+  for (const run of unfinished.reverse()) {
+    const others = lockNamesOfRun(run).filter((name) => !names.includes(name));
+    if (others.length === 0) await endOne(options, run);
+    else
+      options.output.line(
+        `! run ${run.id} is not ended, as it has ${others.join(' and ')}, too: orchestrator resume ${run.id}`,
+      );
+  }
 }
 
 async function endOne(options: UnfinishedOptions, run: RunRecord): Promise<void> {

@@ -6,7 +6,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { publishReport } from '../../app/run/carry-out.ts';
 import { type EarlyEnd, endEarly } from '../../app/run/end-early.ts';
 import { findRun, getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
-import { underLock } from '../../app/run/run-lock.ts';
+import { lockNamesOfRun, underLock } from '../../app/run/run-lock.ts';
 import { createOfflineCore } from '../../app/run/run-session.ts';
 import type { RunReader, RunRecord, Stores } from '../../control/model/stores.ts';
 import { buildReport } from '../../control/results/finish.ts';
@@ -20,9 +20,9 @@ import type { StatusOptions } from './status.ts';
 
 /** Ends a run early and keeps its results. */
 export async function stopCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const { runs } = await storesOf(database);
-    const run = await findRun(runs, options.runId, 'unfinished', (r) => !isRunEnd(r.phase));
+    const run = await findRun(runs, { runId: options.runId, config }, 'unfinished', (r) => !isRunEnd(r.phase));
     if (isRunEnd(run.phase)) throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`);
     const promise = `Run ${run.id} will stop: its instances upload what they have, and that is published.`;
     const takeOver = takingOver(run.id, options, database, output);
@@ -72,7 +72,7 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
 
 /** The move stores the request too: stored alone it could stay on a run that another process publishes. */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
-  return underLock(stores.runs, async (lock) => {
+  return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
     lock.setRun(run.id);
     const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
     const reason = 'cancelled while its rows were held';
@@ -95,8 +95,8 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
 export async function publishCommand(options: StatusOptions & { force?: boolean }, output: Output): Promise<ExitCode> {
   return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
-    const run = await findRun(stores.runs, options.runId, 'held', (r) => r.phase === 'held');
-    return underLock(stores.runs, async (lock) => {
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'held', (r) => r.phase === 'held');
+    return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
       lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
       // Another process may have published or discarded it while we waited for the lock.

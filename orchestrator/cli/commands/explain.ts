@@ -17,9 +17,9 @@ import type { StatusOptions } from './status.ts';
 const MAX_EVENTS = 100_000;
 
 export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
-    const run = await findRun(stores.runs, options.runId, 'known', () => true);
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'known', () => true);
     assertKept(run);
     const rows = stores.of(run.id);
     const [events, instances, incidents, outcomes] = await Promise.all([

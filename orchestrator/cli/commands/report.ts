@@ -28,9 +28,14 @@ export async function reportCommand(
   output: Output,
 ): Promise<ExitCode> {
   const { html, to } = options;
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
-    const run = await findRun(stores.runs, options.runId, 'over yet', ({ report }) => report !== null);
+    const run = await findRun(
+      stores.runs,
+      { runId: options.runId, config },
+      'over yet',
+      ({ report }) => report !== null,
+    );
     const report = reportOf(run);
     if (report === null)
       throw new AppError('run-unfinished', `run ${run.id} has no report yet: it is ${run.phase}`, {
@@ -55,9 +60,9 @@ function write(file: string, text: string): void {
 }
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
-    const run = await findRun(stores.runs, options.runId, 'over yet', (r) => isRunEnd(r.phase));
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'over yet', (r) => isRunEnd(r.phase));
     assertKept(run);
     const [facts, instances, parts] = await Promise.all([
       readVerifyFacts(database, run.id),

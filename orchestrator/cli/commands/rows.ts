@@ -20,9 +20,11 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     throw new AppError('usage', 'Parquet is written to a file: name it with --to FILE');
   if (to === undefined && output.json)
     throw new AppError('usage', 'with --json the rows need a file: name it with --to FILE');
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     const { runs } = await storesOf(database);
-    const run = await findRun(runs, options.runId, 'published yet', ({ phase }) => PUBLISHED.includes(phase));
+    const run = await findRun(runs, { runId: options.runId, config }, 'published yet', ({ phase }) =>
+      PUBLISHED.includes(phase),
+    );
     const rows = new History(database).rowsOfRun(run);
     const columns = exportColumns(run.settings);
     const count = await (to === undefined

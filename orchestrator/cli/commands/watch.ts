@@ -9,17 +9,17 @@ import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { lookAtHolder } from '../../app/run/run-lock.ts';
+import { competesWith, lockNamesOfConfig, lockNamesOfRun, lookAtHolder } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;
 
 export async function watchCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
   using interrupts = watchInterrupts();
-  return await withDatabase(options, async (database) => {
+  return await withDatabase(options, async (database, config) => {
     const progress = createProgressPrinter(process.stderr, QUIET_MS);
     const stores = await storesOf(database);
-    const id = options.runId ?? (await nextRun(stores.runs, interrupts.leave, output));
+    const id = options.runId ?? (await nextRun(stores.runs, lockNamesOfConfig(config), interrupts.leave, output));
     if (id === null) return EXIT.complete;
     await getRun(stores.runs, id);
     const rows = stores.of(id);
@@ -35,7 +35,7 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         output.document({ run: id, state: phase, reason, exitCode: facts.run.exitCode, report: facts.run.report });
         return EXIT.complete;
       }
-      const { state, holder } = await lookAtHolder(stores.runs);
+      const { state, holder } = await lookAtHolder(stores.runs, lockNamesOfRun(facts.run));
       const isAlone = state !== 'alive' || (holder?.runId ?? id) !== id;
       if (isAlone && !wasAlone) {
         progress.end();
@@ -52,10 +52,15 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
 
 const LOOK_MS = 1_000;
 
-/** The newest unfinished run; without one the next that begins. Null once the user leaves. */
-async function nextRun(runs: RunStore, leave: AbortSignal, output: Output): Promise<string | null> {
+/** The newest unfinished run that uses one of these names; without one the next that begins. Null once the user leaves. */
+async function nextRun(
+  runs: RunStore,
+  names: readonly string[],
+  leave: AbortSignal,
+  output: Output,
+): Promise<string | null> {
   for (let isFirst = true; !leave.aborted; isFirst = false) {
-    const run = (await runs.list(50)).find(({ phase }) => !isRunEnd(phase));
+    const run = (await runs.list(50)).find((each) => !isRunEnd(each.phase) && competesWith(each, names));
     if (run) return run.id;
     if (isFirst) output.line('No run is at work; waiting for the next one.');
     await systemClock.sleep(LOOK_MS, leave);

@@ -21,7 +21,7 @@ import { type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
-import { lookAtHolder } from '../../app/run/run-lock.ts';
+import { lockNamesOfConfig, lookAtHolder } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
 import { createProcesses, outputFolder, type ProcessOptions } from '../processes.ts';
@@ -61,6 +61,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
     };
     const processes = createProcesses(options, named.name);
+    const names = lockNamesOfConfig(config);
     const scheduler = new Scheduler({
       me: ownName(),
       timetable: createTimetable(schedule.cron, schedule.timezone),
@@ -70,7 +71,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
       store,
       runs: {
         async busy() {
-          const { state, holder } = await lookAtHolder(runs);
+          const { state, holder } = await lookAtHolder(runs, names);
           return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
         },
         async left(started) {

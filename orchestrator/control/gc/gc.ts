@@ -43,8 +43,8 @@ export interface GcOptions {
   clock: Clock;
   /** The endpoint's clock minus ours, after the first answer; null when it sends no time. */
   skewMs: () => number | null;
-  /** The run that a main server works on now; null for none. */
-  workedOn: string | null;
+  /** The runs that main servers work on now. */
+  workedOn: ReadonlySet<string>;
   /** Marks and ends nothing. */
   dryRun: boolean;
 }
@@ -200,7 +200,7 @@ export interface GcFacts {
   /** The runs of this database that the tags name. */
   runs: ReadonlyMap<string, RunRecord>;
   /** The run that a main server works on now, whatever its deadline; null for none. */
-  workedOn: string | null;
+  workedOn: ReadonlySet<string>;
 }
 
 /** Why it is kept; null when it has expired. */
@@ -214,7 +214,7 @@ export function reasonToKeep(found: Found, facts: GcFacts): string | null {
   if (found.startedAtMs === null && found.state !== 'target group alone') return 'AWS does not say when it was started';
   if (found.startedAtMs !== null && facts.nowMs - found.startedAtMs < YOUNG_MS) return 'it is younger than a minute';
   const run = facts.runs.get(runId);
-  if (facts.workedOn === runId) return 'a main server is at work on its run';
+  if (facts.workedOn.has(runId)) return 'a main server is at work on its run';
   if (run && !isRunEnd(run.phase) && facts.nowMs <= powerOffAtMs(run)) return 'its run is not over';
   const expiresAtMs = expiryOf(found, run);
   if (expiresAtMs === null) return `it has no tag ${TAG.expiresAt}, and its run is unknown here`;

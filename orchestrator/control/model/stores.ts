@@ -82,6 +82,17 @@ export interface LockHolder {
   expiresAtMs: number;
 }
 
+/** What one main server at a time may use: the hosts that it crawls, the table that it publishes into. */
+export interface LockClaim {
+  owner: string;
+  /** Such as `host:shop.example` and `table:products`. */
+  names: readonly string[];
+  nowMs: number;
+  leaseMs: number;
+  /** Holders known to be dead: their leases are taken over though they have not expired. */
+  steal?: readonly LockHolder[];
+}
+
 /** A lock that ends with the connection it was taken on. Throws `database-unreachable` when there is no answer. */
 export interface ConnectionLock {
   /** Tries to take the lock without waiting; reconnects if the connection was lost. Idempotent. */
@@ -96,12 +107,12 @@ export interface ConnectionLock {
 export interface LockGuard {
   /** The time on the clock that all main servers of this database share. */
   nowMs(): Promise<number>;
-  /** Holder of the lease, expired or not; null when it is free. */
-  holder(): Promise<LockHolder | null>;
+  /** Those who hold a lease of any of these names, or of any name, expired or not. */
+  holders(names?: readonly string[]): Promise<LockHolder[]>;
   /** The database is a file on this machine, so a failed write is this machine's fault. */
   isFile: boolean;
-  /** Null where the database has no such locks. */
-  connection: ConnectionLock | null;
+  /** A lock of these names; null where the database has no such locks. */
+  connection: ((names: readonly string[]) => ConnectionLock) | null;
 }
 
 /** The run that stores are for, the fence under which they write, and the clock whose time they store. */
@@ -152,16 +163,8 @@ export interface FrontierStore {
 export interface RunStore {
   /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
-  /**
-   * Takes the lock for `leaseMs`, or returns its holder. Takes over an expired lease, and with `steal` a live one whose
-   * holder is known to be dead.
-   */
-  acquireLock(
-    owner: string,
-    nowMs: number,
-    leaseMs: number,
-    steal?: LockHolder,
-  ): Promise<{ fence: number } | { heldBy: LockHolder }>;
+  /** Takes the leases of all names, or returns a holder of one. Whoever held one that has expired is fenced off wholly. */
+  acquireLock(claim: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }>;
   /** Extends the lease and records its run; false when the lock has been lost. */
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean>;
   releaseLock(fence: number): Promise<void>;

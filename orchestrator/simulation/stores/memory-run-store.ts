@@ -7,6 +7,7 @@ import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type {
+  LockClaim,
   LockHolder,
   NewRun,
   RunEvent,
@@ -26,16 +27,12 @@ export class MemoryRunStore implements OneRunStore {
     this.#db = db;
   }
 
-  acquireLock(
-    owner: string,
-    nowMs: number,
-    leaseMs: number,
-    steal?: LockHolder,
-  ): Promise<{ fence: number } | { heldBy: LockHolder }> {
+  /** One run at a time, so its names make no difference. */
+  acquireLock({ owner, nowMs, leaseMs, steal = [] }: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }> {
     const db = this.#db;
     return db.call('runs.acquireLock', () => {
       const { holder, fence } = db.lease;
-      const isStolen = holder !== null && steal?.owner === holder.owner && steal.expiresAtMs === holder.expiresAtMs;
+      const isStolen = steal.some((dead) => dead.owner === holder?.owner && dead.expiresAtMs === holder.expiresAtMs);
       if (holder !== null && holder.expiresAtMs > nowMs && !isStolen) return { heldBy: { ...holder } };
       db.lease = { fence: fence + 1, holder: { owner, runId: null, expiresAtMs: nowMs + leaseMs } };
       return { fence: fence + 1 };

@@ -7,10 +7,12 @@ import { takeLock } from '../../../orchestrator/app/run/run-lock.ts';
 import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { toAppError } from '../../../orchestrator/db/database-errors.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import { lockName } from '../../../orchestrator/db/connection-lock.ts';
 import { createLockGuard } from '../../../orchestrator/db/locks.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { administer, createTestDatabase, ENGINES, type TestDatabase } from '../../support/mariadb/database.ts';
 import { type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
+import { LOCK_NAMES } from '../../support/claim-of.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
 /** The production times, shortened; a holder that gets no CPU for some seconds still renews its lease in time. */
@@ -48,7 +50,7 @@ const says = (holder: RunningCommand, what: string) =>
     throw new Error(`the holder said only "${holder.stdout()}${holder.stderr()}"`, { cause });
   });
 
-const take = () => takeLock(createStores(db).runs, systemClock, TIMES);
+const take = (names = LOCK_NAMES) => takeLock({ runs: createStores(db).runs, names, clock: systemClock, times: TIMES });
 
 describe.each(ENGINES)('F41 the lock on %s', (engine) => {
   beforeEach(() => open(engine));
@@ -64,6 +66,15 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await says(first, 'released');
     const lock = await take();
     await lock.release();
+  });
+
+  it('admits a main server of another site that publishes into another table', async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    const other = await take(['host:shop.example.org', 'table:others']);
+    await expect(take(['host:shop.example', 'table:third'])).rejects.toMatchObject({ code: 'lock-held' });
+    expect(first.stdout()).not.toContain('lost');
+    await other.release();
   });
 
   it('replaces one that was killed on this host at once', async () => {
@@ -115,7 +126,7 @@ describe('F54 a database that refuses every renewal', () => {
       renewals++;
       return Promise.reject(error);
     };
-    const lock = await takeLock(runs, systemClock, QUICK);
+    const lock = await takeLock({ runs, names: LOCK_NAMES, clock: systemClock, times: QUICK });
     return { lock, renewals: () => renewals };
   }
 
@@ -146,9 +157,8 @@ describe('F46 the lock on MariaDB', () => {
   beforeEach(() => open('mysql'));
 
   const namedHolder = async (at = db): Promise<string | null> => {
-    const [rows] = (await at.knex.raw('select is_used_lock(concat("crawlfleet_run_", database())) as id')) as [
-      { id: string | null }[],
-    ];
+    const name = lockName(at.schema!, LOCK_NAMES[0]!);
+    const [rows] = (await at.knex.raw('select is_used_lock(?) as id', [name])) as [{ id: string | null }[]];
     return rows[0]!.id;
   };
 
@@ -185,7 +195,7 @@ describe('F46 the lock on MariaDB', () => {
     async () => {
       const other = await createTestDatabase('mysql');
       const otherDb = await openDatabase(other.url);
-      const idle = createLockGuard(otherDb).connection!;
+      const idle = createLockGuard(otherDb).connection!(LOCK_NAMES);
       await idle.acquire();
       const id = await namedHolder(otherDb);
       const first = startHolder(test.url, 0, 'writing');
@@ -219,7 +229,7 @@ describe('F46 the lock on MariaDB', () => {
     await server.stop();
   });
 
-  const leases = () => db.knex('crawlfleet_locks').where({ name: 'lease' }).select('expires_at');
+  const leases = () => db.knex('crawlfleet_leases').select('expires_at');
 });
 
 /** The database behind a link that can be cut: clients see a server that goes away and returns. */

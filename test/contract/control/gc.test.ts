@@ -46,7 +46,7 @@ describe('F44 gc at the sandbox', () => {
       marks: createGcMarks(db),
       clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
       skewMs: () => skewMs,
-      workedOn: null,
+      workedOn: new Set(),
       dryRun: false,
     });
 

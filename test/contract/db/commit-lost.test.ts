@@ -20,6 +20,7 @@ import {
   storedRows,
   toLoading,
 } from './harness.ts';
+import { claimOf } from '../../support/claim-of.ts';
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
   let database: TestDatabase;
@@ -120,7 +121,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   it('of taking the lock: it is taken, and the fence has been raised once', async () => {
     const { runs } = bench.stores;
     await runs.releaseLock(bench.fence);
-    const lock = await cutting(() => hurt.stores.runs.acquireLock('hurt', NOW, 3_600_000));
+    const lock = await cutting(() => hurt.stores.runs.acquireLock(claimOf('hurt', NOW, 3_600_000)));
     // The release raised it, too.
     expect(lock).toEqual({ fence: bench.fence + 2 });
   });

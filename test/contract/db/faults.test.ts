@@ -49,7 +49,7 @@ onMysql('A transaction on a faulty MySQL', (bench, database) => {
       for (const lock of [
         [`select * from crawlfleet_items where run_id = ? and n = 1 for update`, [id]],
         [`select * from crawlfleet_parts where run_id = ? for update`, [id]],
-        [`select * from crawlfleet_locks where name = 'fence' for update`, []],
+        ['select * from crawlfleet_fences for update', []],
       ] as const) {
         victims.add(await waitingTransaction(victims));
         await other.query(lock[0], [...lock[1]]);

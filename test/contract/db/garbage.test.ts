@@ -49,12 +49,12 @@ onBothEngines('Orphan staging tables', (bench) => {
     for (const name of [`crawlfleet_staging_${lost}`, 'crawlfleet_staging_my own', 'crawlfleetXstagingX1'])
       await db.knex.schema.createTable(name, (t) => void t.integer('x'));
 
-    expect(await findOrphanStaging(db, NOW + DAY - 1, null)).toEqual([lost]);
-    const found = await findOrphanStaging(db, NOW + DAY, null);
+    expect(await findOrphanStaging(db, NOW + DAY - 1, new Set())).toEqual([lost]);
+    const found = await findOrphanStaging(db, NOW + DAY, new Set());
     expect(found.sort()).toEqual([completed, cancelled, lost].sort());
-    expect(await findOrphanStaging(db, NOW + DAY, completed)).not.toContain(completed);
+    expect(await findOrphanStaging(db, NOW + DAY, new Set([completed]))).not.toContain(completed);
     expect((await dropOrphanStaging(db, [...found, 'my own'])).sort()).toEqual(found.sort());
-    expect(await findOrphanStaging(db, NOW + DAY, null)).toEqual([]);
+    expect(await findOrphanStaging(db, NOW + DAY, new Set())).toEqual([]);
     for (const id of [held, unfinished]) expect(await db.knex.schema.hasTable(`crawlfleet_staging_${id}`)).toBe(true);
     expect(await db.knex.schema.hasTable('crawlfleet_staging_my own')).toBe(true);
   });

@@ -1,5 +1,5 @@
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
@@ -17,6 +17,7 @@ import {
   toLoading,
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
+import { claimOf } from '../../support/claim-of.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -220,24 +221,73 @@ onBothEngines('The lock', (bench) => {
   it('has one owner until it is released, expires or is taken from a dead one', async () => {
     const { runs } = bench().stores;
     await runs.releaseLock(bench().fence);
-    const first = await runs.acquireLock('a', NOW, 1_000);
+    const first = await runs.acquireLock(claimOf('a', NOW, 1_000));
     const fence = 'fence' in first ? first.fence : 0;
     expect(fence).toBeGreaterThan(bench().fence);
     const held = { heldBy: { owner: 'a', runId: null, expiresAtMs: NOW + 1_000 } };
-    expect(await runs.acquireLock('b', NOW + 999, 1_000)).toEqual(held);
+    expect(await runs.acquireLock(claimOf('b', NOW + 999, 1_000))).toEqual(held);
 
     expect(await runs.renewLock(fence, NOW + 500, 1_000, 'run-1')).toBe(true);
     const holder = { owner: 'a', runId: 'run-1', expiresAtMs: NOW + 1_500 };
-    expect(await runs.acquireLock('b', NOW + 1_000, 1_000)).toEqual({ heldBy: holder });
-    expect(await runs.acquireLock('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' })).toEqual({ heldBy: holder });
+    expect(await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000))).toEqual({ heldBy: holder });
+    expect(await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' }))).toEqual({
+      heldBy: holder,
+    });
 
-    expect(await runs.acquireLock('b', NOW + 1_000, 1_000, holder)).toEqual({ fence: fence + 1 });
+    const second = await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000, holder));
+    expect(second).toEqual({ fence: fence + 1 });
     expect(await runs.renewLock(fence, NOW + 1_001, 1_000, null)).toBe(false);
-    expect(await runs.acquireLock('c', NOW + 2_000, 1_000)).toEqual({ fence: fence + 2 });
+    expect(await runs.acquireLock(claimOf('c', NOW + 2_000, 1_000))).toEqual({ fence: fence + 2 });
     await runs.releaseLock(fence + 1);
-    expect(await runs.acquireLock('d', NOW + 2_001, 1_000)).toMatchObject({ heldBy: { owner: 'c' } });
+    expect(await runs.acquireLock(claimOf('d', NOW + 2_001, 1_000))).toMatchObject({ heldBy: { owner: 'c' } });
     await runs.releaseLock(fence + 2);
-    expect(await runs.acquireLock('d', NOW + 2_002, 1_000)).toHaveProperty('fence');
+    expect(await runs.acquireLock(claimOf('d', NOW + 2_002, 1_000))).toHaveProperty('fence');
+  });
+
+  describe('of a host and a table', () => {
+    const claim = (owner: string, ...names: string[]) => ({ owner, names, nowMs: NOW, leaseMs: 1_000 });
+    const take = async (owner: string, ...names: string[]): Promise<number> => {
+      const taken = await bench().stores.runs.acquireLock(claim(owner, ...names));
+      if ('fence' in taken) return taken.fence;
+      throw new Error(`held by ${taken.heldBy.owner}`);
+    };
+
+    it('excludes whoever needs either, and nobody else', async () => {
+      const { runs } = bench().stores;
+      await take('a', 'host:a', 'table:a');
+      await take('b', 'host:b', 'table:b');
+      const heldBy = (owner: string) => ({ heldBy: { owner, runId: null, expiresAtMs: NOW + 1_000 } });
+      expect(await runs.acquireLock(claim('c', 'host:c', 'table:a'))).toEqual(heldBy('a'));
+      expect(await runs.acquireLock(claim('c', 'host:b', 'table:c'))).toEqual(heldBy('b'));
+      await take('c', 'host:c', 'table:c');
+      const owners = async (...names: string[]) => (await runs.guard!.holders(names)).map(({ owner }) => owner).sort();
+      expect(await owners('host:a', 'table:a', 'host:c', 'host:d')).toEqual(['a', 'c']);
+      expect((await runs.guard!.holders()).map(({ owner }) => owner)).toContain('b');
+    });
+
+    it('fences off a holder wholly that loses one of them, and frees the other', async () => {
+      const { runs } = bench().stores;
+      const old = await take('a', 'host:e', 'table:e');
+      const late = { ...claim('b', 'host:f', 'table:e'), nowMs: NOW + 1_000 };
+      const taken = await runs.acquireLock(late);
+      expect(taken).toHaveProperty('fence');
+      expect(await runs.renewLock(old, NOW + 1_001, 1_000, null)).toBe(false);
+      await expect(createRun({ ...bench(), fence: old }, 1)).rejects.toMatchObject({ code: 'lock-held' });
+      const again = await take('c', 'host:e');
+      await runs.releaseLock(old);
+      expect(await runs.renewLock(again, NOW + 500, 1_000, 'run-1')).toBe(true);
+    });
+
+    it('comes without a deadlock to main servers that name several at once', async () => {
+      const { runs } = bench().stores;
+      const ask = (owner: string, names: string[]) => runs.acquireLock(claim(owner, ...names));
+      const answers = await Promise.all([
+        ask('a', ['host:x', 'table:y']),
+        ask('b', ['table:y', 'host:x']),
+        ask('c', ['table:z', 'host:x']),
+      ]);
+      expect(answers.filter((answer) => 'fence' in answer)).toHaveLength(1);
+    });
   });
 
   it('goes to exactly one of several main servers that request it at once', async () => {
@@ -245,8 +295,8 @@ onBothEngines('The lock', (bench) => {
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
     try {
-      const asked = others.map((db, i) => createStores(db).runs.acquireLock(`server-${i}`, later, 60_000));
-      const answers = await Promise.all([...asked, runs.acquireLock('server-own', later, 60_000)]);
+      const asked = others.map((db, i) => createStores(db).runs.acquireLock(claimOf(`server-${i}`, later, 60_000)));
+      const answers = await Promise.all([...asked, runs.acquireLock(claimOf('server-own', later, 60_000))]);
       expect(answers.filter((a) => 'fence' in a)).toHaveLength(1);
     } finally {
       await Promise.all(others.map((db) => db.close()));
@@ -260,7 +310,7 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
     const { id, work } = await createRun(bench(), 10);
     const old = bench().fence;
     const late = bound(bench(), id, { fence: old });
-    const taken = await runs.acquireLock('other', NOW + 86_400_000, 1_000);
+    const taken = await runs.acquireLock(claimOf('other', NOW + 86_400_000, 1_000));
     expect(taken).toHaveProperty('fence');
     const claim = { slot: 0, epoch: 1, request: { userData: '' } as never, token: 't' };
     const progress = { ...NO_PROGRESS };

@@ -43,7 +43,7 @@ const gc = (more: Partial<GcOptions> = {}) =>
     },
     clock,
     skewMs: () => skewMs,
-    workedOn: null,
+    workedOn: new Set(),
     dryRun: false,
     ...more,
   });
@@ -162,7 +162,7 @@ describe('F44 gc', () => {
     runs.set('run-1', aRun('crawling', START + 2 * HOUR));
     expect((await gc()).items[0]).toMatchObject({ action: 'kept', detail: 'its run is not over' });
     await pass(2 * HOUR);
-    expect((await gc({ workedOn: 'run-1' })).items[0]).toMatchObject({ action: 'kept' });
+    expect((await gc({ workedOn: new Set(['run-1']) })).items[0]).toMatchObject({ action: 'kept' });
     // F42: the main server is gone permanently.
     expect(await actions()).toEqual(['marked']);
     await pass(MINUTE);

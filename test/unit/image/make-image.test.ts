@@ -210,7 +210,7 @@ describe('building an image', () => {
       startedAtMs: START,
       tags: request().tags,
     };
-    const facts = (nowMs: number) => ({ owner: 'me', nowMs, runs: new Map(), workedOn: null });
+    const facts = (nowMs: number) => ({ owner: 'me', nowMs, runs: new Map(), workedOn: new Set<string>() });
     expect(reasonToKeep(found, facts(START + 60 * MINUTE))).toBe('it has not expired');
     expect(reasonToKeep(found, facts(START + 91 * MINUTE))).toBeNull();
     expect(

@@ -10,7 +10,8 @@ import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 
 const [OLD, NEW] = ['a'.repeat(64), 'b'.repeat(64)];
 const userData = Buffer.from(userDataFor({ bundleUrl: 'http://127.0.0.1:1/b', sha256: OLD }), 'base64').toString();
-const run = { id: 'run-1', startedAtMs: 0, deadlineAtMs: 3_600_000, phase: 'crawling' } as RunRecord;
+const settings = { site: { productUrl: 'https://shop.example/{id}' }, results: { table: 'products' } };
+const run = { id: 'run-1', startedAtMs: 0, deadlineAtMs: 3_600_000, phase: 'crawling', settings } as RunRecord;
 
 /** A fleet whose instances send a heartbeat after each restart, except those that are `deaf`. */
 class FakeFleet {
@@ -37,7 +38,7 @@ class FakeFleet {
       sha256: NEW,
       say: () => undefined,
       runs: {
-        guard: { isFile: false, connection: null, holder: async () => holder, nowMs: async () => 1 },
+        guard: { isFile: false, connection: null, holders: async () => [holder], nowMs: async () => 1 },
         get: async () => run,
         addEvent: async (_id: string, event: RunEvent) => void this.events.unshift(event),
         events: async (_id: string, limit: number, kind: string) =>
