@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
 import { AppError } from '../../shared/domain/errors.ts';
-import { MAX_ID_CHARS, findIdFault } from '../../shared/domain/product.ts';
+import { MAX_ID_CHARS, MAX_PRODUCTS, findIdFault } from '../../shared/domain/product.ts';
 import type { ListedProduct } from '../recrawl/due.ts';
 import { connectError, type Database, mysqlConnection } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
@@ -74,6 +74,12 @@ function timeIn(text: string, row: number): number {
 }
 
 function checkedId(raw: RawValue, row: number): string {
+  if (row > MAX_PRODUCTS)
+    throw new AppError(
+      'products-query',
+      `products.query yields more than ${MAX_PRODUCTS.toLocaleString('en-US')} rows, the most that a run takes`,
+      { hint: 'Divide it among several configurations, for example: … where category = 1' },
+    );
   if (raw === null) throw invalidId(row, 'is null');
   const id = textOf(raw, row);
   const fault = findIdFault(id);

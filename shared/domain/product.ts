@@ -7,6 +7,9 @@ const MAX_ID_BYTES = 2_000;
 /** MySQL's index limit of 3,072 bytes at 4 bytes a character: the result table's primary key cannot be longer. */
 export const MAX_ID_CHARS = 768;
 
+/** Products of a run: the main server keeps their list in memory, 1 GB for this many; V8 has no set of 17 million. */
+export const MAX_PRODUCTS = 10_000_000;
+
 /** A product of the plan, numbered 1, 2, 3 …: the number identifies it everywhere inside a run. */
 export interface Product {
   n: number;

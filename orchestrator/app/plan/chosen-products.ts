@@ -1,7 +1,7 @@
 /** Products of a run that the user names, instead of the whole of products.query. */
 import { readFileSync } from 'node:fs';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { findIdFault } from '../../../shared/domain/product.ts';
+import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
 import type { RunSource } from '../run/start-run.ts';
 
 /** Faults that are listed; the rest is counted. */
@@ -12,6 +12,11 @@ export function idsFrom(file: string): RunSource {
   return {
     choose() {
       const lines = readLines(file);
+      if (lines.length > MAX_PRODUCTS)
+        throw new AppError(
+          'usage',
+          `${nameOf(file)} has more than ${MAX_PRODUCTS.toLocaleString('en-US')} lines, the most that a run takes`,
+        );
       const faults: string[] = [];
       const ids = new Set<string>();
       let listed = 0;

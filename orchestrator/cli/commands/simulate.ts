@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { domainPaces } from '../../../shared/domain/domains.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { createProductSource } from '../../db/product-source.ts';
 import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../plan/defaults.ts';
@@ -39,6 +40,8 @@ export interface SimulateOptions {
 }
 
 const DEFAULT_CONFIG = 'fleet.yaml';
+/** All are in memory, 2 GB for this many. */
+const MAX_SIMULATED = 1_000_000;
 const DEFAULT_PRODUCTS = 30_000;
 const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
 const DEFAULT_INTERVAL_MS = 10_000;
@@ -80,10 +83,15 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
 }
 
 async function countProducts({ products }: SimulateOptions, config: Config | null): Promise<number> {
-  if (products !== undefined) return products;
-  if (config === null) return DEFAULT_PRODUCTS;
-  const { database, products: source } = config.values;
-  return (await readProducts(createProductSource(database.url, source.query))).ids.length;
+  const count = products ?? (config === null ? DEFAULT_PRODUCTS : await countListed(config));
+  if (count <= MAX_SIMULATED) return count;
+  throw new AppError('usage', `a simulation plays at most ${MAX_SIMULATED.toLocaleString('en-US')} products`, {
+    hint: 'Play a part of them with as large a part of the instances: --products, --instances',
+  });
+}
+
+async function countListed({ values: { database, products } }: Config): Promise<number> {
+  return (await readProducts(createProductSource(database.url, products.query))).ids.length;
 }
 
 function planInput(options: SimulateOptions, config: Config | null, products: number): PlanInput {

@@ -103,6 +103,16 @@ eachEngine('The product source', (database, engine) => {
     expect(await read('select id from products')).toHaveLength(3);
   });
 
+  it('refuses a list that is longer than a run takes', { tags: ['nightly'] }, async () => {
+    const ids = createProductSource(database().url, 'select a.id from many a, many b').read();
+    let count = 0;
+    const reading = async (): Promise<void> => {
+      for await (const _ of ids) count++;
+    };
+    await expect(reading()).rejects.toMatchObject({ code: 'products-query' });
+    expect(count).toBe(10_000_000);
+  });
+
   it('reports that the database cannot be reached', async () => {
     const url = mysql ? database().url.replace(/@[^/]+/, '@127.0.0.1:1') : 'sqlite:/nonexistent/x.db';
     const reading = collect(createProductSource(url, 'select 1 as id').read());

@@ -56,6 +56,10 @@ describe('orchestrator simulate', () => {
     expect((await run({ ...change, seed: 2 })).document).not.toEqual(first.document);
   });
 
+  it('refuses more products than it can keep in memory', async () => {
+    await expect(run({ products: 1_000_001 })).rejects.toMatchObject({ code: 'usage' });
+  });
+
   it('refuses what the plan refuses, with the same reasons', async () => {
     const { exitCode, text } = await run({ products: 10, intervalMs: 3_600_000, deadlineMs: 60_000, dryRun: false });
     expect(exitCode).toBe(16);
