@@ -243,7 +243,8 @@ export class SimulatedWorld {
     const { runs } = this.stores;
     const claim = (steal: LockHolder[] = []) => ({
       owner,
-      names: [],
+      // All main servers of this world work on one run.
+      names: ['run'],
       nowMs: this.clock.now(),
       leaseMs: LEASE_MS,
       steal,
