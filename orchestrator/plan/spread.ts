@@ -3,8 +3,7 @@
 /** A region in which a run may launch instances. */
 export interface PlanRegion {
   region: string;
-  /** Null: as many as the run may have. */
-  maxInstances: number | null;
+  maxInstances: number;
   /** Null: 1, where another region has a weight. */
   weight: number | null;
   /** vCPUs a run may use there; null when unknown. */
@@ -13,7 +12,7 @@ export interface PlanRegion {
 
 /** Most instances that the region's limits allow. @param vcpus of one instance */
 export const roomIn = ({ maxInstances, vcpuQuota }: PlanRegion, vcpus: number): number =>
-  Math.min(maxInstances ?? Infinity, vcpuQuota === null ? Infinity : Math.floor(vcpuQuota / vcpus));
+  Math.min(maxInstances, vcpuQuota === null ? Infinity : Math.floor(vcpuQuota / vcpus));
 
 /** Instances in one region. */
 export interface Placed {

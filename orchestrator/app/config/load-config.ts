@@ -6,7 +6,7 @@ import { parse as parseYamlValue } from 'yaml';
 import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
-import { configSchema, type ConfigValues } from './schema.ts';
+import { configSchema, type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
@@ -222,9 +222,16 @@ function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSo
 }
 
 /** Faults that no single value shows. */
-function findContradictions({ run }: ConfigValues, source: YamlSource): string[] {
-  if (run.min_instances <= run.max_instances) return [];
-  return [`line ${source.lineOf(['run', 'min_instances'])}: run.min_instances: is more than run.max_instances`];
+function findContradictions({ run, aws }: ConfigValues, source: YamlSource): string[] {
+  const fault = (key: 'min_instances' | 'max_instances', message: string): string =>
+    `line ${source.lineOf(['run', key])}: run.${key}: ${message}`;
+  const most = MAX_IN_REGION * (aws.regions?.length ?? 1);
+  return [
+    ...(run.min_instances > run.max_instances ? [fault('min_instances', 'is more than run.max_instances')] : []),
+    ...(run.max_instances > most
+      ? [fault('max_instances', `must be at most ${most}, ${MAX_IN_REGION} in each region (aws.regions)`)]
+      : []),
+  ];
 }
 
 /** robots.txt, pace and bans are those of one site. */

@@ -272,9 +272,8 @@ const run = z.strictObject({
   max_instances: z
     .int()
     .min(1)
-    .max(1_000)
     .default(100)
-    .describe('Maximum number of instances; a target group takes 1,000.'),
+    .describe('Maximum number of instances; at most 1,000 in each region, the targets of a target group.'),
   site_wait: duration()
     .prefault('10m')
     .describe(
@@ -311,10 +310,18 @@ const tags = () =>
     })
     .default({});
 
+/** A target group takes no more targets. */
+export const MAX_IN_REGION = 1_000;
+
 /** What a region may have of its own. */
 const region = z.strictObject({
   region: text().describe('Such as `eu-west-1`.'),
-  max_instances: orNull(z.int().min(1)).describe('Maximum number of instances there.'),
+  max_instances: z
+    .int()
+    .min(1)
+    .max(MAX_IN_REGION)
+    .default(MAX_IN_REGION)
+    .describe('Maximum number of instances there.'),
   weight: orNull(z.number().positive()).describe(
     'Share of the fleet, in proportion to the other weights. Without any weight the plan fills the cheapest region first.',
   ),

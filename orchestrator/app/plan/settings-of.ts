@@ -137,5 +137,5 @@ const regionSettings = (there: ConfiguredRegion): RegionSettings => ({
   securityGroups: there.security_groups,
   image: there.image,
   loadBalancer: there.load_balancer,
-  ...(there.max_instances === null ? {} : { maxInstances: there.max_instances }),
+  maxInstances: there.max_instances,
 });

@@ -105,7 +105,7 @@ export interface RegionSettings {
   image: string | null;
   /** Name or ARN of the user's own balancer; null: the run creates one. */
   loadBalancer: string | null;
-  /** Maximum number of instances; omitted: as many as the run may have. */
+  /** Maximum number of instances; earlier versions stored none. */
   maxInstances?: number;
 }
 

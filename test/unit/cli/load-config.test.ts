@@ -156,6 +156,14 @@ database: { url: "postgres://x" }
       GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
     ],
     [
+      'run.max_instances: must be at most 1000, 1000 in each region',
+      GOOD.replace('deadline: 45s', 'deadline: 45s, max_instances: 1001'),
+    ],
+    [
+      'run.max_instances: must be at most 2000',
+      `${GOOD.replace('deadline: 45s', 'deadline: 45s, max_instances: 2001')}aws: { regions: [{ region: eu-west-1 }, { region: us-east-1 }] }\n`,
+    ],
+    [
       'aws.regions.1.region: is listed twice',
       `${GOOD}aws: { regions: [{ region: eu-west-1 }, { region: eu-west-1 }] }\n`,
     ],

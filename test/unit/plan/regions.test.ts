@@ -7,7 +7,7 @@ import { HOUR, plan } from '../../support/plan-input.ts';
 
 const at = (region: string, change: Partial<PlanRegion> = {}): PlanRegion => ({
   region,
-  maxInstances: null,
+  maxInstances: 1_000,
   weight: null,
   vcpuQuota: null,
   ...change,
