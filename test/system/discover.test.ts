@@ -1,4 +1,8 @@
-/** `orchestrator discover` on a shop whose pages link to each other: by links, by sitemaps, over two nights, killed. */
+/**
+ * `orchestrator discover` on a shop whose pages link to each other: by links, by sitemaps, over two nights, killed.
+ *
+ * @module-tag nightly
+ */
 import { expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
@@ -64,65 +68,57 @@ eachEngineByDay('discover', (engine) => {
     expect(links).toBe(fresh + known + dropped + Object.values(denied).reduce((all, one) => all + one, 0));
   };
 
-  it(
-    'finds every product by links, requests each page once, and crawls lists again the next night',
-    { tags: ['nightly'] },
-    async () => {
-      const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
-      try {
-        const first = await night();
-        expect(await found(fleet)).toEqual(CATALOGUE);
-        const url = `${shop.url}/item/P00007?utm_source=mail`;
-        const { stdout } = await fleet.run('product', url, '--json');
-        expect(JSON.parse(stdout)).toMatchObject({ id: 'P00007', nights: [{ url: `${shop.url}/item/P00007` }] });
-        expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
-        expect(first.products.planned).toBe((await asked(shop)).size);
-        expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });
-        checkLinks(first);
-        expect((await fleet.run('verify')).exitCode).toBe(0);
+  it('finds every product by links, requests each page once, and crawls lists again the next night', async () => {
+    const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
+    try {
+      const first = await night();
+      expect(await found(fleet)).toEqual(CATALOGUE);
+      const url = `${shop.url}/item/P00007?utm_source=mail`;
+      const { stdout } = await fleet.run('product', url, '--json');
+      expect(JSON.parse(stdout)).toMatchObject({ id: 'P00007', nights: [{ url: `${shop.url}/item/P00007` }] });
+      expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+      expect(first.products.planned).toBe((await asked(shop)).size);
+      expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });
+      checkLinks(first);
+      expect((await fleet.run('verify')).exitCode).toBe(0);
 
-        await shop.reset();
-        const second = await night();
-        expect(second.products.planned).toBeGreaterThan(0);
-        expect([...(await asked(shop)).keys()].filter((path) => path.startsWith('/item/'))).toEqual([]);
-        checkLinks(second);
-        expect(await found(fleet)).toEqual(CATALOGUE);
-      } finally {
-        await end();
-      }
-    },
-  );
+      await shop.reset();
+      const second = await night();
+      expect(second.products.planned).toBeGreaterThan(0);
+      expect([...(await asked(shop)).keys()].filter((path) => path.startsWith('/item/'))).toEqual([]);
+      checkLinks(second);
+      expect(await found(fleet)).toEqual(CATALOGUE);
+    } finally {
+      await end();
+    }
+  });
 
-  it(
-    'takes the highest scores of the sitemaps first, and leaves the rest for the next night',
-    { tags: ['nightly'] },
-    async () => {
-      const scores = `select id, length(id) as score from scored`;
-      const { shop, fleet, night, end } = await makeSite(
-        () => ({ sitemaps: 'auto', depth: 0, order: 'score', scores, pages: 40 }),
-        { min_instances: 1, max_instances: 1 },
+  it('takes the highest scores of the sitemaps first, and leaves the rest for the next night', async () => {
+    const scores = `select id, length(id) as score from scored`;
+    const { shop, fleet, night, end } = await makeSite(
+      () => ({ sitemaps: 'auto', depth: 0, order: 'score', scores, pages: 40 }),
+      { min_instances: 1, max_instances: 1 },
+    );
+    try {
+      await fleet.query('create table scored (id varchar(200) not null)');
+      const best = CATALOGUE.slice(50, 60).map((id) => `/item/${id}`);
+      await fleet.query(`insert into scored (id) values ${best.map((path) => `('${path}')`).join(', ')}`);
+      const first = await night();
+      expect(first.products).toMatchObject({ planned: 40, stored: 40 });
+      expect(first.discovery).toMatchObject({ waiting: first.discovery!.entered - 40 });
+      expect([...(await asked(shop)).keys()].slice(0, 10).sort()).toEqual(best);
+      const [dated] = await fleet.query(
+        'select count(*) as days from found_frontier where id is not null and modified_at is not null',
       );
-      try {
-        await fleet.query('create table scored (id varchar(200) not null)');
-        const best = CATALOGUE.slice(50, 60).map((id) => `/item/${id}`);
-        await fleet.query(`insert into scored (id) values ${best.map((path) => `('${path}')`).join(', ')}`);
-        const first = await night();
-        expect(first.products).toMatchObject({ planned: 40, stored: 40 });
-        expect(first.discovery).toMatchObject({ waiting: first.discovery!.entered - 40 });
-        expect([...(await asked(shop)).keys()].slice(0, 10).sort()).toEqual(best);
-        const [dated] = await fleet.query(
-          'select count(*) as days from found_frontier where id is not null and modified_at is not null',
-        );
-        expect(Number(dated!.days)).toBe(PRODUCTS);
-        await night();
-        await night();
-        expect(await found(fleet)).toEqual(CATALOGUE);
-        expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
-      } finally {
-        await end();
-      }
-    },
-  );
+      expect(Number(dated!.days)).toBe(PRODUCTS);
+      await night();
+      await night();
+      expect(await found(fleet)).toEqual(CATALOGUE);
+      expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+    } finally {
+      await end();
+    }
+  });
 
   it('is resumed after kill -9', async () => {
     const { shop, fleet, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }));
@@ -142,34 +138,30 @@ eachEngineByDay('discover', (engine) => {
     }
   });
 
-  it(
-    'continues the next night after kill -9, without losing a URL or repeating a request',
-    { tags: ['nightly'] },
-    async () => {
-      const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
-        deadline: '25s',
-        grace: '5s',
+  it('continues the next night after kill -9, without losing a URL or repeating a request', async () => {
+    const { shop, fleet, night, end } = await makeSite(({ url }) => ({ seeds: [`${url}/`], depth: 3 }), {
+      deadline: '25s',
+      grace: '5s',
+    });
+    try {
+      const run = fleet.start('discover', '--dry-run', '--yes', '--json');
+      await waitFor(async () => (await shop.stats()).requests >= 40, {
+        what: 'the crawl to begin',
+        timeoutMs: 60_000,
       });
-      try {
-        const run = fleet.start('discover', '--dry-run', '--yes', '--json');
-        await waitFor(async () => (await shop.stats()).requests >= 40, {
-          what: 'the crawl to begin',
-          timeoutMs: 60_000,
-        });
-        run.kill('SIGKILL');
-        await run.finished;
-        const [{ deadline_at: deadline }] = (await fleet.query('select deadline_at from crawlfleet_runs')) as [
-          { deadline_at: number | string },
-        ];
-        await waitFor(() => Date.now() > Number(deadline) + 1_000, { what: 'the deadline', timeoutMs: 60_000 });
-        await night('--deadline', '90s');
-        expect(await found(fleet)).toEqual(CATALOGUE);
-        const again = [...(await asked(shop)).values()].filter((times) => times > 1);
-        expect(again.length).toBeLessThanOrEqual(3);
-        expect((await fleet.run('verify')).exitCode).toBe(0);
-      } finally {
-        await end();
-      }
-    },
-  );
+      run.kill('SIGKILL');
+      await run.finished;
+      const [{ deadline_at: deadline }] = (await fleet.query('select deadline_at from crawlfleet_runs')) as [
+        { deadline_at: number | string },
+      ];
+      await waitFor(() => Date.now() > Number(deadline) + 1_000, { what: 'the deadline', timeoutMs: 60_000 });
+      await night('--deadline', '90s');
+      expect(await found(fleet)).toEqual(CATALOGUE);
+      const again = [...(await asked(shop)).values()].filter((times) => times > 1);
+      expect(again.length).toBeLessThanOrEqual(3);
+      expect((await fleet.run('verify')).exitCode).toBe(0);
+    } finally {
+      await end();
+    }
+  });
 });

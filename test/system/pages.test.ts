@@ -1,4 +1,8 @@
-/** Pages as they are in the wild, read without a browser. */
+/**
+ * Pages as they are in the wild, read without a browser.
+ *
+ * @module-tag nightly
+ */
 import { describe, expect, it } from 'vitest';
 import { CHARSET_SHORT_NAMES } from '../support/shop/charsets.ts';
 import { JSON_MAPPING, SHOP_MAPPING, XML_MAPPING, productIds } from '../support/shop/product.ts';
@@ -13,7 +17,7 @@ describe('pages', () => {
   const { shop, fleet, open } = useStage({ seed: SEED, products: 60 });
   const prepare = (ids: readonly string[], site = {}) => open(ids, { site, run: { deadline: '60s' } });
 
-  it('are read in every charset, however it is declared', { tags: ['nightly'] }, async () => {
+  it('are read in every charset, however it is declared', async () => {
     const short = Object.keys(CHARSET_SHORT_NAMES).filter((name) => !name.startsWith('utf'));
     const ids = [
       ...short.flatMap((name) => [`${name}-1`, `${name}meta-1`, `${name}clash-1`]),
@@ -25,7 +29,7 @@ describe('pages', () => {
     await expectTrueRows(fleet, SEED, ids);
   });
 
-  it('are read compressed, in parts, after redirects, as JSON and as XML', { tags: ['nightly'] }, async () => {
+  it('are read compressed, in parts, after redirects, as JSON and as XML', async () => {
     const ids = 'gzip deflate br zstd chain5 slow 203 plain untyped json xml parts nodes redos'
       .split(' ')
       .map((prefix) => `${prefix}-1`);
