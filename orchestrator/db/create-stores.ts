@@ -1,6 +1,5 @@
 /** The stores of the control core on one database. */
 import type { RunBinding, RunStores, Stores } from '../control/model/stores.ts';
-import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { KnexFleetStore } from './fleet-store.ts';
 import { KnexFrontier } from './frontier.ts';
@@ -13,15 +12,12 @@ const NO_FENCE = -1;
 
 /** Needs the tables of migrate(); opens no connection itself. */
 export function createStores(db: Database): Stores {
-  const bind = (binding: RunBinding): RunStores => {
-    const run = new BoundRun(db, binding);
-    return {
-      run: new KnexRunRow(run),
-      fleet: new KnexFleetStore(run),
-      work: new KnexWorkStore(run),
-      results: new KnexResultStore(run),
-      frontier: new KnexFrontier(run),
-    };
-  };
+  const bind = (binding: RunBinding): RunStores => ({
+    run: new KnexRunRow(db, binding),
+    fleet: new KnexFleetStore(db, binding),
+    work: new KnexWorkStore(db, binding),
+    results: new KnexResultStore(db, binding),
+    frontier: new KnexFrontier(db, binding),
+  });
   return { runs: new KnexRunStore(db), of: (runId) => bind({ runId, fence: NO_FENCE, clock: db.clock }), bind };
 }

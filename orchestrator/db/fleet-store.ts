@@ -18,7 +18,7 @@ import type {
   IncidentReport,
   AddressIncident,
 } from '../control/model/stores.ts';
-import type { BoundRun } from './bound-run.ts';
+import { BoundRun } from './bound-run.ts';
 import { insertEvent, isLastEvent } from './events.ts';
 import { Columns, inPieces, rowOf, rowsOf, type SqlNumber } from './rows.ts';
 
@@ -74,19 +74,14 @@ const STATE = ['slot', 'epoch', 'seq', 'verdict', 'rule', 'at', 'until', 'return
 type IncidentRow = Record<string, unknown> & EpochId & { evidence: string };
 type LastIncident = { seq: number; over_at: SqlNumber | null };
 
-export class KnexFleetStore implements FleetStore {
-  readonly #run: BoundRun;
+export class KnexFleetStore extends BoundRun implements FleetStore {
   /** Launch requests by epochKey, with their claims' tokens: read and parsed once, because each has some KB of user data. */
   readonly #requests = new Map<string, { token: string; request: LaunchRequest }>();
 
-  constructor(run: BoundRun) {
-    this.#run = run;
-  }
-
   claim(claim: NewClaim): Promise<boolean> {
-    const key = this.#run.key(claim);
-    const nowMs = claim.claimedAtMs ?? this.#run.now();
-    return this.#run.write(async (trx, attempt) => {
+    const key = this.key(claim);
+    const nowMs = claim.claimedAtMs ?? this.now();
+    return this.write(async (trx, attempt) => {
       const known = await rowOf<{ token: string }>(trx(LAUNCHES).where(key).forUpdate().first('token'));
       // The token is random, so only our own earlier attempt can have written it.
       if (known) return attempt.maybeDone && known.token === claim.token;
@@ -105,42 +100,42 @@ export class KnexFleetStore implements FleetStore {
   }
 
   instances(): Promise<InstanceRecord[]> {
-    return this.#run.query((knex) => this.#records(knex, { run_id: this.#run.id }));
+    return this.query((knex) => this.#records(knex, { run_id: this.id }));
   }
 
   get(at: EpochId): Promise<InstanceRecord | null> {
-    return this.#run.query(async (knex) => (await this.#records(knex, this.#run.key(at)))[0] ?? null);
+    return this.query(async (knex) => (await this.#records(knex, this.key(at)))[0] ?? null);
   }
 
   async patch(at: EpochId, patch: InstancePatch): Promise<void> {
-    const key = this.#run.key(at);
+    const key = this.key(at);
     const values = INSTANCE.write(patch);
     if (Object.keys(values).length === 0) return;
-    await this.#run.query(async (knex) => {
-      if ((await this.#run.update(knex, knex(INSTANCES).where(key), values)) === 0)
+    await this.query(async (knex) => {
+      if ((await this.update(knex, knex(INSTANCES).where(key), values)) === 0)
         throw new AppError('internal', `run ${key.run_id} has no claim for slot ${key.slot} epoch ${key.epoch}`);
     });
   }
 
   noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean> {
     const values = { manifest_key: manifest.manifestKey, manifest_sha256: manifest.manifestSha256 };
-    return this.#run.query(async (knex) => {
+    return this.query(async (knex) => {
       const row = knex(INSTANCES)
-        .where(this.#run.key(at))
+        .where(this.key(at))
         .whereIn('phase', INSTANCE_PHASES.filter(isServing))
         .whereNull('manifest_key');
-      return (await this.#run.update(knex, row, values)) > 0;
+      return (await this.update(knex, row, values)) > 0;
     });
   }
 
   move(at: EpochId, from: InstancePhase, to: InstancePhase, why: MoveReason = {}): Promise<boolean> {
     if (!canMoveInstance(from, to))
       return Promise.reject(new AppError('internal', `an instance cannot move from ${from} to ${to}`));
-    const key = this.#run.key(at);
-    const nowMs = this.#run.now();
+    const key = this.key(at);
+    const nowMs = this.now();
     const reason = why.reason ?? undefined;
     const event = moveEvent(nowMs, at, { from, to, detail: why.detail ?? reason ?? null });
-    return this.#run.write(async (trx, attempt) => {
+    return this.write(async (trx, attempt) => {
       const changed = await trx(INSTANCES)
         .where({ ...key, phase: from })
         .update({
@@ -157,9 +152,9 @@ export class KnexFleetStore implements FleetStore {
   }
 
   hello(at: EpochId, hello: Hello): Promise<HelloResult> {
-    const key = this.#run.key(at);
-    const nowMs = this.#run.now();
-    return this.#run.write(async (trx) => {
+    const key = this.key(at);
+    const nowMs = this.now();
+    return this.write(async (trx) => {
       const row = await rowOf<{ phase: InstancePhase; instance_id: string | null; public_key: string | null }>(
         trx(INSTANCES).where(key).forUpdate().first('phase', 'instance_id', 'public_key'),
       );
@@ -180,13 +175,13 @@ export class KnexFleetStore implements FleetStore {
   /** One statement, as by far the most frequent write. Its time tells a repeat after a lost answer from a replay. */
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
     const { counter, problem } = beat;
-    const key = this.#run.key(at);
-    const own = { counter, last_heartbeat_at: this.#run.now(), progress: JSON.stringify(beat.progress) };
+    const key = this.key(at);
+    const own = { counter, last_heartbeat_at: this.now(), progress: JSON.stringify(beat.progress) };
     let tries = 0;
-    return this.#run.query(async (knex) => {
+    return this.query(async (knex) => {
       tries++;
       const row = knex(INSTANCES).where(key).where('counter', '<', counter);
-      if ((await this.#run.update(knex, row, { ...own, problem })) > 0) return true;
+      if ((await this.update(knex, row, { ...own, problem })) > 0) return true;
       if (tries === 1) return false;
       const written = knex(INSTANCES).where(key).where(own);
       return (await written.first('slot')) !== undefined;
@@ -194,7 +189,7 @@ export class KnexFleetStore implements FleetStore {
   }
 
   recordIncident(at: EpochId, incident: IncidentReport | null): Promise<void> {
-    const nowMs = this.#run.now();
+    const nowMs = this.now();
     return this.#onLastIncident(at, async (trx, last, key) => {
       const open = last !== null && last.over_at === null ? { ...key, seq: last.seq } : null;
       if (incident === null) {
@@ -209,7 +204,7 @@ export class KnexFleetStore implements FleetStore {
   }
 
   recordReturned(at: EpochId): Promise<void> {
-    const nowMs = this.#run.now();
+    const nowMs = this.now();
     return this.#onLastIncident(at, async (trx, last, key) => {
       if (last === null) return;
       const unmarked = trx(INCIDENTS)
@@ -220,10 +215,10 @@ export class KnexFleetStore implements FleetStore {
   }
 
   async incidents(): Promise<IncidentRecord[]> {
-    const rows = await this.#run.rows<IncidentRow & { address: string | null }>((knex) =>
+    const rows = await this.rows<IncidentRow & { address: string | null }>((knex) =>
       knex(`${INCIDENTS} as t`)
         .leftJoin(`${INSTANCES} as i`, sameEpoch('i', 't'))
-        .where('t.run_id', this.#run.id)
+        .where('t.run_id', this.id)
         .orderBy(['t.at', 't.slot', 't.epoch', 't.seq'])
         .select('t.*', 'i.address'),
     );
@@ -267,7 +262,7 @@ export class KnexFleetStore implements FleetStore {
       const places = piece.map(({ slot, epoch }) => [slot, epoch]);
       const rows = await rowsOf<EpochId & { request: string; token: string }>(
         knex(LAUNCHES)
-          .where({ run_id: this.#run.id })
+          .where({ run_id: this.id })
           .whereIn(['slot', 'epoch'], places)
           .select('slot', 'epoch', 'request', 'token'),
       );
@@ -281,8 +276,8 @@ export class KnexFleetStore implements FleetStore {
     at: EpochId,
     write: (trx: Knex.Transaction, last: LastIncident | null, key: ReturnType<BoundRun['key']>) => Promise<void>,
   ): Promise<void> {
-    const key = this.#run.key(at);
-    return this.#run.write(async (trx) => {
+    const key = this.key(at);
+    return this.write(async (trx) => {
       await trx(INSTANCES).where(key).forUpdate().first('slot');
       const last = trx(INCIDENTS).where(key).orderBy('seq', 'desc').first('seq', 'over_at');
       await write(trx, (await rowOf<LastIncident>(last)) ?? null, key);

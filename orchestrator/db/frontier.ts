@@ -11,7 +11,7 @@ import type { Candidate, DiscoverSettings } from '../discovery/link-rules.ts';
 import { BloomSeen, hashOf } from '../discovery/seen-urls.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
-import type { BoundRun } from './bound-run.ts';
+import { BoundRun } from './bound-run.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { CHUNKS, insertChunks, ITEMS } from './chunk-rows.ts';
 import { byteText } from './column-types.ts';
@@ -238,19 +238,14 @@ export async function readSeen(knex: Knex, resultTable: string): Promise<BloomSe
 }
 
 /** FrontierStore on knex. */
-export class KnexFrontier implements FrontierStore {
-  readonly #run: BoundRun;
+export class KnexFrontier extends BoundRun implements FrontierStore {
   #table: string | null = null;
-
-  constructor(run: BoundRun) {
-    this.#run = run;
-  }
 
   /** In one statement: what is taken in between would be missing on both sides. */
   async state(): ReturnType<FrontierStore['state']> {
-    const { id } = this.#run;
+    const { id } = this;
     const table = await this.#resultTable();
-    return this.#run.query(async (knex) => {
+    return this.query(async (knex) => {
       const waiting = knex(frontierTable(table)).where({ state: 'waiting' }).select(knex.raw('1')).limit(COUNTED);
       const settled = knex('crawlfleet_parts')
         .where({ run_id: id })
@@ -273,13 +268,13 @@ export class KnexFrontier implements FrontierStore {
 
   async waiting(): Promise<number> {
     const table = await this.#resultTable();
-    return this.#run.query((knex) => countWaiting(knex, table));
+    return this.query((knex) => countWaiting(knex, table));
   }
 
   async take(limit: number): Promise<number> {
-    const { db, id } = this.#run;
+    const { db, id } = this;
     const table = await this.#resultTable();
-    return this.#run.write(async (trx) => {
+    return this.write(async (trx) => {
       const run = await rowOf<{ planned: SqlNumber; plan: string; settings: string }>(
         trx('crawlfleet_runs').where({ id }).forUpdate().first('planned', 'plan', 'settings'),
       );
@@ -306,7 +301,7 @@ export class KnexFrontier implements FrontierStore {
 
   /** Smaller than planned while there is less than a chunk for each instance. */
   async #addChunks(trx: Knex.Transaction, before: number, added: number, plan: Plan): Promise<void> {
-    const run_id = this.#run.id;
+    const run_id = this.id;
     const last = await rowOf<{ idx: SqlNumber | null }>(trx(CHUNKS).where({ run_id }).max({ idx: 'idx' }).first());
     const size = Math.min(plan.chunkSize, Math.ceil(added / Math.max(1, plan.instances)));
     const chunks = cutChunks(added, size).map(({ index, first, last: end }) => ({
@@ -314,11 +309,11 @@ export class KnexFrontier implements FrontierStore {
       first: before + first,
       last: before + end,
     }));
-    await insertChunks(trx, this.#run.db, run_id, chunks);
+    await insertChunks(trx, this.db, run_id, chunks);
   }
 
   async #resultTable(): Promise<string> {
-    this.#table ??= (await this.#run.query((knex) => readSettings(knex, this.#run.id))).results.table;
+    this.#table ??= (await this.query((knex) => readSettings(knex, this.id))).results.table;
     return this.#table;
   }
 }

@@ -14,7 +14,7 @@ import type {
   PublishedPhase,
   ResultStore,
 } from '../control/model/stores.ts';
-import type { BoundRun } from './bound-run.ts';
+import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import { LinkIntake } from './link-intake.ts';
 import { loadResults } from './load-part.ts';
@@ -49,20 +49,15 @@ const PART = new Columns<PartRecord>(
 type Row = Record<string, unknown>;
 type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'>;
 
-export class KnexResultStore implements ResultStore {
-  readonly #run: BoundRun;
+export class KnexResultStore extends BoundRun implements ResultStore {
   #shape: RunShape | null = null;
   /** Null for a run that is no discovery. */
   #links: LinkIntake | null | undefined;
 
-  constructor(run: BoundRun) {
-    this.#run = run;
-  }
-
   async register(at: EpochId, parts: readonly PartRef[]): Promise<void> {
     if (parts.length === 0) return;
-    const key = this.#run.key(at);
-    await this.#run.write(async (trx) => {
+    const key = this.key(at);
+    await this.write(async (trx) => {
       const nothing = { state: 'seen', stored: 0, gone: 0, failed: 0 } as const;
       const rows = parts.map((part) => ({ ...PART.write({ ...part, ...nothing }), ...key }));
       // `merge` of a key column changes nothing; `ignore` would become INSERT IGNORE and hide other faults.
@@ -71,19 +66,19 @@ export class KnexResultStore implements ResultStore {
   }
 
   async parts(only: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
-    const where = { run_id: this.#run.id, ...only };
-    const rows = await this.#run.rows<Row>((knex) => knex(PARTS).where(where).orderBy(['slot', 'epoch', 'seq']));
+    const where = { run_id: this.id, ...only };
+    const rows = await this.rows<Row>((knex) => knex(PARTS).where(where).orderBy(['slot', 'epoch', 'seq']));
     return rows.map((row) => PART.read(row));
   }
 
   async load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
-    const { db, id } = this.#run;
+    const { db, id } = this;
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
-    const nowMs = this.#run.now();
-    const shape = (this.#shape ??= await this.#run.query((knex) => readRunShape(knex, db, id)));
-    if (this.#links === undefined) this.#links = await this.#run.query((knex) => LinkIntake.open(knex, db, id));
+    const nowMs = this.now();
+    const shape = (this.#shape ??= await this.query((knex) => readRunShape(knex, db, id)));
+    if (this.#links === undefined) this.#links = await this.query((knex) => LinkIntake.open(knex, db, id));
     const links = this.#links;
-    const counts = await this.#run.write(async (trx) => {
+    const counts = await this.write(async (trx) => {
       const known = trx(PARTS).where({ run_id: id, ...place });
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
       const { slot, epoch, seq } = place;
@@ -108,16 +103,16 @@ export class KnexResultStore implements ResultStore {
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {
-    const seen = { ...this.#run.key(part), seq: part.seq, state: 'seen' };
-    await this.#run.write((trx) => trx(PARTS).where(seen).update({ state: 'failed', detail }));
+    const seen = { ...this.key(part), seq: part.seq, state: 'seen' };
+    await this.write((trx) => trx(PARTS).where(seen).update({ state: 'failed', detail }));
   }
 
   async totals(): Promise<LoadTotals> {
     type Sums = Record<'parts' | 'unchanged' | 'saved_bytes' | keyof OutcomeCounts, SqlNumber>;
     const summed = ['stored', 'gone', 'failed', 'unchanged', 'saved_bytes'];
-    const rows = await this.#run.rows<Sums & { state: PartRecord['state'] }>((knex) =>
+    const rows = await this.rows<Sums & { state: PartRecord['state'] }>((knex) =>
       knex(PARTS)
-        .where({ run_id: this.#run.id })
+        .where({ run_id: this.id })
         .groupBy('state')
         .select('state')
         .count({ parts: '*' })
@@ -137,17 +132,17 @@ export class KnexResultStore implements ResultStore {
   }
 
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
-    return publishRun(this.#run, to, end);
+    return publishRun(this, to, end);
   }
 
   newerRuns(): Promise<string[]> {
-    return this.#run.query((knex) => newerRuns(knex, this.#run.id));
+    return this.query((knex) => newerRuns(knex, this.id));
   }
 
   /** One pass over the staging table. */
   fillOfFields(): Promise<FillRates['fields']> {
-    const { db, id } = this.#run;
-    return this.#run.query(async (knex) => {
+    const { db, id } = this;
+    return this.query(async (knex) => {
       const shape = await readRunShape(knex, db, id);
       const { columns, staging } = shape;
       const values = fieldValues(shape, await readDecisions(knex, id, shape));
@@ -172,18 +167,18 @@ export class KnexResultStore implements ResultStore {
   }
 
   noteNumbers(): Promise<void> {
-    const { db, id } = this.#run;
-    return this.#run.write(async (trx) => {
+    const { db, id } = this;
+    return this.write(async (trx) => {
       const shape = await readRunShape(trx, db, id);
       await noteNumbers(trx, id, shape, await readDecisions(trx, id, shape));
     });
   }
 
   async earlierFills(limit: number): Promise<FillRates[]> {
-    const rows = await this.#run.rows<{ fill: string | null; report: string | null }>((knex) =>
+    const rows = await this.rows<{ fill: string | null; report: string | null }>((knex) =>
       knex(`${RUNS} as r`)
         .join(`${RUNS} as own`, 'own.results_table', 'r.results_table')
-        .where({ 'own.id': this.#run.id, 'r.phase': 'completed' })
+        .where({ 'own.id': this.id, 'r.phase': 'completed' })
         .whereRaw('r.started_at < own.started_at')
         .where('r.planned', '>', 0)
         // A retry crawls the difficult products, so it is no reference for a full run.
@@ -201,19 +196,19 @@ export class KnexResultStore implements ResultStore {
   }
 
   async setFill(fill: FillRates): Promise<void> {
-    const { id } = this.#run;
+    const { id } = this;
     const values = { fill: JSON.stringify(fill) };
-    await this.#run.query((knex) => this.#run.update(knex, knex(RUNS).where({ id }), values));
+    await this.query((knex) => this.update(knex, knex(RUNS).where({ id }), values));
   }
 
   async dropStaging(): Promise<void> {
     this.#shape = null;
-    await dropStaging(this.#run.db, this.#run.id);
+    await dropStaging(this.db, this.id);
   }
 
   resultRows(sample: number): Promise<{ rows: number; sample: Row[] }> {
-    const { db, id } = this.#run;
-    return this.#run.query(async (knex) => {
+    const { db, id } = this;
+    return this.query(async (knex) => {
       const rows = await countRows(knex, db, id);
       if (rows === 0) return { rows, sample: [] };
       const { results, mapping } = await readSettings(knex, id);

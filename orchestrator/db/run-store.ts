@@ -9,7 +9,7 @@ import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport } f
 import type { RunSample } from '../control/model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../control/model/stores.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
-import type { BoundRun } from './bound-run.ts';
+import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
 import { insertEvent, isLastEvent, selectEvents } from './events.ts';
 import { KnexLocks, assertFence, throwIfFenced } from './locks.ts';
@@ -123,15 +123,9 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 }
 
 /** RunRow on knex: one run's row and events. */
-export class KnexRunRow implements RunRow {
-  readonly #run: BoundRun;
-
-  constructor(run: BoundRun) {
-    this.#run = run;
-  }
-
+export class KnexRunRow extends BoundRun implements RunRow {
   get(): Promise<RunRecord | null> {
-    return selectRun(this.#run.db, this.#run.id);
+    return selectRun(this.db, this.id);
   }
 
   async move(
@@ -140,10 +134,10 @@ export class KnexRunRow implements RunRow {
     detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
-    const { id } = this.#run;
-    const nowMs = this.#run.now();
+    const { id } = this;
+    const nowMs = this.now();
     const event = moveEvent(nowMs, from, to, detail.reason ?? null);
-    return this.#run.write(async (trx, attempt) => {
+    return this.write(async (trx, attempt) => {
       const changed = await trx(RUNS)
         .where({ id, phase: from })
         .modify((run) => {
@@ -165,8 +159,8 @@ export class KnexRunRow implements RunRow {
   }
 
   async setBalancer(region: string, balancer: Balancer | null): Promise<void> {
-    const { id } = this.#run;
-    await this.#run.write(async (trx) => {
+    const { id } = this;
+    await this.write(async (trx) => {
       const row = await rowOf<RunColumns>(trx(RUNS).where({ id }).forUpdate().first());
       if (!row) return;
       const { [region]: _, ...others } = toRecord(row).balancers;
@@ -186,18 +180,18 @@ export class KnexRunRow implements RunRow {
   }
 
   addEvent(event: RunEvent): Promise<void> {
-    return addEvent(this.#run.db, this.#run.id, event);
+    return addEvent(this.db, this.id, event);
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#run.query((knex) => selectEvents(knex, this.#run.id, limit, kind));
+    return this.query((knex) => selectEvents(knex, this.id, limit, kind));
   }
 
   #update(
     values: object,
     rows = (knex: Knex, id: string): Knex.QueryBuilder => knex(RUNS).where({ id }),
   ): Promise<number> {
-    return this.#run.query((knex) => this.#run.update(knex, rows(knex, this.#run.id), values));
+    return this.query((knex) => this.update(knex, rows(knex, this.id), values));
   }
 }
 

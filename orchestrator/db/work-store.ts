@@ -5,7 +5,7 @@ import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/
 import type { Product } from '../../shared/domain/product.ts';
 import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
-import type { BoundRun } from './bound-run.ts';
+import { BoundRun } from './bound-run.ts';
 import {
   chunkId,
   type ChunkRow,
@@ -32,19 +32,14 @@ import {
 /** Indexes in one IN list. */
 const LIST = 1_000;
 
-export class KnexWorkStore implements WorkStore {
-  readonly #run: BoundRun;
+export class KnexWorkStore extends BoundRun implements WorkStore {
   /** Read once: a run's settings do not change. */
   #kept: { pages: KeptPages | null } | null = null;
 
-  constructor(run: BoundRun) {
-    this.#run = run;
-  }
-
   async counts(): Promise<WorkCounts> {
-    const rows = await this.#run.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
+    const rows = await this.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
       knex(CHUNKS)
-        .where({ run_id: this.#run.id })
+        .where({ run_id: this.id })
         .groupBy('state', 'slot', 'epoch')
         .orderBy(['slot', 'epoch'])
         .select('state', 'slot', 'epoch')
@@ -64,8 +59,8 @@ export class KnexWorkStore implements WorkStore {
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
-    const runId = this.#run.id;
-    return this.#run.query(async (knex) => {
+    const runId = this.id;
+    return this.query(async (knex) => {
       const rows = await rowsOf<ChunkRow>(
         knex(CHUNKS)
           .where({ run_id: runId, state: 'waiting' })
@@ -88,11 +83,11 @@ export class KnexWorkStore implements WorkStore {
 
   /** Adds what their pages were called to the products whose rows stand. */
   async #nameKeptPages(knex: Knex, chunks: readonly OpenChunk[]): Promise<void> {
-    const { db, id } = this.#run;
+    const { db, id } = this;
     this.#kept ??= { pages: await findKeptPages(knex, db, (await readSettings(knex, id)).results) };
     const { pages } = this.#kept;
     if (pages === null || (await isDistrusted(knex, pages))) return;
-    const nowMs = this.#run.now();
+    const nowMs = this.now();
     const products = chunks.flatMap((chunk) => chunk.products);
     for (const piece of inPieces(products, LIST)) {
       const ids = piece.map((product) => product.id);
@@ -107,10 +102,10 @@ export class KnexWorkStore implements WorkStore {
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {
     const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
     if (asked.length === 0) return Promise.resolve([]);
-    const key = this.#run.key(at);
+    const key = this.key(at);
     const { run_id, slot, epoch } = key;
-    const nowMs = this.#run.now();
-    return this.#run.write(async (trx) => {
+    const nowMs = this.now();
+    return this.write(async (trx) => {
       // Chunks of one instance are returned entirely before or entirely after.
       const phase = await lockInstance(trx, key);
       const owned = await countOf(trx(CHUNKS).where({ ...key, state: 'granted' }));
@@ -136,8 +131,8 @@ export class KnexWorkStore implements WorkStore {
   }
 
   returnChunks(at: EpochId): Promise<number> {
-    const key = this.#run.key(at);
-    return this.#run.write(async (trx) => {
+    const key = this.key(at);
+    return this.write(async (trx) => {
       await lockInstance(trx, key);
       const owned = { ...key, state: 'granted' };
       const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
@@ -146,8 +141,8 @@ export class KnexWorkStore implements WorkStore {
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
-    const key = this.#run.key(at);
-    return this.#run.query(async (knex) => {
+    const key = this.key(at);
+    return this.query(async (knex) => {
       const rows = await rowsOf<ChunkRow>(
         knex(CHUNKS)
           .where({ ...key, state: 'granted' })
@@ -167,8 +162,8 @@ export class KnexWorkStore implements WorkStore {
     const asked = new Set(chunkIds);
     const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
     if (indexes.length === 0) return Promise.resolve(0);
-    const key = this.#run.key(at);
-    return this.#run.write(async (trx) => {
+    const key = this.key(at);
+    return this.write(async (trx) => {
       await lockInstance(trx, key);
       const rows = await lockChunks(trx, key.run_id, indexes);
       const owned = [...rows.values()].filter((row) => asked.has(chunkId(row)) && isOwn(row, key));
@@ -177,15 +172,15 @@ export class KnexWorkStore implements WorkStore {
   }
 
   async anyStored(): Promise<string | null> {
-    const [row] = await this.#run.rows<OpenItem>((knex) =>
-      knex(ITEMS).where({ run_id: this.#run.id, outcome: 'stored' }).select('product_id', 'path').limit(1),
+    const [row] = await this.rows<OpenItem>((knex) =>
+      knex(ITEMS).where({ run_id: this.id, outcome: 'stored' }).select('product_id', 'path').limit(1),
     );
     return row === undefined ? null : idOnWire(row);
   }
 
   async failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
-    const rows = await this.#run.rows<OpenItem & Pick<FailedProduct, 'reason' | 'detail'>>((knex) => {
-      const failed = knex(ITEMS).where({ run_id: this.#run.id, outcome: 'failed' }).where('n', '>', after);
+    const rows = await this.rows<OpenItem & Pick<FailedProduct, 'reason' | 'detail'>>((knex) => {
+      const failed = knex(ITEMS).where({ run_id: this.id, outcome: 'failed' }).where('n', '>', after);
       if (reasons) void failed.whereIn('reason', [...reasons]);
       const some = failed.orderBy('n').limit(limit).select('n', 'product_id', 'path', 'reason', 'detail');
       // Only a few of a million products may have failed: finding them is one long scan.
@@ -195,9 +190,9 @@ export class KnexWorkStore implements WorkStore {
   }
 
   failRest(reason: FailureReason): Promise<number> {
-    const run_id = this.#run.id;
-    const nowMs = this.#run.now();
-    return this.#run.write(async (trx) => {
+    const run_id = this.id;
+    const nowMs = this.now();
+    return this.write(async (trx) => {
       const failed = await trx(ITEMS)
         .where({ run_id })
         .whereNull('outcome')
@@ -235,9 +230,9 @@ export class KnexWorkStore implements WorkStore {
 
   /** Products by the values of these columns, in their order. */
   #countItems(columns: readonly (keyof ItemGroup)[]): Promise<ItemGroup[]> {
-    return this.#run.rows((knex) =>
+    return this.rows((knex) =>
       knex(ITEMS)
-        .where({ run_id: this.#run.id })
+        .where({ run_id: this.id })
         .groupBy(columns)
         .orderBy([...columns])
         .select(columns)

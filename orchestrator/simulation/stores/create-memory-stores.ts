@@ -1,6 +1,6 @@
 /** The stores of the control core on one database in memory. */
 import type { RunBinding, RunStores, Stores } from '../../control/model/stores.ts';
-import { BoundMemory, MemoryDatabase } from './memory-database.ts';
+import { MemoryDatabase } from './memory-database.ts';
 import { MemoryFleetStore } from './memory-fleet-store.ts';
 import { MemoryResultStore } from './memory-result-store.ts';
 import { MemoryRunRow, MemoryRunStore, type OneRunStore } from './memory-run-store.ts';
@@ -10,14 +10,11 @@ import { MemoryWorkStore } from './memory-work-store.ts';
 export type MemoryStores = Omit<Stores, 'runs'> & { runs: OneRunStore };
 
 export function createMemoryStores(db = new MemoryDatabase()): MemoryStores {
-  const bind = (binding: RunBinding): RunStores => {
-    const run = new BoundMemory(db, binding);
-    return {
-      run: new MemoryRunRow(run),
-      fleet: new MemoryFleetStore(run),
-      work: new MemoryWorkStore(run),
-      results: new MemoryResultStore(run),
-    };
-  };
+  const bind = (binding: RunBinding): RunStores => ({
+    run: new MemoryRunRow(db, binding),
+    fleet: new MemoryFleetStore(db, binding),
+    work: new MemoryWorkStore(db, binding),
+    results: new MemoryResultStore(db, binding),
+  });
   return { runs: new MemoryRunStore(db), of: (runId) => bind({ runId, fence: NaN, clock: { now: () => NaN } }), bind };
 }

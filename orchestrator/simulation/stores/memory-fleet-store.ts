@@ -14,19 +14,13 @@ import type {
   IncidentReport,
   AddressIncident,
 } from '../../control/model/stores.ts';
-import type { BoundMemory, MemoryRun, MemoryIncident } from './memory-database.ts';
+import { BoundMemory, type MemoryRun, type MemoryIncident } from './memory-database.ts';
 
-export class MemoryFleetStore implements FleetStore {
-  readonly #run: BoundMemory;
-
-  constructor(run: BoundMemory) {
-    this.#run = run;
-  }
-
+export class MemoryFleetStore extends BoundMemory implements FleetStore {
   claim(claim: NewClaim): Promise<boolean> {
-    return this.#run.write('fleet.claim', (run) => {
+    return this.write('fleet.claim', (run) => {
       if (run.instances.has(epochKey(claim))) return false;
-      const record = claimedRecord(claim, claim.claimedAtMs ?? this.#run.now());
+      const record = claimedRecord(claim, claim.claimedAtMs ?? this.now());
       put(run, record);
       addMove(run, record, null);
       return true;
@@ -34,19 +28,19 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   instances(): Promise<InstanceRecord[]> {
-    return this.#run.read('fleet.instances', (run) => {
+    return this.read('fleet.instances', (run) => {
       run.ordered ??= [...run.instances.values()].sort((a, b) => a.slot - b.slot || a.epoch - b.epoch);
       return [...run.ordered];
     });
   }
 
   get(at: EpochId): Promise<InstanceRecord | null> {
-    return this.#run.read('fleet.get', (run) => recordOf(run, at) ?? null);
+    return this.read('fleet.get', (run) => recordOf(run, at) ?? null);
   }
 
   patch(at: EpochId, patch: InstancePatch): Promise<void> {
     if (Object.keys(patch).length === 0) return Promise.resolve();
-    return this.#run.write('fleet.patch', (run) => {
+    return this.write('fleet.patch', (run) => {
       const record = recordOf(run, at);
       if (!record)
         throw new AppError('internal', `run ${run.record.id} has no claim for slot ${at.slot} epoch ${at.epoch}`);
@@ -55,7 +49,7 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   noteManifest(at: EpochId, manifest: { manifestKey: string; manifestSha256: string | null }): Promise<boolean> {
-    return this.#run.write('fleet.noteManifest', (run) => {
+    return this.write('fleet.noteManifest', (run) => {
       const record = recordOf(run, at);
       if (!record || !isServing(record.phase) || record.manifestKey !== null) return false;
       const { manifestKey, manifestSha256 } = manifest;
@@ -66,10 +60,10 @@ export class MemoryFleetStore implements FleetStore {
 
   async move(at: EpochId, from: InstancePhase, to: InstancePhase, why: MoveReason = {}): Promise<boolean> {
     if (!canMoveInstance(from, to)) throw new AppError('internal', `an instance cannot move from ${from} to ${to}`);
-    return this.#run.write('fleet.move', (run) => {
+    return this.write('fleet.move', (run) => {
       const record = recordOf(run, at);
       if (record?.phase !== from) return false;
-      const nowMs = this.#run.now();
+      const nowMs = this.now();
       const reason = why.reason ?? record.reason;
       const manifest = to === 'lost' ? { manifestKey: null, manifestSha256: null } : {};
       const ended = to === 'terminated' ? { terminatedAtMs: record.terminatedAtMs ?? nowMs } : {};
@@ -81,7 +75,7 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   hello(at: EpochId, hello: Hello): Promise<HelloResult> {
-    return this.#run.write('fleet.hello', (run) => {
+    return this.write('fleet.hello', (run) => {
       const record = recordOf(run, at);
       if (!record || record.instanceId === null || record.phase === 'claimed') return 'unknown';
       if (record.instanceId !== hello.instanceId) return 'other-instance';
@@ -89,7 +83,7 @@ export class MemoryFleetStore implements FleetStore {
       if (record.publicKey !== null) return isServing(record.phase) ? 'repeated' : 'too-late';
       if (record.phase !== 'pending' && record.phase !== 'booting') return 'too-late';
       const { publicKey, address } = hello;
-      const ready = { ...record, phase: 'ready' as const, phaseAtMs: this.#run.now(), publicKey, address };
+      const ready = { ...record, phase: 'ready' as const, phaseAtMs: this.now(), publicKey, address };
       put(run, ready);
       addMove(run, ready, record.phase);
       return 'accepted';
@@ -97,21 +91,21 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   heartbeat(at: EpochId, beat: { counter: number; progress: Progress; problem: string | null }): Promise<boolean> {
-    return this.#run.write('fleet.heartbeat', (run) => {
+    return this.write('fleet.heartbeat', (run) => {
       const record = recordOf(run, at);
       if (!record || record.counter >= beat.counter) return false;
       const { counter, progress, problem } = beat;
-      put(run, { ...record, counter, progress, problem, lastHeartbeatAtMs: this.#run.now() });
+      put(run, { ...record, counter, progress, problem, lastHeartbeatAtMs: this.now() });
       return true;
     });
   }
 
   recordIncident({ slot, epoch }: EpochId, incident: IncidentReport | null): Promise<void> {
-    return this.#run.write('fleet.recordIncident', (run) => {
+    return this.write('fleet.recordIncident', (run) => {
       const last = lastIncident(run, { slot, epoch });
       const open = last?.overAtMs === null ? last : undefined;
       if (incident === null) {
-        if (open) open.overAtMs = this.#run.now();
+        if (open) open.overAtMs = this.now();
       } else {
         const { verdict, untilMs, evidence } = incident;
         const values = { verdict, untilMs, rule: evidence.rule, evidence };
@@ -124,15 +118,15 @@ export class MemoryFleetStore implements FleetStore {
   }
 
   recordReturned(at: EpochId): Promise<void> {
-    return this.#run.write('fleet.recordReturned', (run) => {
+    return this.write('fleet.recordReturned', (run) => {
       const last = lastIncident(run, at);
-      if (last) last.returnedAtMs ??= this.#run.now();
+      if (last) last.returnedAtMs ??= this.now();
       copyIncident(run, at);
     });
   }
 
   incidents(): Promise<IncidentRecord[]> {
-    return this.#run.read('fleet.incidents', (run) =>
+    return this.read('fleet.incidents', (run) =>
       run.incidents
         .map((t) => ({ ...t, address: recordOf(run, t)?.address ?? null }))
         .sort((a, b) => a.atMs - b.atMs || a.slot - b.slot || a.epoch - b.epoch),

@@ -15,20 +15,14 @@ import type {
   PublishedPhase,
   ResultStore,
 } from '../../control/model/stores.ts';
-import { type BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
+import { BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';
 
-export class MemoryResultStore implements ResultStore {
-  readonly #run: BoundMemory;
-
-  constructor(run: BoundMemory) {
-    this.#run = run;
-  }
-
+export class MemoryResultStore extends BoundMemory implements ResultStore {
   register({ slot, epoch }: EpochId, parts: readonly PartRef[]): Promise<void> {
     if (parts.length === 0) return Promise.resolve();
-    return this.#run.write('results.register', (run) => {
+    return this.write('results.register', (run) => {
       for (const part of parts) {
         const place = partPlace({ slot, epoch, seq: part.seq });
         if (run.parts.has(place)) continue;
@@ -45,7 +39,7 @@ export class MemoryResultStore implements ResultStore {
   parts({ slot, epoch, state }: Parameters<ResultStore['parts']>[0] = {}): Promise<PartRecord[]> {
     const isWanted = (part: MemoryPart): boolean =>
       (state ?? part.state) === part.state && (slot ?? part.slot) === part.slot && (epoch ?? part.epoch) === part.epoch;
-    return this.#run.read('results.parts', (run) =>
+    return this.read('results.parts', (run) =>
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
@@ -54,7 +48,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
-    return this.#run.write('results.load', (run) => {
+    return this.write('results.load', (run) => {
       const known = run.parts.get(partPlace(part));
       if (!known)
         throw new AppError(
@@ -80,7 +74,7 @@ export class MemoryResultStore implements ResultStore {
   }
 
   failPart(part: PartId, detail: string): Promise<void> {
-    return this.#run.write('results.failPart', (run) => {
+    return this.write('results.failPart', (run) => {
       const known = run.parts.get(partPlace(part));
       if (known?.state !== 'seen') return;
       Object.assign(known, { state: 'failed', detail });
@@ -89,11 +83,11 @@ export class MemoryResultStore implements ResultStore {
   }
 
   totals(): Promise<LoadTotals> {
-    return this.#run.read('results.totals', (run) => run.totals);
+    return this.read('results.totals', (run) => run.totals);
   }
 
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
-    return this.#run.write('results.publish', (run) => {
+    return this.write('results.publish', (run) => {
       const { id, phase, request } = run.record;
       if (phase !== (end.held === true ? 'held' : 'loading')) {
         if (isRunEnd(phase)) return { rows: run.rows.size };
@@ -102,39 +96,39 @@ export class MemoryResultStore implements ResultStore {
       const isCancelled = request === 'cancel';
       if (!isCancelled) for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
       const { exitCode, reason } = isCancelled ? CANCELLED : end;
-      moveRun(run, isCancelled ? 'cancelled' : to, this.#run.now(), { exitCode, reason });
+      moveRun(run, isCancelled ? 'cancelled' : to, this.now(), { exitCode, reason });
       return { rows: run.rows.size };
     });
   }
 
   newerRuns(): Promise<string[]> {
-    return this.#run.read('results.newerRuns', () => []);
+    return this.read('results.newerRuns', () => []);
   }
 
   fillOfFields(): Promise<FillRates['fields']> {
-    return this.#run.read('results.fillOfFields', () => ({}));
+    return this.read('results.fillOfFields', () => ({}));
   }
 
   noteNumbers(): Promise<void> {
-    return this.#run.write('results.noteNumbers', () => undefined);
+    return this.write('results.noteNumbers', () => undefined);
   }
 
   earlierFills(): Promise<FillRates[]> {
-    return this.#run.read('results.earlierFills', () => []);
+    return this.read('results.earlierFills', () => []);
   }
 
   setFill(): Promise<void> {
-    return this.#run.write('results.setFill', () => undefined);
+    return this.write('results.setFill', () => undefined);
   }
 
   dropStaging(): Promise<void> {
-    return this.#run.read('results.dropStaging', (run) => {
+    return this.read('results.dropStaging', (run) => {
       run.staging = null;
     });
   }
 
   resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }> {
-    return this.#run.read('results.resultRows', ({ rows }) => {
+    return this.read('results.resultRows', ({ rows }) => {
       const sorted = [...rows.values()].sort((a, b) => (a.product_id < b.product_id ? -1 : 1));
       return { rows: rows.size, sample: sorted.slice(0, sample).map((row) => ({ ...row })) };
     });

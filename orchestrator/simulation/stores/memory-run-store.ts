@@ -16,7 +16,7 @@ import type {
   RunStore,
   StopRequest,
 } from '../../control/model/stores.ts';
-import { type BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
+import { BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
 
 export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'addEvent' | 'events'>;
 
@@ -65,15 +65,9 @@ export class MemoryRunStore implements OneRunStore {
 }
 
 /** RunRow in memory. */
-export class MemoryRunRow implements RunRow {
-  readonly #run: BoundMemory;
-
-  constructor(run: BoundMemory) {
-    this.#run = run;
-  }
-
+export class MemoryRunRow extends BoundMemory implements RunRow {
   get(): Promise<RunRecord | null> {
-    return this.#run.read('runs.get', (run) => run.record);
+    return this.read('runs.get', (run) => run.record);
   }
 
   async move(
@@ -82,15 +76,15 @@ export class MemoryRunRow implements RunRow {
     detail: { reason?: string; exitCode?: ExitCode; request?: StopRequest } = {},
   ): Promise<boolean> {
     if (!canMoveRun(from, to)) throw new AppError('internal', `a run cannot move from ${from} to ${to}`);
-    return this.#run.write('runs.move', (run) => {
+    return this.write('runs.move', (run) => {
       if (run.record.phase !== from || (to === 'held' && run.record.request === 'cancel')) return false;
-      moveRun(run, to, this.#run.now(), detail);
+      moveRun(run, to, this.now(), detail);
       return true;
     });
   }
 
   setBalancer(region: string, balancer: Balancer | null): Promise<void> {
-    return this.#run.write('runs.setBalancer', (run) => {
+    return this.write('runs.setBalancer', (run) => {
       const { [region]: _, ...others } = run.record.balancers;
       run.record = { ...run.record, balancers: balancer === null ? others : { ...others, [region]: balancer } };
     });
@@ -101,19 +95,19 @@ export class MemoryRunRow implements RunRow {
   }
 
   setRequest(request: StopRequest): Promise<boolean> {
-    return this.#run.write('runs.setRequest', (run) => setRequest(run, request));
+    return this.write('runs.setRequest', (run) => setRequest(run, request));
   }
 
   addEvent(event: RunEvent): Promise<void> {
-    return this.#run.read('runs.addEvent', (run) => void run.events.push(event));
+    return this.read('runs.addEvent', (run) => void run.events.push(event));
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#run.read('runs.events', (run) => newestEvents(run, limit, kind));
+    return this.read('runs.events', (run) => newestEvents(run, limit, kind));
   }
 
   #change(method: string, change: Partial<RunRecord>): Promise<void> {
-    return this.#run.write(method, (run) => {
+    return this.write(method, (run) => {
       run.record = { ...run.record, ...change };
     });
   }

@@ -4,21 +4,15 @@ import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcom
 import { isServing } from '../../../shared/domain/states.ts';
 import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
 import { chunkId, parseChunkId } from '../../db/chunk-rows.ts';
-import type { BoundMemory, MemoryChunk, MemoryItem, MemoryRun } from './memory-database.ts';
+import { BoundMemory, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
 
-export class MemoryWorkStore implements WorkStore {
-  readonly #run: BoundMemory;
-
-  constructor(run: BoundMemory) {
-    this.#run = run;
-  }
-
+export class MemoryWorkStore extends BoundMemory implements WorkStore {
   counts(): Promise<WorkCounts> {
-    return this.#run.read('work.counts', (run) => (run.counts ??= count(run)));
+    return this.read('work.counts', (run) => (run.counts ??= count(run)));
   }
 
   waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
-    return this.#run.read('work.waiting', (run) => {
+    return this.read('work.waiting', (run) => {
       const found: OpenChunk[] = [];
       let seen = 0;
       for (let i = run.firstWaiting; i < run.chunks.length && seen < limit; i++) {
@@ -40,7 +34,7 @@ export class MemoryWorkStore implements WorkStore {
   grant({ slot, epoch }: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {
     const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
     if (asked.length === 0) return Promise.resolve([]);
-    return this.#run.write('work.grant', (run) => {
+    return this.write('work.grant', (run) => {
       const holder = run.instances.get(epochKey({ slot, epoch }));
       const mayTake = holder !== undefined && isServing(holder.phase);
       let room = mayTake ? limitChunks - owned(run, { slot, epoch }).length : 0;
@@ -54,20 +48,20 @@ export class MemoryWorkStore implements WorkStore {
         room--;
         taken.add(index);
         granted.push(chunk.id);
-        change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.#run.now() });
+        change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.now() });
       }
       return granted;
     });
   }
 
   returnChunks(at: EpochId): Promise<number> {
-    return this.#run.write('work.returnChunks', (run) =>
+    return this.write('work.returnChunks', (run) =>
       owned(run, at).reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
     );
   }
 
   chunksOf(at: EpochId): Promise<OwnedChunk[]> {
-    return this.#run.read('work.chunksOf', (run) =>
+    return this.read('work.chunksOf', (run) =>
       owned(run, at)
         .sort((a, b) => b.grantedAtMs! - a.grantedAtMs! || b.index - a.index)
         .map((chunk) => ({ id: chunk.id, open: openItems(run, chunk).length }))
@@ -78,7 +72,7 @@ export class MemoryWorkStore implements WorkStore {
   transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number> {
     const asked = new Set(chunkIds);
     if (asked.size === 0) return Promise.resolve(0);
-    return this.#run.write('work.transferChunks', (run) =>
+    return this.write('work.transferChunks', (run) =>
       owned(run, at)
         .filter((chunk) => asked.has(chunk.id))
         .reduce((sum, chunk) => sum + nextGeneration(run, chunk), 0),
@@ -87,11 +81,11 @@ export class MemoryWorkStore implements WorkStore {
 
   anyStored(): Promise<string | null> {
     const find = ({ items }: MemoryRun): string | null => items.find(({ outcome }) => outcome === 'stored')?.id ?? null;
-    return this.#run.read('work.anyStored', find);
+    return this.read('work.anyStored', find);
   }
 
   failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
-    return this.#run.read('work.failedProducts', (run) =>
+    return this.read('work.failedProducts', (run) =>
       run.items
         .flatMap(({ n, id, outcome, reason, detail }) =>
           outcome === 'failed' && reason !== null && n > after && (reasons?.includes(reason) ?? true)
@@ -103,7 +97,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 
   failRest(reason: FailureReason): Promise<number> {
-    return this.#run.write('work.failRest', (run) => {
+    return this.write('work.failRest', (run) => {
       const open = run.items.filter((item) => item.outcome === null);
       for (const item of open) Object.assign(item, { outcome: 'failed', reason });
       for (const chunk of run.chunks) if (chunk.state === 'waiting') close(run, chunk);
@@ -114,7 +108,7 @@ export class MemoryWorkStore implements WorkStore {
   outcomes(): ReturnType<WorkStore['outcomes']> {
     const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
     const reasons: Partial<Record<FailureReason, number>> = {};
-    return this.#run.read('work.outcomes', ({ items }) => {
+    return this.read('work.outcomes', ({ items }) => {
       for (const { outcome, reason } of items) {
         counts[outcome ?? 'open']++;
         if (outcome === 'failed' && reason) reasons[reason] = (reasons[reason] ?? 0) + 1;
@@ -124,7 +118,7 @@ export class MemoryWorkStore implements WorkStore {
   }
 
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
-    return this.#run.read('work.outcomesBySlot', ({ items }) => {
+    return this.read('work.outcomesBySlot', ({ items }) => {
       const bySlot = new Map<string, EpochId & OutcomeCounts>();
       for (const { slot, epoch, outcome } of items) {
         if (slot === null || epoch === null || outcome === null) continue;
