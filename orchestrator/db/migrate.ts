@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import { RUN_PHASES, isRunEnd } from '../../shared/domain/states.ts';
+import { OPEN_RUN_PHASES } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
 import { toAppError } from './database-errors.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -114,9 +114,8 @@ async function applyAll(trx: Knex.Transaction, db: Database): Promise<void> {
 
 /** Throws `database-schema` while instances of an earlier version may be running: until deadline and grace are over. */
 async function refuseOpenRuns(trx: Knex.Transaction, db: Database): Promise<void> {
-  const phases = RUN_PHASES.filter((phase) => !isRunEnd(phase));
   const open = await rowsOf<{ id: string; deadline_at: SqlNumber; settings: string }>(
-    trx('crawlfleet_runs').whereIn('phase', phases).select('id', 'deadline_at', 'settings'),
+    trx('crawlfleet_runs').whereIn('phase', OPEN_RUN_PHASES).select('id', 'deadline_at', 'settings'),
   );
   const graceMs = ({ settings }: { settings: string }): number =>
     (JSON.parse(settings) as { run: { graceMs: number } }).run.graceMs;

@@ -3,7 +3,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../shared/domain/sharing.ts';
-import { canMoveRun, isRunEnd, RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
+import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
 import type { RunSample } from '../control/model/sample.ts';
@@ -204,8 +204,7 @@ function selectRun(db: Database, id: string): Promise<RunRecord | null> {
 
 /** The run's row, if it takes this request. */
 function whereAccepted(knex: Knex, id: string, request: StopRequest): Knex.QueryBuilder {
-  const open = RUN_PHASES.filter((phase) => !isRunEnd(phase));
-  const run = knex(RUNS).where({ id }).whereIn('phase', open);
+  const run = knex(RUNS).where({ id }).whereIn('phase', OPEN_RUN_PHASES);
   return request === 'cancel' ? run : run.where((any) => void any.whereNull('request').orWhere({ request }));
 }
 

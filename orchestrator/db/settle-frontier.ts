@@ -1,7 +1,7 @@
 /** Between two discoveries: what became of the URLs that runs have taken, and what the next one begins with. */
 import type { Knex } from 'knex';
 import { type FailureReason, NOT_CRAWLED, type Outcome } from '../../shared/domain/outcome.ts';
-import { isRunEnd, RUN_PHASES } from '../../shared/domain/states.ts';
+import { OPEN_RUN_PHASES } from '../../shared/domain/states.ts';
 import type { DiscoverSettings } from '../discovery/link-rules.ts';
 import { BloomSeen, hashOf } from '../discovery/seen-urls.ts';
 import { bulkInsert } from './bulk-insert.ts';
@@ -39,14 +39,13 @@ type Taken = Pick<FrontierRow, 'hash' | 'tries'> & {
 /** False when nothing is left. A run of which nothing is known any more has crawled what it took. */
 async function settlePage(db: Database, resultTable: string): Promise<boolean> {
   const table = frontierTable(resultTable);
-  const open = RUN_PHASES.filter((phase) => !isRunEnd(phase));
   return inTransaction(db, async (trx) => {
     const taken = await rowsOf<Taken>(
       trx(`${table} as f`)
         .leftJoin('crawlfleet_runs as r', 'r.id', 'f.run_id')
         .leftJoin(`${ITEMS} as i`, (on) => void on.on('i.run_id', 'f.run_id').andOn('i.n', 'f.n'))
         .where('f.state', 'taken')
-        .where((any) => void any.whereNull('r.id').orWhereNotIn('r.phase', open))
+        .where((any) => void any.whereNull('r.id').orWhereNotIn('r.phase', OPEN_RUN_PHASES))
         .limit(PAGE)
         .select('f.hash', 'f.tries', 'i.outcome', 'i.reason', 'r.request')
         .options({ timeout: LONG_STATEMENT_MS }),

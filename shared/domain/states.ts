@@ -3,21 +3,10 @@
  * each as data, from which docs/states.md is generated.
  */
 
-export const RUN_PHASES = [
-  'planned',
-  'launching',
-  'crawling',
-  'releasing',
-  'loading',
-  'completed',
-  'held',
-  'banned',
-  'failed',
-  'cancelled',
-] as const;
-export type RunPhase = (typeof RUN_PHASES)[number];
+/** Phases, each with those that may follow it; only phases of the table itself can. */
+const table = <P extends string>(moves: Record<P, readonly NoInfer<P>[]>): Record<P, readonly P[]> => moves;
 
-const RUN_MOVES: Record<RunPhase, readonly RunPhase[]> = {
+const RUN_MOVES = table({
   planned: ['launching', 'completed', 'cancelled', 'failed'],
   launching: ['crawling', 'releasing'],
   crawling: ['releasing'],
@@ -28,32 +17,21 @@ const RUN_MOVES: Record<RunPhase, readonly RunPhase[]> = {
   banned: [],
   failed: [],
   cancelled: [],
-};
+});
+export type RunPhase = keyof typeof RUN_MOVES;
+export const RUN_PHASES = Object.keys(RUN_MOVES) as RunPhase[];
 
 export function isRunEnd(phase: RunPhase): boolean {
   return RUN_MOVES[phase].length === 0 || phase === 'held';
 }
 
+export const OPEN_RUN_PHASES = RUN_PHASES.filter((phase) => !isRunEnd(phase));
+
 export function canMoveRun(from: RunPhase, to: RunPhase): boolean {
   return RUN_MOVES[from].includes(to);
 }
 
-export const INSTANCE_PHASES = [
-  'claimed',
-  'pending',
-  'booting',
-  'ready',
-  'crawling',
-  'uploading',
-  'done',
-  'terminating',
-  'terminated',
-  'lost',
-  'banned',
-] as const;
-export type InstancePhase = (typeof INSTANCE_PHASES)[number];
-
-const INSTANCE_MOVES: Record<InstancePhase, readonly InstancePhase[]> = {
+const INSTANCE_MOVES = table({
   claimed: ['pending', 'booting', 'lost', 'terminated'],
   pending: ['booting', 'ready', 'lost', 'terminating', 'terminated'],
   booting: ['ready', 'lost', 'terminating', 'terminated'],
@@ -65,7 +43,9 @@ const INSTANCE_MOVES: Record<InstancePhase, readonly InstancePhase[]> = {
   terminated: [],
   lost: ['terminating', 'terminated'],
   banned: ['ready', 'crawling', 'uploading', 'done', 'lost'],
-};
+});
+export type InstancePhase = keyof typeof INSTANCE_MOVES;
+export const INSTANCE_PHASES = Object.keys(INSTANCE_MOVES) as InstancePhase[];
 
 export function canMoveInstance(from: InstancePhase, to: InstancePhase): boolean {
   return INSTANCE_MOVES[from].includes(to);
