@@ -2,6 +2,7 @@
 import { type Note, NOTED_KINDS } from './model/actions.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { Core } from './model/core.ts';
+import { eventOf } from './model/run-event.ts';
 import type { World } from './model/world.ts';
 
 /** More than any run has notes: a few for each slot. Moves, transfers and alarms are many times as many. */
@@ -21,8 +22,7 @@ export async function note(
   isAlarm = false,
 ): Promise<boolean> {
   if (world.notedKeys.has(key)) return false;
-  const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-  await core.run.addEvent({ atMs: core.clock.now(), kind: event, ...place, from: null, to: key, detail });
+  await core.run.addEvent({ ...eventOf(event, core.clock.now(), detail, at), to: key });
   world.notedKeys.add(key);
   if (isAlarm) await core.alarm(detail, at);
   else core.log.info({ ...at }, detail);

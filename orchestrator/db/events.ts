@@ -32,7 +32,3 @@ export async function selectEvents(knex: Knex, runId: string, limit: number, kin
   );
   return rows.map((row) => EVENT.read(row));
 }
-
-/** An alarm about something that only the database code notices. */
-export const insertAlarm = (knex: Knex, runId: string, alarm: { atMs: number; detail: string }): Promise<void> =>
-  insertEvent(knex, runId, { kind: 'alarm', slot: null, epoch: null, from: null, to: null, ...alarm });

@@ -3,7 +3,8 @@ import type { Knex } from 'knex';
 import { DENIALS, type Denial, type DiscoverSettings, LinkRules } from '../discovery/link-rules.ts';
 import type { DiscoveryCounts } from '../control/model/report.ts';
 import type { Database } from './connect.ts';
-import { insertAlarm } from './events.ts';
+import { eventOf } from '../control/model/run-event.ts';
+import { insertEvent } from './events.ts';
 import { type Entered, type Found, Frontier, noDiscovery, readNotes, readSeen } from './frontier.ts';
 import { inTransaction } from './retry.ts';
 import { rowOf } from './rows.ts';
@@ -57,7 +58,7 @@ export class LinkIntake {
       const isCut = (path: string): boolean => traps.isCut(path);
       const { dropped, fell } = await this.#frontier.cut(trx, pattern, { runId: this.#runId, isCut });
       add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });
-      await insertAlarm(trx, this.#runId, { atMs: nowMs, detail: trapNote(pattern) });
+      await insertEvent(trx, this.#runId, eventOf('alarm', nowMs, trapNote(pattern)));
     }
     const total: DiscoveryCounts = row?.discovery ? (JSON.parse(row.discovery) as DiscoveryCounts) : noDiscovery();
     total.found += counts.found;

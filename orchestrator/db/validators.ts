@@ -13,7 +13,8 @@ import { isSameKey } from './changes.ts';
 import { byteText, keyColumns } from './column-types.ts';
 import { toCrawledAt } from './column-values.ts';
 import type { Database } from './connect.ts';
-import { insertAlarm } from './events.ts';
+import { eventOf } from '../control/model/run-event.ts';
+import { insertEvent } from './events.ts';
 import type { ExceptSettled } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from './rows.ts';
@@ -81,7 +82,7 @@ export async function checkNames(
       await trx(validatorsTable(table)).insert(marker).onConflict('product_id').merge();
       const name = now.etag === undefined ? `Last-Modified ${now.modified}` : `ETag ${now.etag}`;
       const detail = `the page of ${oneLine(id)} has other values under the same ${name}: pages of this site are not requested conditionally any more. Rows of unchanged pages may be old; the next run fetches them in full`;
-      await insertAlarm(trx, runId, { atMs: nowMs, detail });
+      await insertEvent(trx, runId, eventOf('alarm', nowMs, detail));
       return;
     }
   }

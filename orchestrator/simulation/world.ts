@@ -12,6 +12,7 @@ import type { CloudInstance, Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
+import { eventOf } from '../control/model/run-event.ts';
 import { regionsOf } from '../control/model/run-settings.ts';
 import type { LockHolder, NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
@@ -182,15 +183,7 @@ export class SimulatedWorld {
       }),
       alarm: async (detail: string, at?: EpochId) => {
         alarms.push(detail);
-        const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-        await stores.runs.addEvent(run.id, {
-          atMs: clock.now(),
-          kind: 'alarm',
-          ...place,
-          from: null,
-          to: null,
-          detail,
-        });
+        await stores.runs.addEvent(run.id, eventOf('alarm', clock.now(), detail, at));
       },
       privateKey: run.privateKey,
       robots: {

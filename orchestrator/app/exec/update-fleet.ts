@@ -14,6 +14,7 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { ROLL_BACK_SCRIPT, updateScript } from '../../../userdata/update-bundle.ts';
 import type { CommandResult, CommandRunner } from '../../cloud/command-runner.ts';
 import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../../control/launching/updated-bundle.ts';
+import { eventOf } from '../../control/model/run-event.ts';
 import type { InstanceRecord, RunReader, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { bundlesOf } from '../cloud/launch-template.ts';
 import { getRun } from '../run/find-run.ts';
@@ -90,26 +91,16 @@ export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Prom
       failed = { slot, epoch, instanceId, reason };
       break;
     }
-    await runs.addEvent(run.id, eventOf(INSTANCE_BUNDLE, parts, next));
+    await runs.addEvent(run.id, eventOf(INSTANCE_BUNDLE, clock.now(), sha256, next));
     updated.push({ slot, epoch, instanceId });
     say(`slot ${slot}: ${instanceId} runs bundle ${sha256.slice(0, 12)}`);
-    if (!launches) await runs.addEvent(run.id, eventOf(LAUNCH_BUNDLE, parts, null));
+    if (!launches) await runs.addEvent(run.id, eventOf(LAUNCH_BUNDLE, clock.now(), sha256));
     launches = true;
   }
   const { crawling, booting } = await others(parts);
   const left = [...crawling, ...booting].map(({ slot, epoch, instanceId }) => ({ slot, epoch, instanceId }));
   return { run: run.id, bundle: sha256, updated, failed, left, launches };
 }
-
-const eventOf = (kind: string, { clock, sha256 }: UpdateParts, at: InstanceRecord | null) => ({
-  atMs: clock.now(),
-  kind,
-  slot: at?.slot ?? null,
-  epoch: at?.epoch ?? null,
-  from: null,
-  to: null,
-  detail: sha256,
-});
 
 /** The instances with another bundle that crawl, or will. */
 async function others({ run, runs, fleet, sha256 }: UpdateParts) {

@@ -8,6 +8,7 @@ import { ED25519 } from '../../../shared/wire/signature.ts';
 import { HttpOfferSender } from '../../cloud/http-offer-sender.ts';
 import { watchStore } from '../../cloud/watched-store.ts';
 import type { Core, LaunchTemplate } from '../../control/model/core.ts';
+import { eventOf } from '../../control/model/run-event.ts';
 import { createMainServer } from '../../control/main-server.ts';
 import { buildReport, type FinishCore } from '../../control/results/finish.ts';
 import type { RunReport } from '../../control/model/report.ts';
@@ -133,15 +134,7 @@ export function createAlarm(
     // Only slot and epoch, whatever else the caller's object holds.
     log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
     onAlarm(detail);
-    const place = { slot: at?.slot ?? null, epoch: at?.epoch ?? null };
-    await stores.runs.addEvent(runId, {
-      atMs: systemClock.now(),
-      kind: 'alarm',
-      ...place,
-      from: null,
-      to: null,
-      detail,
-    });
+    await stores.runs.addEvent(runId, eventOf('alarm', systemClock.now(), detail, at));
   };
 }
 

@@ -7,6 +7,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { type Config, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { isLoopback } from '../../app/plan/target.ts';
+import { eventOf } from '../../control/model/run-event.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { History } from '../../db/history.ts';
@@ -115,16 +116,7 @@ function actionsOf(options: ServeOptions, runs: ReturnType<typeof createStores>[
   const carryOut = async (action: RunAction, runId: string, ...flags: string[]): Promise<string> => {
     const run = await runs.get(runId);
     if (run === null) throw new AppError('run-unknown', `there is no run ${runId} in this database`);
-    const detail = `${action} was asked for on the page`;
-    await runs.addEvent(runId, {
-      atMs: systemClock.now(),
-      kind: 'operator',
-      slot: null,
-      epoch: null,
-      from: null,
-      to: null,
-      detail,
-    });
+    await runs.addEvent(runId, eventOf('operator', systemClock.now(), `${action} was asked for on the page`));
     const child = processes.start(action, action, runId, ...flags);
     const waited = new AbortController();
     const end = await Promise.race([child.ended, systemClock.sleep(ANSWER_WITHIN_MS, waited.signal).then(() => null)]);

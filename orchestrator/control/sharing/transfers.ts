@@ -5,6 +5,7 @@
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isUnavailable } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
+import { eventOf } from '../model/run-event.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { loadParts } from '../results/load-parts.ts';
@@ -36,7 +37,7 @@ export class Transfers {
     core.processState.lastTransferMs = atMs;
     const detail = `slot ${slot} has given back ${products} products that others can crawl sooner`;
     core.log.info({ slot, epoch, products }, detail);
-    await core.run.addEvent({ atMs, kind: 'chunk', slot, epoch, from: null, to: null, detail });
+    await core.run.addEvent(eventOf('chunk', atMs, detail, record));
   }
 
   /** Ids of the chunks that the instance has to return now: the last granted ones, which it would crawl last. */
