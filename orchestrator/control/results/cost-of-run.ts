@@ -47,18 +47,8 @@ export function costOfRun(
     const running = i.phase !== 'terminated';
     const launchedAtMs = i.launchedAtMs ?? i.claimedAtMs;
     const endedAtMs = i.terminatedAtMs ?? (running ? nowMs : endMs);
-    const place = i.request.region ?? region;
-    return [
-      {
-        ...i,
-        region: place,
-        instanceId: i.instanceId,
-        instanceType: i.request.instanceType,
-        launchedAtMs,
-        endedAtMs,
-        running,
-      },
-    ];
+    const { instanceType, region: own = region } = i.request;
+    return [{ ...i, instanceId: i.instanceId, instanceType, region: own, launchedAtMs, endedAtMs, running }];
   });
   const actual = actualCost({
     region,
@@ -80,19 +70,12 @@ export function costOfRun(
     actual,
     maxCost: run.settings.run.maxCost,
     per1000: stored > 0 ? round((actual.total / stored) * 1_000) : null,
-    instances: launched.map((i) => {
+    instances: launched.map(({ slot, epoch, instanceId, instanceType, running, ...i }) => {
       const hours = billedHours(i.endedAtMs - i.launchedAtMs);
-      const usdPerHour = hourlyPrice(i.region, i.instanceType, prices).usd;
-      return {
-        slot: i.slot,
-        epoch: i.epoch,
-        instanceId: i.instanceId,
-        instanceType: i.instanceType,
-        seconds: Math.round(hours * 3_600),
-        usdPerHour,
-        usd: round(hours * (usdPerHour + (prices?.ipv4Hour ?? IPV4_HOUR))),
-        running: i.running,
-      };
+      const seconds = Math.round(hours * 3_600);
+      const usdPerHour = hourlyPrice(i.region, instanceType, prices).usd;
+      const usd = round(hours * (usdPerHour + (prices?.ipv4Hour ?? IPV4_HOUR)));
+      return { slot, epoch, instanceId, instanceType, seconds, usdPerHour, usd, running };
     }),
   };
 }
