@@ -7,6 +7,7 @@
  *   upload      alongside the crawl; then the manifest and the completion callback
  *   idle        sends heartbeats until the instance is terminated, fenced, or reaches its own power-off time
  */
+import { closeServer } from '../shared/adapters/http/listening.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { ObjectStore } from '../shared/ports/object-store.ts';
 import type { Random } from '../shared/ports/random.ts';
@@ -26,7 +27,7 @@ import { RenderChoice } from './politeness/render-choice.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { Crawl } from './queue/crawl.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
-import { listen, stopListening } from './server/listen.ts';
+import { listen } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
 import { Uploader } from './upload/uploader.ts';
 import { domainOf } from '../shared/domain/domains.ts';
@@ -240,7 +241,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   } finally {
     ending.abort();
     stop.removeEventListener('abort', onStop);
-    await Promise.all([...servers.map(stopListening), client.close(), sources.http.close(), sources.browser?.close()]);
+    await Promise.all([...servers.map(closeServer), client.close(), sources.http.close(), sources.browser?.close()]);
     await journal.close();
   }
 }

@@ -10,7 +10,7 @@ import { FaultBook } from './faults.ts';
 import { openIdFile } from './id-file.ts';
 import { ProcessMachine } from './host/machine.ts';
 import { startSupervisor } from './supervisor/start-supervisor.ts';
-import { closeServer, listen } from './listening.ts';
+import { closeServer, listen } from '../shared/adapters/http/listening.ts';
 import { openLog } from './log.ts';
 import { Regions } from './region.ts';
 import { BucketStore } from './s3/bucket-store.ts';

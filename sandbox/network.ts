@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:net';
 import { AppError } from '../shared/domain/errors.ts';
-import { closeServer, listen } from './listening.ts';
+import { closeServer, listen } from '../shared/adapters/http/listening.ts';
 
 /** Listening on this port at 127.A.0.1 locks the network: the kernel releases it with the process, however it dies. */
 const LOCK_PORT = 3737;

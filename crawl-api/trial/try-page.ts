@@ -11,8 +11,9 @@ import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { listen, stopListening } from '../server/listen.ts';
+import { listen } from '../server/listen.ts';
 import { tmpdir } from 'node:os';
+import { closeServer } from '../../shared/adapters/http/listening.ts';
 import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
@@ -141,7 +142,7 @@ async function serveFile(file: string): Promise<{ url: string; close(): Promise<
     0,
   );
   const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}${route}`, close: () => stopListening(server) };
+  return { url: `http://127.0.0.1:${port}${route}`, close: () => closeServer(server) };
 }
 
 /** Any address of this machine: no fleet shares it. */

@@ -1,11 +1,12 @@
 /** Starts an Express app on an address, with a clear error when the port is taken. */
 import type { Express } from 'express';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
+import { closeServer } from '../../shared/adapters/http/listening.ts';
 import { findPortHolder } from './port-holder.ts';
 
 /** Maximum unauthenticated connections: twice what the largest fleet opens at startup. */
@@ -56,11 +57,4 @@ export async function listen(app: Express, address: string, setting: string, tls
     });
   }
   return { host, port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
-}
-
-function closeServer(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });
 }

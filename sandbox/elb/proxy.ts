@@ -12,7 +12,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
-import { closeServer, listen } from '../listening.ts';
+import { closeServer, listen } from '../../shared/adapters/http/listening.ts';
 import type { Target, TargetGroup } from './target-group.ts';
 
 /** Connect timeout of an application load balancer. */

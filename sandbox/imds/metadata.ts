@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine.ts';
 import { ACCOUNT_ID } from '../ids.ts';
-import { closeServer, listen } from '../listening.ts';
+import { closeServer, listen } from '../../shared/adapters/http/listening.ts';
 
 /** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
 const PORT = 1338;

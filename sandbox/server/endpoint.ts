@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { closeServer, listen } from '../listening.ts';
+import { closeServer, listen } from '../../shared/adapters/http/listening.ts';
 import { type Answer, plainAnswer, sendAnswer, toAwsError } from './answer.ts';
 import { answerControl, type Control, CONTROL_PREFIX, isSignedWith } from './control.ts';
 import { refusalOf } from './guard.ts';

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type CloudInstance, TAG } from '../../../orchestrator/cloud/compute.ts';
 import { DirectBalancer } from '../../../orchestrator/cloud/direct-balancer.ts';
-import { closeServer } from '../../../sandbox/listening.ts';
+import { closeServer } from '../../../shared/adapters/http/listening.ts';
 import { API_PORT, HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { aCloudInstance, anInstance } from '../../unit/control/builders.ts';
 

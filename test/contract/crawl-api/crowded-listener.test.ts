@@ -5,7 +5,8 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createBalancerApp } from '../../../crawl-api/server/balancer-app.ts';
-import { MAX_CONNECTIONS, listen, stopListening } from '../../../crawl-api/server/listen.ts';
+import { MAX_CONNECTIONS, listen } from '../../../crawl-api/server/listen.ts';
+import { closeServer } from '../../../shared/adapters/http/listening.ts';
 import { HEALTH_PATH, offerPath } from '../../../shared/wire/instance-api.ts';
 import { HEADER, signMessage } from '../../../shared/wire/signature.ts';
 
@@ -30,7 +31,7 @@ describe('a crowd at the listener of an instance', () => {
   });
   afterEach(async () => {
     for (const socket of sockets.splice(0)) socket.destroy();
-    await stopListening(server);
+    await closeServer(server);
   });
 
   async function open(localAddress: string): Promise<Socket> {
