@@ -12,6 +12,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { Socket } from 'node:net';
+import { endToEndHeaders, isEndToEnd } from '../../shared/adapters/http/end-to-end-headers.ts';
 import { closeServer, listen } from '../../shared/adapters/http/listening.ts';
 import type { Target, TargetGroup } from './target-group.ts';
 
@@ -142,22 +143,10 @@ function limitConnect(upstream: ClientRequest): void {
   });
 }
 
-const HOP_BY_HOP = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]);
-
 function forwardedHeaders(incoming: IncomingMessage, port: number): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {};
   for (const name in incoming.headers) {
-    if (!HOP_BY_HOP.has(name)) headers[name] = incoming.headers[name];
+    if (isEndToEnd(name)) headers[name] = incoming.headers[name];
   }
   // Without a length the body is forwarded chunked, as received.
   if (incoming.headers['transfer-encoding'] !== undefined) headers['transfer-encoding'] = 'chunked';
@@ -167,15 +156,6 @@ function forwardedHeaders(incoming: IncomingMessage, port: number): OutgoingHttp
   headers['x-forwarded-proto'] = 'http';
   headers['x-forwarded-port'] = String(port);
   return headers;
-}
-
-/** The target's reply headers unchanged, including repeated ones, without connection headers. */
-function endToEndHeaders(raw: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < raw.length; i += 2) {
-    if (!HOP_BY_HOP.has(raw[i]!.toLowerCase())) kept.push(raw[i]!, raw[i + 1]!);
-  }
-  return kept;
 }
 
 function fail(outgoing: ServerResponse, status: number, text: string): void {

@@ -1,15 +1,9 @@
 /** Forwards one plain-HTTP request of the browser, and its reply, during the product that it was made for. */
 import { type Agent, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { endToEndHeaders } from '../../../shared/adapters/http/end-to-end-headers.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ProxyGate } from './proxy-gate.ts';
-
-const HOP_BY_HOP = new Set(
-  (
-    'connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding ' +
-    'upgrade'
-  ).split(' '),
-);
 
 export interface ForwardedRequest {
   request: IncomingMessage;
@@ -31,7 +25,7 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
     port,
     path,
     method: request.method ?? 'GET',
-    headers: endToEnd(request.rawHeaders),
+    headers: endToEndHeaders(request.rawHeaders),
     setDefaultHeaders: false,
   });
   const asked = gate.report;
@@ -56,7 +50,7 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
     else send();
   });
   upstream.once('response', (reply) => {
-    response.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEnd(reply.rawHeaders));
+    response.writeHead(reply.statusCode ?? 502, reply.statusMessage, endToEndHeaders(reply.rawHeaders));
     // The head counts too: a reply without a body also has a first byte.
     if (!gate.receive(0, asked)) return finish('no product is being fetched');
     reply.on('data', (chunk: Buffer) => {
@@ -72,9 +66,4 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
     // The browser no longer needs the reply.
     if (!response.writableFinished) finish('the browser hung up');
   });
-}
-
-/** Name and value alternately, without hop-by-hop headers. */
-function endToEnd(rawHeaders: readonly string[]): string[] {
-  return rawHeaders.filter((_, index) => !HOP_BY_HOP.has(rawHeaders[index - (index % 2)]!.toLowerCase()));
 }
