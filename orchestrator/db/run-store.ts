@@ -97,14 +97,6 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return changed > 0;
   }
 
-  addEvent(id: string, event: RunEvent): Promise<void> {
-    return addEvent(this.db, id, event);
-  }
-
-  events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
-    return inQuery(this.db, (knex) => selectEvents(knex, id, limit, kind));
-  }
-
   async addSample(id: string, sample: RunSample): Promise<void> {
     const row = { run_id: id, at: sample.atMs, sample: JSON.stringify(sample) };
     await inQuery(this.db, (knex) => knex('crawlfleet_samples').insert(row).onConflict(['run_id', 'at']).ignore());
@@ -179,8 +171,11 @@ export class KnexRunRow extends BoundRun implements RunRow {
     return (await this.#update({ request }, (knex, id) => whereAccepted(knex, id, request))) > 0;
   }
 
-  addEvent(event: RunEvent): Promise<void> {
-    return addEvent(this.db, this.id, event);
+  async addEvent(event: RunEvent): Promise<void> {
+    await inTransaction(this.db, async (trx, attempt) => {
+      if (attempt.maybeDone && (await isLastEvent(trx, this.id, event))) return;
+      await insertEvent(trx, this.id, event);
+    });
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
@@ -206,13 +201,6 @@ function selectRun(db: Database, id: string): Promise<RunRecord | null> {
 function whereAccepted(knex: Knex, id: string, request: StopRequest): Knex.QueryBuilder {
   const run = knex(RUNS).where({ id }).whereIn('phase', OPEN_RUN_PHASES);
   return request === 'cancel' ? run : run.where((any) => void any.whereNull('request').orWhere({ request }));
-}
-
-async function addEvent(db: Database, id: string, event: RunEvent): Promise<void> {
-  await inTransaction(db, async (trx, attempt) => {
-    if (attempt.maybeDone && (await isLastEvent(trx, id, event))) return;
-    await insertEvent(trx, id, event);
-  });
 }
 
 /** The event of a run's move. */

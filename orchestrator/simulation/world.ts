@@ -157,12 +157,13 @@ export class SimulatedWorld {
     ];
     const death = new AbortController();
     const alarms: string[] = [];
+    const rows = stores.bind({ runId: run.id, fence, clock });
     const server = createMainServer({
       runId: run.id,
       clock,
       random: seededRandom(1),
       log: pino({ level: 'silent' }),
-      ...stores.bind({ runId: run.id, fence, clock }),
+      ...rows,
       regions,
       objects: cloud.objects,
       watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
@@ -183,7 +184,7 @@ export class SimulatedWorld {
       }),
       alarm: async (detail: string, at?: EpochId) => {
         alarms.push(detail);
-        await stores.runs.addEvent(run.id, eventOf('alarm', clock.now(), detail, at));
+        await rows.run.addEvent(eventOf('alarm', clock.now(), detail, at));
       },
       privateKey: run.privateKey,
       robots: {

@@ -103,7 +103,7 @@ export function createServeApp(options: ServeOptions): Express {
     stream(request, response, (listener) => run.watch(listener));
   });
   app.get('/api/runs/:run/slots/:slot', async (request, response) => {
-    const events = await stores.runs.events(request.params.run, MAX_EVENTS);
+    const events = await stores.of(request.params.run).run.events(MAX_EVENTS);
     const slot = Number(request.params.slot);
     response.json({ events: events.filter((event) => event.slot === slot).reverse() });
   });

@@ -23,6 +23,8 @@ import { lockNamesOfRun, lookAtHolder } from '../run/run-lock.ts';
 export interface UpdateParts {
   run: RunRecord;
   runs: RunStore;
+  /** The row of the run, for the events that record what runs which bundle. */
+  row: Pick<RunReader['run'], 'events' | 'addEvent'>;
   fleet: RunReader['fleet'];
   runner: CommandRunner;
   objects: Pick<ObjectStore, 'presignGet'>;
@@ -64,7 +66,7 @@ const BOOTS: ReadonlySet<InstancePhase> = new Set(['claimed', 'pending', 'bootin
  * where it stopped. Throws `usage` when no main server could see the instances come back.
  */
 export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Promise<UpdateReport> {
-  const { run, runs, clock, sha256, say } = parts;
+  const { run, runs, row, clock, sha256, say } = parts;
   const { state, holder } = await lookAtHolder(runs, lockNamesOfRun(run));
   if (state !== 'alive' || (holder?.runId ?? run.id) !== run.id)
     throw new AppError(
@@ -76,7 +78,7 @@ export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Prom
     );
   const updated: UpdatedInstance[] = [];
   let failed: UpdateReport['failed'] = null;
-  let launches = (await runs.events(run.id, 1, LAUNCH_BUNDLE))[0]?.detail === sha256;
+  let launches = (await row.events(1, LAUNCH_BUNDLE))[0]?.detail === sha256;
   while (failed === null && !signal.aborted) {
     const { crawling, booting } = await others(parts);
     const next = crawling[0];
@@ -91,10 +93,10 @@ export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Prom
       failed = { slot, epoch, instanceId, reason };
       break;
     }
-    await runs.addEvent(run.id, eventOf(INSTANCE_BUNDLE, clock.now(), sha256, next));
+    await row.addEvent(eventOf(INSTANCE_BUNDLE, clock.now(), sha256, next));
     updated.push({ slot, epoch, instanceId });
     say(`slot ${slot}: ${instanceId} runs bundle ${sha256.slice(0, 12)}`);
-    if (!launches) await runs.addEvent(run.id, eventOf(LAUNCH_BUNDLE, clock.now(), sha256));
+    if (!launches) await row.addEvent(eventOf(LAUNCH_BUNDLE, clock.now(), sha256));
     launches = true;
   }
   const { crawling, booting } = await others(parts);
@@ -103,8 +105,8 @@ export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Prom
 }
 
 /** The instances with another bundle that crawl, or will. */
-async function others({ run, runs, fleet, sha256 }: UpdateParts) {
-  const events = await runs.events(run.id, EVENTS, INSTANCE_BUNDLE);
+async function others({ row, fleet, sha256 }: UpdateParts) {
+  const events = await row.events(EVENTS, INSTANCE_BUNDLE);
   const bundles = new Map(events.toReversed().map((e) => [epochKey({ slot: e.slot!, epoch: e.epoch! }), e.detail]));
   const all = (await fleet.instances()).filter((i) => (bundles.get(epochKey(i)) ?? bundlesOf([i])[0]) !== sha256);
   return { crawling: all.filter((i) => CRAWLS.has(i.phase)), booting: all.filter((i) => BOOTS.has(i.phase)) };

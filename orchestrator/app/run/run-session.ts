@@ -134,7 +134,7 @@ export function createAlarm(
     // Only slot and epoch, whatever else the caller's object holds.
     log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
     onAlarm(detail);
-    await stores.runs.addEvent(runId, eventOf('alarm', systemClock.now(), detail, at));
+    await stores.of(runId).run.addEvent(eventOf('alarm', systemClock.now(), detail, at));
   };
 }
 

@@ -95,8 +95,9 @@ export async function updateCommand(options: ExecOptions, output: Output): Promi
       const say = (text: string): void => output.line(text);
       const { sha256 } = bundle;
       const { runs } = stores;
-      const { fleet } = stores.of(run.id);
-      const report = await updateFleet({ run, runs, fleet, runner, objects, clock: systemClock, sha256, say }, signal);
+      const { run: row, fleet } = stores.of(run.id);
+      const parts = { run, runs, row, fleet, runner, objects, clock: systemClock, sha256, say };
+      const report = await updateFleet(parts, signal);
       output.line(renderUpdate(report));
       const stopped = report.left.length > 0 ? EXIT.interrupted : EXIT.complete;
       const exitCode = report.failed === null ? stopped : EXIT.internal;

@@ -43,7 +43,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
         history: new History(database),
         clock: systemClock,
         assets,
-        actions: actionsOf(options, stores.runs),
+        actions: actionsOf(options, stores),
         token: config.values.server.operator_token,
         isOpen: place.isOpen,
         listenHost: place.host,
@@ -111,12 +111,12 @@ function placeOf({ file, values }: Config, address: string, setting: string): Pl
 const ANSWER_WITHIN_MS = 8_000;
 
 /** Each button starts the command of its name, as a process that outlives this one; so both do the same. */
-function actionsOf(options: ServeOptions, runs: ReturnType<typeof createStores>['runs']): RunActions {
+function actionsOf(options: ServeOptions, stores: ReturnType<typeof createStores>): RunActions {
   const processes = createProcesses({ ...options, launcher: resolve(options.launcher) }, '');
   const carryOut = async (action: RunAction, runId: string, ...flags: string[]): Promise<string> => {
-    const run = await runs.get(runId);
+    const run = await stores.runs.get(runId);
     if (run === null) throw new AppError('run-unknown', `there is no run ${runId} in this database`);
-    await runs.addEvent(runId, eventOf('operator', systemClock.now(), `${action} was asked for on the page`));
+    await stores.of(runId).run.addEvent(eventOf('operator', systemClock.now(), `${action} was asked for on the page`));
     const child = processes.start(action, action, runId, ...flags);
     const waited = new AbortController();
     const end = await Promise.race([child.ended, systemClock.sleep(ANSWER_WITHIN_MS, waited.signal).then(() => null)]);

@@ -181,9 +181,6 @@ export interface RunStore {
    * stored: only `cancel` replaces any other. Idempotent.
    */
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean>;
-  addEvent(id: string, event: RunEvent): Promise<void>;
-  /** Newest first; only events of `kind` if given. */
-  events(id: string, limit: number, kind?: string): Promise<RunEvent[]>;
   /** Stores a point of the run's charts; one of the same moment stays. Omitted in memory, where no page shows charts. */
   addSample?(id: string, sample: RunSample): Promise<void>;
   /** Those after `afterMs`, in order of time. */
@@ -194,6 +191,8 @@ interface RunRowReader {
   get(): Promise<RunRecord | null>;
   /** Newest first; only events of `kind` if given. */
   events(limit: number, kind?: string): Promise<RunEvent[]>;
+  /** Needs no fence: whoever may read a run may note something about it. */
+  addEvent(event: RunEvent): Promise<void>;
 }
 
 export interface RunRow extends RunRowReader {
@@ -212,7 +211,6 @@ export interface RunRow extends RunRowReader {
   /** As RunStore does, for the requests of the main server too. */
   setRequest(request: StopRequest): Promise<boolean>;
   setReport(report: RunReport): Promise<void>;
-  addEvent(event: RunEvent): Promise<void>;
 }
 
 /** The columns of an instance's row that a patch may change. */

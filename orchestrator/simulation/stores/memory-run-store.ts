@@ -18,7 +18,7 @@ import type {
 } from '../../control/model/stores.ts';
 import { BoundMemory, type MemoryDatabase, type MemoryRun } from './memory-database.ts';
 
-export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest' | 'addEvent' | 'events'>;
+export type OneRunStore = Pick<RunStore, 'acquireLock' | 'create' | 'get' | 'setRequest'>;
 
 export class MemoryRunStore implements OneRunStore {
   readonly #db: MemoryDatabase;
@@ -53,14 +53,6 @@ export class MemoryRunStore implements OneRunStore {
 
   setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
     return this.#db.call('runs.setRequest', () => setRequest(this.#db.runs.get(id), request));
-  }
-
-  addEvent(id: string, event: RunEvent): Promise<void> {
-    return this.#db.call('runs.addEvent', () => void this.#db.run(id).events.push(event));
-  }
-
-  events(id: string, limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.#db.call('runs.events', () => newestEvents(this.#db.runs.get(id), limit, kind));
   }
 }
 
@@ -103,7 +95,9 @@ export class MemoryRunRow extends BoundMemory implements RunRow {
   }
 
   events(limit: number, kind?: string): Promise<RunEvent[]> {
-    return this.read('runs.events', (run) => newestEvents(run, limit, kind));
+    return this.read('runs.events', ({ events }) =>
+      (kind === undefined ? events : events.filter((e) => e.kind === kind)).slice(-limit).reverse(),
+    );
   }
 
   #change(method: string, change: Partial<RunRecord>): Promise<void> {
@@ -111,11 +105,6 @@ export class MemoryRunRow extends BoundMemory implements RunRow {
       run.record = { ...run.record, ...change };
     });
   }
-}
-
-function newestEvents(run: MemoryRun | undefined, limit: number, kind?: string): RunEvent[] {
-  const events = run?.events ?? [];
-  return (kind === undefined ? events : events.filter((e) => e.kind === kind)).slice(-limit).reverse();
 }
 
 function setRequest(run: MemoryRun | undefined, request: StopRequest): boolean {

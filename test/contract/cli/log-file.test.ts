@@ -45,7 +45,7 @@ describe('the log of a run', () => {
   });
 
   it('names slot and epoch of a callback that raised an alarm, and nothing of its content', async () => {
-    const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
+    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as SessionOptions['stores'];
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm: () => undefined },
       openLog(file, 'r1', () => undefined),
@@ -65,7 +65,7 @@ describe('the log of a run', () => {
 
   it('treats no line end within an alarm as the end of a log line, nor does the terminal', async () => {
     const said: string[] = [];
-    const stores = { runs: { addEvent: async () => undefined } } as unknown as SessionOptions['stores'];
+    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as SessionOptions['stores'];
     const onAlarm = (text: string): void => void said.push(text);
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm },

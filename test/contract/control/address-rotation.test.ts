@@ -36,7 +36,7 @@ describe('a run whose addresses are rotated', () => {
     const rotated = epochs().filter((epoch) => epoch > 1).length;
     expect(report.notes).toContain(`addresses rotated, as aws.recycle_every asks: ${rotated}`);
     expect(report.notes.join()).not.toContain('was given up');
-    const events = await whole.stores.runs.events(whole.run.id, 1_000);
+    const events = await whole.stores.of(whole.run.id).run.events(1_000);
     const story = timelineOf(whole.run, events).map((line) => line.text);
     expect(story.join('\n')).toContain('make room for a fresh address (aws.recycle_every)');
   });

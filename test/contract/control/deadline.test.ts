@@ -16,7 +16,7 @@ const TOO_MANY: RunShape = {
 let whole: WholeRun;
 
 async function eventsOf(kind: string): Promise<(string | null)[]> {
-  const events = await whole.stores.runs.events(whole.run.id, 1_000);
+  const events = await whole.stores.of(whole.run.id).run.events(1_000);
   return events.filter((e) => e.kind === kind).map((e) => e.to);
 }
 

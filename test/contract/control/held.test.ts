@@ -109,13 +109,13 @@ onBothEngines('A suspicious crawl', (bench, engine) => {
 
   it('lists every alarm as a note, whatever happened since, and states how many it omits', async () => {
     const { stage, bad } = await afterGoodRun(blank);
-    const { runs } = bench().stores;
+    const { run } = bench().stores.of(bad.id);
     const event = { atMs: 1, slot: null, epoch: null, from: null, to: null };
-    await runs.addEvent(bad.id, { ...event, kind: 'alarm', detail: 'part 0 cannot be read' });
-    for (let i = 0; i < 201; i++) await runs.addEvent(bad.id, { ...event, kind: 'instance', detail: `${i}` });
+    await run.addEvent({ ...event, kind: 'alarm', detail: 'part 0 cannot be read' });
+    for (let i = 0; i < 201; i++) await run.addEvent({ ...event, kind: 'instance', detail: `${i}` });
     const notes = async () => (await buildReport(stage.core(bad.id))).notes;
     expect(await notes()).toContain('part 0 cannot be read');
-    for (let i = 0; i < 200; i++) await runs.addEvent(bad.id, { ...event, kind: 'alarm', detail: `alarm ${i}` });
+    for (let i = 0; i < 200; i++) await run.addEvent({ ...event, kind: 'alarm', detail: `alarm ${i}` });
     const many = (await notes()).filter((n) => /alarm/.test(n));
     expect(many).toHaveLength(201);
     expect(many[0]).toBe('alarm 199');

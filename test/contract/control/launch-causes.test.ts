@@ -133,7 +133,7 @@ describe('machines that die at launch', () => {
     expect(report).toBeNull();
     const instances = await whole.instances();
     expect(instances.filter((i) => i.instanceId !== null).map((i) => i.stateReason)).toEqual([KMS, KMS, KMS, KMS, KMS]);
-    const story = timelineOf(whole.run, await whole.stores.runs.events(whole.run.id, 1_000));
+    const story = timelineOf(whole.run, await whole.stores.of(whole.run.id).run.events(1_000));
     expect(story.map((l) => l.text).join('\n')).toContain('Client.InvalidKMSKey.InvalidState');
   });
 

@@ -13,7 +13,7 @@ const SLOW_PAGE_MS = 10_000;
 let whole: WholeRun;
 
 async function eventsOf(kind: string): Promise<string[]> {
-  const events = await whole.stores.runs.events(whole.run.id, 1_000);
+  const events = await whole.stores.of(whole.run.id).run.events(1_000);
   return events.filter((e) => e.kind === kind).map((e) => e.detail ?? '');
 }
 

@@ -57,7 +57,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     }
   }
 
-  const events = (id: string): Promise<unknown[]> => bench.stores.runs.events(id, 1_000);
+  const events = (id: string): Promise<unknown[]> => bench.stores.of(id).run.events(1_000);
 
   it('of a load: each product once, the counts are those of the load that happened', async () => {
     const { id, work } = await createRun(bench, 300);

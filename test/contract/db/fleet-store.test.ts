@@ -157,7 +157,6 @@ onEveryEngine('FleetStore', (bench, engine) => {
   });
 
   it('moves an instance only from the phase it is in', async () => {
-    const { runs } = bench().stores;
     const { id, fleet } = await createRun(bench(), 1);
     await createInstance(bench(), id, 0);
     expect(
@@ -176,7 +175,7 @@ onEveryEngine('FleetStore', (bench, engine) => {
       to: 'lost',
       detail: 'silent',
     };
-    expect(await runs.events(id, 1)).toEqual([event]);
+    expect(await bench().stores.of(id).run.events(1)).toEqual([event]);
     await expect(fleet.move(at(0), 'lost', 'ready')).rejects.toMatchObject({ code: 'internal' });
   });
 

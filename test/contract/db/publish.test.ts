@@ -28,7 +28,7 @@ onEveryEngine('Publishing', (bench, engine) => {
     expect(await allRows(bench(), table)).toEqual([]);
     expect(await bound(bench(), id, { nowMs: NOW + 5 }).results.publish('completed', COMPLETE)).toEqual({ rows: 2 });
     expect(await runs.get(id)).toMatchObject({ phase: 'completed', exitCode: 0, reason: null, finishedAtMs: NOW + 5 });
-    expect((await runs.events(id, 1))[0]).toMatchObject({ from: 'loading', to: 'completed' });
+    expect((await bench().stores.of(id).run.events(1))[0]).toMatchObject({ from: 'loading', to: 'completed' });
     const rows = await allRows(bench(), table);
     expect(rows.map((r) => [r.product_id, r.title, r.run_id, r.url])).toEqual([
       ['p1', 'Title 1', id, 'https://shop.example/item/1'],

@@ -49,11 +49,10 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('moves a run only from the phase it is in, with one event', async () => {
-    const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     expect(await bound(bench(), id, { nowMs: NOW + 1 }).run.move('planned', 'launching')).toBe(true);
     expect(await bound(bench(), id, { nowMs: NOW + 2 }).run.move('planned', 'launching')).toBe(false);
-    expect(await runs.events(id, 10)).toEqual([
+    expect(await bench().stores.of(id).run.events(10)).toEqual([
       { atMs: NOW + 1, kind: 'run', slot: null, epoch: null, from: 'planned', to: 'launching', detail: null },
       { atMs: NOW, kind: 'run', slot: null, epoch: null, from: null, to: 'planned', detail: null },
     ]);
@@ -150,13 +149,15 @@ onEveryEngine('RunStore', (bench, engine) => {
   });
 
   it('returns the newest events of one kind, whatever happened since', async () => {
-    const { runs } = bench().stores;
     const { id } = await createRun(bench(), 1);
     const alarm = { atMs: NOW, kind: 'alarm', slot: null, epoch: null, from: null, to: null };
-    for (const detail of ['first', 'second']) await runs.addEvent(id, { ...alarm, detail });
+    for (const detail of ['first', 'second'])
+      await bench()
+        .stores.of(id)
+        .run.addEvent({ ...alarm, detail });
     await toLoading(bench(), id);
-    expect((await runs.events(id, 10, 'alarm')).map((e) => e.detail)).toEqual(['second', 'first']);
-    expect((await runs.events(id, 1, 'alarm')).map((e) => e.detail)).toEqual(['second']);
+    expect((await bench().stores.of(id).run.events(10, 'alarm')).map((e) => e.detail)).toEqual(['second', 'first']);
+    expect((await bench().stores.of(id).run.events(1, 'alarm')).map((e) => e.detail)).toEqual(['second']);
   });
 
   it('keeps balancer, request, report and alarms', async () => {
@@ -166,13 +167,20 @@ onEveryEngine('RunStore', (bench, engine) => {
     await run.setBalancer('eu-west-1', balancer);
     await runs.setRequest(id, 'stop');
     await run.setReport({ run: id } as never);
-    await runs.addEvent(id, { atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
+    await bench()
+      .stores.of(id)
+      .run.addEvent({ atMs: NOW, kind: 'alarm', slot: 1, epoch: 2, from: null, to: null, detail: 'x' });
     expect(await runs.get(id)).toMatchObject({
       balancers: { 'eu-west-1': balancer },
       request: 'stop',
       report: { run: id },
     });
-    expect((await runs.events(id, 1))[0]).toMatchObject({ kind: 'alarm', slot: 1, epoch: 2, detail: 'x' });
+    expect((await bench().stores.of(id).run.events(1))[0]).toMatchObject({
+      kind: 'alarm',
+      slot: 1,
+      epoch: 2,
+      detail: 'x',
+    });
     await run.setBalancer('eu-west-1', null);
     expect((await runs.get(id))?.balancers).toEqual({});
   });

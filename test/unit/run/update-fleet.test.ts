@@ -40,10 +40,11 @@ class FakeFleet {
       runs: {
         guard: { isFile: false, connection: null, holders: async () => [holder], nowMs: async () => 1 },
         get: async () => run,
-        addEvent: async (_id: string, event: RunEvent) => void this.events.unshift(event),
-        events: async (_id: string, limit: number, kind: string) =>
-          this.events.filter((e) => e.kind === kind).slice(0, limit),
       } as unknown as UpdateParts['runs'],
+      row: {
+        addEvent: async (event) => void this.events.unshift(event),
+        events: async (limit, kind) => this.events.filter((e) => e.kind === kind).slice(0, limit),
+      },
       fleet: {
         instances: async () => this.rows,
         get: async ({ slot }) => ({ ...this.rows[slot]! }),
