@@ -1,14 +1,12 @@
 /** Shell commands on running instances, without a login: what `orchestrator exec` needs of the cloud. */
 
-export interface CommandRunner {
+export interface CommandRunner extends Disposable {
   /**
    * Runs the command as root on every instance at once, and resolves when each has a result, in the order of the ids.
    * Never fails for a single instance. When `signal` aborts, the command is cancelled where it still runs. Throws
    * `aws-denied` without the rights for it, `aws-throttled` and `aws-failed` when it could not be sent.
    */
   run(request: CommandRequest, signal: AbortSignal): Promise<CommandResult[]>;
-  /** Drops the connections. */
-  close(): void;
 }
 
 export interface CommandRequest {

@@ -28,7 +28,7 @@ import { findBrowserImage, compare, newestFirst } from './image-lookup.ts';
 /** Ids per TerminateInstances: EC2 takes 1,000, but one unknown id fails the whole call. */
 const TERMINATE_BATCH = 100;
 
-export class Ec2Compute implements Compute {
+export class Ec2Compute implements Compute, Disposable {
   readonly #ec2: AwsService<EC2>;
 
   /** Makes no call and loads no SDK yet. */
@@ -39,6 +39,10 @@ export class Ec2Compute implements Compute {
   /** Closes the kept-alive connections. */
   close(): void {
     this.#ec2.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
   }
 
   async launch(request: LaunchRequest): Promise<LaunchResult> {

@@ -20,7 +20,7 @@ export interface BuilderRequest {
 }
 
 /** For tests and for those who only use it. */
-export type ImageCloud = Omit<Ec2Images, 'close'>;
+export type ImageCloud = Omit<Ec2Images, typeof Symbol.dispose>;
 
 export class Ec2Images {
   readonly #ec2: AwsService<EC2>;
@@ -32,7 +32,7 @@ export class Ec2Images {
     this.#compute = new Ec2Compute(options);
   }
 
-  close(): void {
+  [Symbol.dispose](): void {
     this.#ec2.close();
     this.#compute.close();
   }

@@ -44,7 +44,8 @@ export class SsmCommandRunner implements CommandRunner {
     this.#client = lazySsm(parts);
   }
 
-  close(): void {
+  /** Drops the connections. */
+  [Symbol.dispose](): void {
     this.#client.close();
   }
 

@@ -11,7 +11,7 @@ import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './datab
 import { classifyDatabaseError, databaseCode, databaseMessage } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';
 
-export interface Database {
+export interface Database extends AsyncDisposable {
   knex: Knex;
   engine: 'mysql' | 'sqlite';
   /** For messages: host, user and database, never the password. */
@@ -103,8 +103,13 @@ export function connectSqlite(
     schema: null,
     maxPacketBytes: 64_000_000,
     ...tools,
-    close: () => knex.destroy(),
+    ...closing(knex),
   };
+}
+
+function closing(knex: Knex): Pick<Database, 'close' | typeof Symbol.asyncDispose> {
+  const close = (): Promise<void> => knex.destroy();
+  return { close, [Symbol.asyncDispose]: close };
 }
 
 async function openMysql(
@@ -130,7 +135,7 @@ async function openMysql(
       schema: address.database,
       ...server,
       ...tools,
-      close: () => knex.destroy(),
+      ...closing(knex),
     };
   } catch (error) {
     await knex.destroy();

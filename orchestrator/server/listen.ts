@@ -12,7 +12,7 @@ import { findPortHolder } from './port-holder.ts';
 /** Maximum unauthenticated connections: twice what the largest fleet opens at startup. */
 const MAX_CONNECTIONS = 4_096;
 
-export interface Listener {
+export interface Listener extends AsyncDisposable {
   host: string;
   port: number;
   close(): Promise<void>;
@@ -56,5 +56,6 @@ export async function listen(app: Express, address: string, setting: string, tls
       cause: error,
     });
   }
-  return { host, port: (server.address() as AddressInfo).port, close: () => closeServer(server) };
+  const close = (): Promise<void> => closeServer(server);
+  return { host, port: (server.address() as AddressInfo).port, close, [Symbol.asyncDispose]: close };
 }

@@ -179,6 +179,10 @@ export class S3ObjectStore implements ObjectStore {
   close(): void {
     this.#client.destroy();
   }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
 }
 
 /** The parameters of PutObject for it. */

@@ -24,6 +24,6 @@ export async function findLeftovers(run: Place, end: boolean): Promise<string[]>
     }
     return left;
   } finally {
-    cloud.close();
+    cloud[Symbol.dispose]();
   }
 }

@@ -9,7 +9,7 @@ import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../co
 import type { ProductList } from '../plan/products.ts';
 import { assumedTarget, type RunPlace } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
-import { type Check, type CheckContext, findingOf, ok, warning } from './check.ts';
+import { type Check, findingOf, ok, warning } from './check.ts';
 import { createFacts, type FactsOptions } from './facts.ts';
 import { type CheckResult, refusalOf, runChecks } from './run-checks.ts';
 
@@ -110,13 +110,14 @@ async function lookIn(
   known: NonNullable<FactsOptions['known']>,
   patience: number,
 ): Promise<CheckResult[]> {
-  const context = openContext({ config, target, environment, known });
-  try {
-    return await runChecks(checks, context, { clock: systemClock, patience });
-  } finally {
-    await context.facts.close();
-  }
+  const isUnborn = target.dryRun && target.endpoint === null;
+  const aws = isUnborn ? null : { ...awsOptions(target, target.dryRun), ...PATIENCE };
+  await using facts = createFacts({ config, target, environment, aws, known });
+  return await runChecks(checks, { config, target, environment, aws, facts }, { clock: systemClock, patience });
 }
+
+/** Few, short attempts: a person waits, and a failed check can be repeated. */
+const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
 
 export interface ExamineOptions extends ConfigPlace {
   flags: readonly FlagValue[];
@@ -149,15 +150,3 @@ const warningsOf = (results: readonly CheckResult[]): string[] =>
     .flatMap(({ check, findings }) =>
       findings.flatMap((f) => (f.level === 'warning' && f.standing !== true ? [`${check.title}: ${f.text}`] : [])),
     );
-
-/** Few, short attempts: a person waits, and a failed check can be repeated. */
-const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
-
-/** The caller must close the facts. */
-function openContext(options: RunPlace & Pick<FactsOptions, 'known'>): CheckContext {
-  const { config, target, environment, known } = options;
-  const isUnborn = target.dryRun && target.endpoint === null;
-  const aws = isUnborn ? null : { ...awsOptions(target, target.dryRun), ...PATIENCE };
-  const facts = createFacts({ config, target, environment, aws, ...(known ? { known } : {}) });
-  return { config, target, environment, aws, facts };
-}

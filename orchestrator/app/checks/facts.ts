@@ -102,7 +102,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
       return seenSkewMs;
     }),
     isFaithful: once(() => isFaithful(target)),
-    async close(): Promise<void> {
+    async [Symbol.asyncDispose](): Promise<void> {
       if (compute.made()) compute().close();
       if (balancers.made()) balancers().close();
       if (!known?.database && database.asked())

@@ -163,13 +163,9 @@ export const userData: Check = {
       instanceTypes: [facts.instanceType()],
       bundle: { key: bundleKey(SHA256), sha256: SHA256 },
     };
-    const objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
-    try {
-      // Signs the URL of the bundle as a launch does: with a role's keys it is much longer.
-      await checkUserData(run, template, objects, systemClock);
-    } finally {
-      objects.close();
-    }
+    using objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
+    // Signs the URL of the bundle as a launch does: with a role's keys it is much longer.
+    await checkUserData(run, template, objects, systemClock);
     return ok(`fits into the ${MAX_USER_DATA_BYTES.toLocaleString('en')} bytes that EC2 takes`);
   },
 };

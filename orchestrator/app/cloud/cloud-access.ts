@@ -15,11 +15,10 @@ import type { LoadBalancer } from '../../cloud/load-balancer.ts';
 import { NO_BALANCER, regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 
-export interface CloudAccess {
+export interface CloudAccess extends Disposable {
   /** EC2 and ELBv2 in each region of the run, in the order of the configuration; never empty. */
   regions: readonly { name: string; compute: Compute; balancers: LoadBalancer }[];
   objects: ObjectStore;
-  close(): void;
 }
 
 export interface CloudOptions {
@@ -50,7 +49,7 @@ export function openCloud(
   return {
     regions,
     objects,
-    close() {
+    [Symbol.dispose]() {
       objects.close();
       for (const { close } of regions) close();
     },
@@ -105,8 +104,8 @@ export function acrossRegions(runners: readonly CommandRunner[]): CommandRunner 
         return all.find(({ status }) => status !== 'unreachable') ?? all[0]!;
       });
     },
-    close() {
-      for (const runner of runners) runner.close();
+    [Symbol.dispose]() {
+      for (const runner of runners) runner[Symbol.dispose]();
     },
   };
 }

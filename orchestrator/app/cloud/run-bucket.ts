@@ -57,10 +57,6 @@ async function onFolder<T>(dataDir: string, place: Place, work: (objects: Object
 }
 
 async function inBucket<T>(place: Place, dryRun: boolean, work: (objects: ObjectStore) => Promise<T>): Promise<T> {
-  const objects = openBucket(place, dryRun);
-  try {
-    return await work(objects);
-  } finally {
-    objects.close();
-  }
+  using objects = openBucket(place, dryRun);
+  return await work(objects);
 }

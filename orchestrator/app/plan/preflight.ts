@@ -80,7 +80,7 @@ async function reachesInstances(config: Config, target: Target, environment: Env
   const { aws } = config.values;
   const own = ownNetwork(target.dryRun, environment);
   if (own === null || target.endpoint !== null || aws.load_balancer !== null || aws.regions !== null) return false;
-  const compute = new Ec2Compute(awsOptions(target, false));
+  using compute = new Ec2Compute(awsOptions(target, false));
   try {
     const [{ vpcId }] = (await compute.subnets(aws.subnets)) as [SubnetInfo];
     const here = (await own()).filter((each) => each.vpcId === vpcId);
@@ -92,8 +92,6 @@ async function reachesInstances(config: Config, target: Target, environment: Env
     );
   } catch {
     return false;
-  } finally {
-    compute.close();
   }
 }
 
@@ -148,6 +146,7 @@ export async function preflight(
     return {
       config,
       database,
+      [Symbol.asyncDispose]: () => database.close(),
       stores: createStores(database),
       /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
       async readProducts(acceptDrop?: boolean): Promise<ProductList> {

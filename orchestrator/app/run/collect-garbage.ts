@@ -45,25 +45,21 @@ async function reapCloud(options: GarbageOptions, workedOn: ReadonlySet<string>)
   let skewMs: number | null = null;
   const { regions, endpoint } = awsSettingsOf(config, assumedTarget(config, false, environment));
   const place = { region: region ?? 'ap-northeast-1', ...(regions ? { regions } : {}), endpoint, bucket: '' };
-  const cloud = openCloud(place, isLocal(aws.endpoint), { onTime: (ms) => (skewMs = ms - systemClock.now()) });
-  try {
-    const common = { owner: ownerOf(config), runs, marks: createGcMarks(database), clock: systemClock };
-    const reports: GcReport[] = [];
-    const failures: unknown[] = [];
-    // A region that does not answer must not keep what is left in the others.
-    for (const { compute, balancers } of cloud.regions) {
-      const options = { ...common, compute, balancers, skewMs: () => skewMs, workedOn, dryRun };
-      await collect(options).then(
-        (report) => reports.push(report),
-        (error: unknown) => failures.push(error),
-      );
-    }
-    if (failures.length > 0) throw failures[0];
-    const refused = reports.find((report) => report.refused !== null)?.refused ?? null;
-    return { ...reports[0]!, refused, items: reports.flatMap(({ items }) => items) };
-  } finally {
-    cloud.close();
+  using cloud = openCloud(place, isLocal(aws.endpoint), { onTime: (ms) => (skewMs = ms - systemClock.now()) });
+  const common = { owner: ownerOf(config), runs, marks: createGcMarks(database), clock: systemClock };
+  const reports: GcReport[] = [];
+  const failures: unknown[] = [];
+  // A region that does not answer must not keep what is left in the others.
+  for (const { compute, balancers } of cloud.regions) {
+    const options = { ...common, compute, balancers, skewMs: () => skewMs, workedOn, dryRun };
+    await collect(options).then(
+      (report) => reports.push(report),
+      (error: unknown) => failures.push(error),
+    );
   }
+  if (failures.length > 0) throw failures[0];
+  const refused = reports.find((report) => report.refused !== null)?.refused ?? null;
+  return { ...reports[0]!, refused, items: reports.flatMap(({ items }) => items) };
 }
 
 const QUIET_MS = 15_000;

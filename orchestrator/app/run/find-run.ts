@@ -15,12 +15,8 @@ export async function withDatabase<T>(
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(configPath, environment);
-  const database = await openDatabase(config.values.database.url);
-  try {
-    return await work(database, config);
-  } finally {
-    await database.close();
-  }
+  await using database = await openDatabase(config.values.database.url);
+  return await work(database, config);
 }
 
 /** The stores for a command about an existing run. Creates no tables: this may be the wrong database. */

@@ -112,16 +112,12 @@ async function launchOn(options: LaunchRunOptions, bundle: Bundle, sandbox: Sand
   const endpoint = target.kind === 'sandbox' ? (sandbox?.endpoint ?? null) : target.endpoint;
   const settings = settingsOf(config, { ...target, endpoint }, plan);
   const standIn = sandbox !== null && target.kind !== 'sandbox' ? { standIn: sandbox.endpoint } : {};
-  const cloud = openCloud(settings.aws, target.dryRun, standIn);
-  try {
-    if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
-    const own = ownNetwork(target.dryRun, options.env);
-    const template = await prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
-    for (const note of template.notes ?? []) options.output.line(note);
-    return await withSession(options, settings, sandbox, { cloud, template });
-  } finally {
-    cloud.close();
-  }
+  using cloud = openCloud(settings.aws, target.dryRun, standIn);
+  if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
+  const own = ownNetwork(target.dryRun, options.env);
+  const template = await prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
+  for (const note of template.notes ?? []) options.output.line(note);
+  return await withSession(options, settings, sandbox, { cloud, template });
 }
 
 async function withSession(

@@ -88,14 +88,13 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
   const sandbox = await findSandbox(run, options, output);
   const unwatch = sandbox && superviseSandbox(sandbox, options, resumption);
   const standIn = run.settings.sandbox?.endpoint;
-  const cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
+  using cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
   let finished = false;
   try {
     const result = await takeUp(resumption, cloud, makeBundle);
     finished = result.finished;
     return result;
   } finally {
-    cloud.close();
     await unwatch?.();
     if (sandbox && finished) await stopSandbox(sandbox);
   }

@@ -106,64 +106,60 @@ async function start(
   const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
   const { target, profile } = await recognizeEndpoint(chosenTarget);
   const place = { config, target, environment };
-  const checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
-  try {
-    return await underLock(checked.stores.runs, lockNamesOfConfig(config), async (lock) => {
-      await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
-      const { database } = checked;
-      const { runs } = checked.stores;
-      // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
-      const cloud = target.kind !== 'sandbox';
-      const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
-      for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
-      const chosen = await allAtOnce(source.choose(checked), { database });
-      if (chosen === null) return EXIT.complete;
-      const { products: all, parentId } = chosen;
-      // Of a discovery, only some paths are known.
-      const ids = all.expected === undefined ? all.ids : [];
-      await allAtOnce(checked.checkResults(ids), { database, products: all });
-      const planned = async (robots: RobotsPolicy): Promise<Planned> => {
-        const { plan, products } = await allAtOnce(checked.plan(all, robots), { database, products: all });
-        output.line(renderPlan(plan, config.values.run.max_cost));
-        output.line();
-        for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
-        return { plan, products };
-      };
-      const seen = all.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
-      let { plan, products } = await planned(seen);
-      // Report all other problems before waiting for the site; its robots.txt may then change the plan.
-      const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
-      const robots = await awaitSite(seen, config, dryRun, waiting);
-      if (robots !== seen) ({ plan, products } = await planned(robots));
-      const shared = {
-        ...caller,
-        ...checked,
-        config,
-        target,
-        lock,
-        plan,
-        products,
-        parentId,
-        profile,
-        runId: newRunId(systemClock.now(), systemRandom),
-        dueAtMs: options.due?.atMs ?? null,
-        bindRun: async (runId: string) => {
-          if (options.due) await bindDueTime(database, options.due, runId, systemClock.now() + plan.deadlineMs);
-          options.onBound();
-        },
-      };
-      if (products.ids.length === 0) return await runNothing(shared);
-      if (!(await options.confirm())) {
-        output.line('Nothing was launched.');
-        return EXIT.interrupted;
-      }
-      const exitCode = await launchRun(shared);
-      await prepareNextNight(database, config, output);
-      return exitCode;
-    });
-  } finally {
-    await checked.database.close();
-  }
+  await using checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
+  return await underLock(checked.stores.runs, lockNamesOfConfig(config), async (lock) => {
+    await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
+    const { database } = checked;
+    const { runs } = checked.stores;
+    // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
+    const cloud = target.kind !== 'sandbox';
+    const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
+    for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
+    const chosen = await allAtOnce(source.choose(checked), { database });
+    if (chosen === null) return EXIT.complete;
+    const { products: all, parentId } = chosen;
+    // Of a discovery, only some paths are known.
+    const ids = all.expected === undefined ? all.ids : [];
+    await allAtOnce(checked.checkResults(ids), { database, products: all });
+    const planned = async (robots: RobotsPolicy): Promise<Planned> => {
+      const { plan, products } = await allAtOnce(checked.plan(all, robots), { database, products: all });
+      output.line(renderPlan(plan, config.values.run.max_cost));
+      output.line();
+      for (const line of await checkBeforeLaunch({ ...place, database, plan, products })) output.line(`! ${line}`);
+      return { plan, products };
+    };
+    const seen = all.ids.length === 0 ? IGNORED_ROBOTS : await robotsOf(config);
+    let { plan, products } = await planned(seen);
+    // Report all other problems before waiting for the site; its robots.txt may then change the plan.
+    const waiting = { clock: systemClock, signal: interrupts.leave, say: (text: string) => output.line(text) };
+    const robots = await awaitSite(seen, config, dryRun, waiting);
+    if (robots !== seen) ({ plan, products } = await planned(robots));
+    const shared = {
+      ...caller,
+      ...checked,
+      config,
+      target,
+      lock,
+      plan,
+      products,
+      parentId,
+      profile,
+      runId: newRunId(systemClock.now(), systemRandom),
+      dueAtMs: options.due?.atMs ?? null,
+      bindRun: async (runId: string) => {
+        if (options.due) await bindDueTime(database, options.due, runId, systemClock.now() + plan.deadlineMs);
+        options.onBound();
+      },
+    };
+    if (products.ids.length === 0) return await runNothing(shared);
+    if (!(await options.confirm())) {
+      output.line('Nothing was launched.');
+      return EXIT.interrupted;
+    }
+    const exitCode = await launchRun(shared);
+    await prepareNextNight(database, config, output);
+    return exitCode;
+  });
 }
 
 /**

@@ -80,10 +80,6 @@ const comment = (values: readonly unknown[]): string =>
 export async function writeProductTable(file: string, ids: readonly string[]): Promise<void> {
   // SQLite takes an empty file for a new database.
   writeFileSync(file, '');
-  const database = await openDatabase(`sqlite:${file}`);
-  try {
-    await createProductTable(database, ids);
-  } finally {
-    await database.close();
-  }
+  await using database = await openDatabase(`sqlite:${file}`);
+  await createProductTable(database, ids);
 }

@@ -83,12 +83,8 @@ function bucketOf(config: Config, environment: Environment): Bucket {
 }
 
 async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {
-  const objects = openBucket(aws, isLocal(aws.endpoint));
-  try {
-    return await putBundle(objects, bundle, aws);
-  } finally {
-    objects.close();
-  }
+  using objects = openBucket(aws, isLocal(aws.endpoint));
+  return await putBundle(objects, bundle, aws);
 }
 
 /** Writes the whole file or none: the file at the path may be in use. */

@@ -89,23 +89,19 @@ export async function updateCommand(options: ExecOptions, output: Output): Promi
     });
     if (sandbox && aws.endpoint)
       await allowBundle({ ...sandbox, endpoint: sandbox.endpoint ?? aws.endpoint }, bundle.sha256);
-    const objects = openBucket(aws, run.dryRun);
-    try {
-      await putBundle(objects, bundle, aws);
-      const say = (text: string): void => output.line(text);
-      const { sha256 } = bundle;
-      const { runs } = stores;
-      const { run: row, fleet } = stores.of(run.id);
-      const parts = { run, runs, row, fleet, runner, objects, clock: systemClock, sha256, say };
-      const report = await updateFleet(parts, signal);
-      output.line(renderUpdate(report));
-      const stopped = report.left.length > 0 ? EXIT.interrupted : EXIT.complete;
-      const exitCode = report.failed === null ? stopped : EXIT.internal;
-      output.document({ ...report, exitCode });
-      return exitCode;
-    } finally {
-      objects.close();
-    }
+    using objects = openBucket(aws, run.dryRun);
+    await putBundle(objects, bundle, aws);
+    const say = (text: string): void => output.line(text);
+    const { sha256 } = bundle;
+    const { runs } = stores;
+    const { run: row, fleet } = stores.of(run.id);
+    const parts = { run, runs, row, fleet, runner, objects, clock: systemClock, sha256, say };
+    const report = await updateFleet(parts, signal);
+    output.line(renderUpdate(report));
+    const stopped = report.left.length > 0 ? EXIT.interrupted : EXIT.complete;
+    const exitCode = report.failed === null ? stopped : EXIT.internal;
+    output.document({ ...report, exitCode });
+    return exitCode;
   });
 }
 
@@ -134,12 +130,8 @@ function onRun(options: ExecOptions, work: (on: OnRun) => Promise<ExitCode>): Pr
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     assertTakesCommands(run);
-    const runner = openCommandRunner(run);
+    using runner = openCommandRunner(run);
     using interrupts = watchInterrupts();
-    try {
-      return await work({ run, stores, runner, config, signal: interrupts.leave });
-    } finally {
-      runner.close();
-    }
+    return await work({ run, stores, runner, config, signal: interrupts.leave });
   });
 }

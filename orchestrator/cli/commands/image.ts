@@ -66,14 +66,10 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
     );
   const { endpoint } = config.values.aws;
   const aws = awsOptions({ region, endpoint }, isLocal(endpoint));
-  const images = new Ec2Images(aws);
-  try {
-    if (options.list) return show(await images.ownImages(), output);
-    if (options.prune) return await prune(images, config, options, output);
-    return await make({ options, config, aws, images, architecture, region }, output);
-  } finally {
-    images.close();
-  }
+  using images = new Ec2Images(aws);
+  if (options.list) return show(await images.ownImages(), output);
+  if (options.prune) return await prune(images, config, options, output);
+  return await make({ options, config, aws, images, architecture, region }, output);
 }
 
 function print(what: 'recipe' | 'packer', text: string, output: Output): ExitCode {
@@ -134,13 +130,9 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
 /** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */
 async function placeOf({ config, aws }: Making): Promise<{ subnetId: string; securityGroupIds: string[] }> {
   const { subnets, security_groups: groups } = config.values.aws;
-  const compute = new Ec2Compute(aws);
-  try {
-    const [subnet] = await compute.subnets(subnets);
-    return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
-  } finally {
-    compute.close();
-  }
+  using compute = new Ec2Compute(aws);
+  const [subnet] = await compute.subnets(subnets);
+  return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
 }
 
 function show(images: readonly OwnImage[], output: Output): ExitCode {

@@ -43,17 +43,13 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
 export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
   const target = chooseTarget(config, options.dryRun, options.environment);
-  const checked = await preflight(config, target, { migrate: false, environment: options.environment });
-  try {
-    const products = await checked.readProducts(options.acceptDrop);
-    await checked.checkResults(products.ids);
-    const { plan } = await checked.plan(products);
-    output.line(renderPlan(plan, config.values.run.max_cost));
-    output.document(plan);
-    return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;
-  } finally {
-    await checked.database.close();
-  }
+  await using checked = await preflight(config, target, { migrate: false, environment: options.environment });
+  const products = await checked.readProducts(options.acceptDrop);
+  await checked.checkResults(products.ids);
+  const { plan } = await checked.plan(products);
+  output.line(renderPlan(plan, config.values.run.max_cost));
+  output.document(plan);
+  return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;
 }
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
@@ -67,7 +63,7 @@ export function runCommand(options: RunOptions, output: Output): Promise<ExitCod
 async function withMetrics<T>(options: RunOptions, output: Output, work: () => Promise<T>): Promise<T> {
   const { configPath, environment, metrics } = options;
   if (metrics === undefined) return work();
-  const database = await openDatabase(loadConfig(configPath, environment).values.database.url);
+  await using database = await openDatabase(loadConfig(configPath, environment).values.database.url);
   const stores = createStores(database);
   const app = express();
   app.use(refuseWebPages(metrics.slice(0, metrics.lastIndexOf(':'))));
@@ -75,17 +71,12 @@ async function withMetrics<T>(options: RunOptions, output: Output, work: () => P
     const { type, text } = await metricsText(stores);
     response.type(type).send(text);
   });
-  const listener = await listen(app, metrics, '--metrics').catch((error: unknown) => {
+  await using listener = await listen(app, metrics, '--metrics').catch((error: unknown) => {
     output.line(`! no metrics: ${describeError(error)}`);
     return null;
   });
   if (listener) output.line(`metrics: http://${listener.host}:${listener.port}/metrics`);
-  try {
-    return await work();
-  } finally {
-    await listener?.close();
-    await database.close();
-  }
+  return await work();
 }
 
 function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {

@@ -31,43 +31,39 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   const address = options.listen ?? config.values.server.operator;
   const setting = options.listen === undefined ? 'server.operator' : '--listen';
   const place = placeOf(config, address, setting);
-  const database = await openDatabase(config.values.database.url);
+  await using database = await openDatabase(config.values.database.url);
   using interrupts = watchInterrupts();
-  try {
-    await migrate(database);
-    const stores = createStores(database);
-    const assets = await pageAssets();
-    const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
-      const app = createServeApp({
-        stores,
-        history: new History(database),
-        clock: systemClock,
-        assets,
-        actions: actionsOf(options, stores),
-        token: config.values.server.operator_token,
-        isOpen: place.isOpen,
-        listenHost: place.host,
-        health,
-      });
-      const listener = await listen(app, address, setting, place.tls);
-      output.line(`page: ${place.tls ? 'https' : 'http'}://${place.host}:${listener.port}/`);
-      if (config.values.server.operator_token === null)
-        output.line('It shows everything and changes nothing: server.operator_token is not set.');
-      return listener;
-    };
-    const signal = interrupts.leave;
-    if (options.schedule) {
-      const { runDaemon } = await import('../schedule/daemon.ts');
-      return await runDaemon({ ...options, launcher: resolve(options.launcher), signal, listenWith }, output);
-    }
-    const listener = await listenWith(() => ({ ok: true }));
-    await once(signal, 'abort');
-    await listener.close();
-    output.document({ served: address });
-    return EXIT.complete;
-  } finally {
-    await database.close();
+  await migrate(database);
+  const stores = createStores(database);
+  const assets = await pageAssets();
+  const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
+    const app = createServeApp({
+      stores,
+      history: new History(database),
+      clock: systemClock,
+      assets,
+      actions: actionsOf(options, stores),
+      token: config.values.server.operator_token,
+      isOpen: place.isOpen,
+      listenHost: place.host,
+      health,
+    });
+    const listener = await listen(app, address, setting, place.tls);
+    output.line(`page: ${place.tls ? 'https' : 'http'}://${place.host}:${listener.port}/`);
+    if (config.values.server.operator_token === null)
+      output.line('It shows everything and changes nothing: server.operator_token is not set.');
+    return listener;
+  };
+  const signal = interrupts.leave;
+  if (options.schedule) {
+    const { runDaemon } = await import('../schedule/daemon.ts');
+    return await runDaemon({ ...options, launcher: resolve(options.launcher), signal, listenWith }, output);
   }
+  const listener = await listenWith(() => ({ ok: true }));
+  await once(signal, 'abort');
+  await listener.close();
+  output.document({ served: address });
+  return EXIT.complete;
 }
 
 interface Place {

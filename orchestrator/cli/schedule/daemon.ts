@@ -46,68 +46,60 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   const delivery = { clock: systemClock, signal };
   const patiently = (notice: Notice): Promise<void> =>
     notifyPatiently(targets, notice, delivery, (text) => say(`! ${text}`));
-  const database = await openDatabase(place.url);
-  try {
-    await migrate(database);
-    const store = new ScheduleStore(database, named.name);
-    const { runs } = createStores(database);
-    /** One due time, or several that were missed together. Resolves when every target has taken it. */
-    const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
-      const { state, result, reason, ...times } = rows.at(-1)!;
-      const due = rows.map((row) => row.dueAtMs);
-      if (state === 'done') await patiently(endedNotice(result ?? { ...NO_RESULT, reason }, times, named));
-      else await patiently(unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named));
-      // What was cut off is sent by the next daemon: twice rather than never.
-      if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
-    };
-    const processes = createProcesses(options, named.name);
-    const names = lockNamesOfConfig(config);
-    const scheduler = new Scheduler({
-      me: ownName(),
-      timetable: createTimetable(schedule.cron, schedule.timezone),
-      ifRunning: schedule.if_running,
-      catchUpMs: schedule.catch_up,
-      graceMs: config.values.run.grace,
-      store,
-      runs: {
-        async busy() {
-          const { state, holder } = await lookAtHolder(runs, names);
-          return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
-        },
-        async left(started) {
-          const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
-          const { table } = config.values.results;
-          return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
-        },
-        async end(runId) {
-          const run = await runs.get(runId);
-          if (run === null) return undefined;
-          return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
-        },
+  await using database = await openDatabase(place.url);
+  await migrate(database);
+  const store = new ScheduleStore(database, named.name);
+  const { runs } = createStores(database);
+  /** One due time, or several that were missed together. Resolves when every target has taken it. */
+  const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
+    const { state, result, reason, ...times } = rows.at(-1)!;
+    const due = rows.map((row) => row.dueAtMs);
+    if (state === 'done') await patiently(endedNotice(result ?? { ...NO_RESULT, reason }, times, named));
+    else await patiently(unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named));
+    // What was cut off is sent by the next daemon: twice rather than never.
+    if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
+  };
+  const processes = createProcesses(options, named.name);
+  const names = lockNamesOfConfig(config);
+  const scheduler = new Scheduler({
+    me: ownName(),
+    timetable: createTimetable(schedule.cron, schedule.timezone),
+    ifRunning: schedule.if_running,
+    catchUpMs: schedule.catch_up,
+    graceMs: config.values.run.grace,
+    store,
+    runs: {
+      async busy() {
+        const { state, holder } = await lookAtHolder(runs, names);
+        return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
       },
-      processes,
-      clock: systemClock,
-      say,
-      notify,
-      onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
-    });
-    const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
-    const health = (): { ok: boolean } => scheduler.health();
-    const listener = await (options.listenWith?.(health) ??
-      listen(createHealthApp(health, host), server.operator, 'server.operator'));
-    say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
-    say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
-    // A dry run must not look at the user's account.
-    if (!dryRun) void processes.start('gc', 'gc').ended.then(({ code }) => say(`gc has ended with exit code ${code}`));
-    try {
-      await scheduler.run(signal);
-    } finally {
-      await listener.close();
-    }
-    say('the schedule has ended');
-    output.document({ schedule: named.name, ...scheduler.health() });
-    return EXIT.complete;
-  } finally {
-    await database.close();
-  }
+      async left(started) {
+        const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
+        const { table } = config.values.results;
+        return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
+      },
+      async end(runId) {
+        const run = await runs.get(runId);
+        if (run === null) return undefined;
+        return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
+      },
+    },
+    processes,
+    clock: systemClock,
+    say,
+    notify,
+    onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
+  });
+  const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
+  const health = (): { ok: boolean } => scheduler.health();
+  await using listener = await (options.listenWith?.(health) ??
+    listen(createHealthApp(health, host), server.operator, 'server.operator'));
+  say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
+  say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
+  // A dry run must not look at the user's account.
+  if (!dryRun) void processes.start('gc', 'gc').ended.then(({ code }) => say(`gc has ended with exit code ${code}`));
+  await scheduler.run(signal);
+  say('the schedule has ended');
+  output.document({ schedule: named.name, ...scheduler.health() });
+  return EXIT.complete;
 }

@@ -42,7 +42,7 @@ describe.each(PLACES)('images at %s', (name, start, options) => {
       compute = new Ec2Compute(options);
     });
     afterAll(async () => {
-      images?.close();
+      images?.[Symbol.dispose]();
       compute?.close();
       await place?.stop();
     });
@@ -127,7 +127,7 @@ describe('the image for browsers at the sandbox', () => {
     compute = new Ec2Compute(options);
   });
   afterAll(async () => {
-    images?.close();
+    images?.[Symbol.dispose]();
     compute?.close();
     await sandbox?.stop();
   });

@@ -44,7 +44,7 @@ describe('at the sandbox', () => {
     const UserData = userDataFor({ bundleUrl, commands: true });
     const booted = await Promise.all([0, 1].map(() => boot(clients, bundleUrl, { UserData })));
     hosts = booted.map(({ id }) => id);
-    return () => runner.close();
+    return () => runner[Symbol.dispose]();
   });
 
   const run = (command: string, timeoutMs = 30_000, instanceIds = hosts, signal = NEVER) =>
@@ -153,7 +153,7 @@ describe('at the sandbox', () => {
         code: 'aws-denied',
         hint: expect.stringContaining('setup --commands') as string,
       });
-      denied.close();
+      denied[Symbol.dispose]();
     });
   });
 });
@@ -183,7 +183,7 @@ describe.skipIf(MOTO === null)('at moto', () => {
           instanceIds.map((instanceId) => ({ instanceId, status: 'ended' })),
         );
       } finally {
-        runner.close();
+        runner[Symbol.dispose]();
         clients.destroy();
         await stop();
       }
@@ -209,6 +209,6 @@ describe('at an endpoint that fails', () => {
     await expect(runner.run({ instanceIds: ['i-1'], command: 'true', timeoutMs: 1_000 }, NEVER)).rejects.toMatchObject({
       code,
     });
-    runner.close();
+    runner[Symbol.dispose]();
   });
 });

@@ -11,9 +11,9 @@ const resultOf = (instanceId: string, status: CommandResult['status']): CommandR
 const regionWith = (...own: string[]): CommandRunner => ({
   run: ({ instanceIds }) =>
     Promise.resolve(instanceIds.map((id) => resultOf(id, own.includes(id) ? 'ended' : 'unreachable'))),
-  close: () => undefined,
+  [Symbol.dispose]: () => undefined,
 });
-const silent: CommandRunner = { run: () => Promise.reject(new Error('no answer')), close: () => undefined };
+const silent: CommandRunner = { run: () => Promise.reject(new Error('no answer')), [Symbol.dispose]: () => undefined };
 
 const statuses = async (...runners: CommandRunner[]): Promise<string[]> =>
   (await acrossRegions(runners).run(REQUEST, AbortSignal.timeout(1_000))).map((r) => `${r.instanceId} ${r.status}`);

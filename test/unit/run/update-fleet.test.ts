@@ -52,7 +52,7 @@ class FakeFleet {
       },
       objects: { presignGet: async (key) => `https://bucket.example/${key}` },
       runner: {
-        close: () => undefined,
+        [Symbol.dispose]: () => undefined,
         run: async ({ instanceIds: [id], command }) => {
           const what = command.includes('curl') ? 'update' : 'roll back';
           this.commands.push([id!, what]);
