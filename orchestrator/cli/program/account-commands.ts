@@ -3,7 +3,7 @@ import type { SetupFlags } from '../../app/setup/values.ts';
 import type { SetupOptions } from '../commands/setup.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
-import { architectureFlag, configFlag, deadlineFlag, dryRunFlag, flag, maxCostFlag, yesFlag } from './flags.ts';
+import { architectureFlag, configFlag, dryRunFlag, flag, planFlags, yesFlag } from './flags.ts';
 import { readCount, readDuration } from './readers.ts';
 
 export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
@@ -63,7 +63,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
     name: 'doctor',
     help: ['docs/doctor.md', 'doctor', 'doctor --dry-run', 'doctor --deadline 4h --max-cost 5'],
     description: 'check everything a run depends on: rights, quota, network, database, site; launches nothing',
-    options: [configFlag, deadlineFlag, maxCostFlag, dryRunFlag],
+    options: [...planFlags, dryRunFlag],
     load: async () => (await import('../commands/doctor.ts')).doctorCommand,
   },
   {

@@ -21,6 +21,9 @@ export const deadlineFlag = flag(
 
 export const maxCostFlag = flag('--max-cost <usd>', 'maximum cost of the run', readAmount);
 
+/** Of a command that plans a run. */
+export const planFlags = [configFlag, deadlineFlag, maxCostFlag];
+
 export const acceptDropFlag = flag(
   '--accept-drop',
   'the product list has shrunk and is right: later runs are compared with it',
@@ -30,9 +33,20 @@ export const dryRunFlag = flag('--dry-run', 'on this machine, without a cloud ac
 
 export const yesFlag = (beforeWhat: string): Option => flag('-y, --yes', `do not ask ${beforeWhat}`);
 
-export const quietFlag = flag('-q, --quiet', 'print only alarms and how the run ended').conflicts('verbose');
+const quietFlag = flag('-q, --quiet', 'print only alarms and how the run ended').conflicts('verbose');
 
-export const verboseFlag = flag('-v, --verbose', 'print the log of the run as well');
+const verboseFlag = flag('-v, --verbose', 'print the log of the run as well');
+
+/** Of a command that works on a run. */
+export const detailFlags = [quietFlag, verboseFlag];
+
+/** Of a command that launches a run. */
+export const launchFlags = [yesFlag('before launching'), ...detailFlags];
+
+export const metricsFlag = flag(
+  '--metrics <address>',
+  'serve metrics for Prometheus on this address and port while the run works',
+);
 
 export const toFlag = flag('--to <file>', 'write here instead of to stdout');
 

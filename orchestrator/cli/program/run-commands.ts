@@ -7,12 +7,12 @@ import type { CommandDeclaration, Given } from './add-command.ts';
 import {
   acceptDropFlag,
   configFlag,
-  deadlineFlag,
+  detailFlags,
   dryRunFlag,
   flag,
-  maxCostFlag,
-  quietFlag,
-  verboseFlag,
+  launchFlags,
+  metricsFlag,
+  planFlags,
   yesFlag,
 } from './flags.ts';
 import { readCount, readDueStart, readDuration, readFewCount, readReasons, readSlots } from './readers.ts';
@@ -22,7 +22,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     name: 'plan',
     help: ['docs/decisions/0001-planning.md', 'plan --deadline 4h', 'plan --deadline 4h --dry-run --json'],
     description: 'show instances, end, probability and price of a run; changes nothing',
-    options: [configFlag, deadlineFlag, maxCostFlag, acceptDropFlag, dryRunFlag],
+    options: [...planFlags, acceptDropFlag, dryRunFlag],
     load: async () => (await import('../commands/run.ts')).planCommand,
   },
   {
@@ -36,19 +36,15 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     ],
     description: 'plan, launch, crawl, publish and report',
     options: [
-      configFlag,
-      deadlineFlag,
-      maxCostFlag,
+      ...planFlags,
       acceptDropFlag,
       dryRunFlag,
       flag('--ids <file>', 'crawl the product IDs in this file, one a line, or - for stdin'),
       flag('--limit <number>', 'crawl only the first products of products.query, as a trial', readCount).conflicts(
         'ids',
       ),
-      flag('--metrics <address>', 'serve metrics for Prometheus on this address and port while the run works'),
-      yesFlag('before launching'),
-      quietFlag,
-      verboseFlag,
+      metricsFlag,
+      ...launchFlags,
       flag('--due <start>', 'the due time of a schedule that it is started for', readDueStart).hideHelp(),
     ],
     load: async () => (await import('../commands/run.ts')).runCommand,
@@ -57,16 +53,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     name: 'discover',
     help: ['docs/discovery.md', 'discover --deadline 2h --dry-run', 'discover --deadline 4h --yes'],
     description: 'find the pages of a site by its links, sitemaps or search, and crawl them',
-    options: [
-      configFlag,
-      deadlineFlag,
-      maxCostFlag,
-      dryRunFlag,
-      flag('--metrics <address>', 'serve metrics for Prometheus on this address and port while the run works'),
-      yesFlag('before launching'),
-      quietFlag,
-      verboseFlag,
-    ],
+    options: [...planFlags, dryRunFlag, metricsFlag, ...launchFlags],
     load: async () => (await import('../commands/run.ts')).discoverCommand,
   },
   {
@@ -74,7 +61,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     help: ['docs/what-happens-when.md', 'resume'],
     description: 'take up a run whose main server died or left',
     argument: ['[run]', 'default: the newest unfinished run'],
-    options: [configFlag, quietFlag, verboseFlag],
+    options: [configFlag, ...detailFlags],
     load: async () => (await import('../commands/run.ts')).resumeCommand,
   },
   {
@@ -83,18 +70,14 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     description: 'a run of the products that failed in another one',
     argument: ['[run]', 'default: the newest ended run'],
     options: [
-      configFlag,
-      deadlineFlag,
-      maxCostFlag,
+      ...planFlags,
       dryRunFlag,
       flag(
         '--reason <reasons>',
         `only products that failed for one of these, separated by commas: ${FAILURE_REASONS.join(', ')}`,
         readReasons,
       ),
-      yesFlag('before launching'),
-      quietFlag,
-      verboseFlag,
+      ...launchFlags,
     ],
     async load() {
       const { retryCommand } = await import('../commands/run.ts');

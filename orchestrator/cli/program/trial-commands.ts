@@ -5,17 +5,7 @@ import type { Chances } from '../../simulation/scenario.ts';
 import type { SimulateOptions } from '../commands/simulate.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
-import {
-  configFlag,
-  deadlineFlag,
-  dryRunFlag,
-  flag,
-  maxCostFlag,
-  optionalConfigFlag,
-  quietFlag,
-  verboseFlag,
-  yesFlag,
-} from './flags.ts';
+import { configFlag, deadlineFlag, dryRunFlag, flag, launchFlags, maxCostFlag, optionalConfigFlag } from './flags.ts';
 import { readCount, readDuration, readDurations, readPort, readSeed, readShare } from './readers.ts';
 
 export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
@@ -99,9 +89,7 @@ export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
       flag('--max-ban <duration>', 'how long the end of a ban is waited for', readDuration).default('2h'),
       flag('--write', 'write the recommended interval and cool-down into the configuration'),
       dryRunFlag,
-      yesFlag('before launching'),
-      quietFlag,
-      verboseFlag,
+      ...launchFlags,
     ],
     async load() {
       const { probeCommand } = await import('../commands/probe.ts');
