@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
+import { decodePercent } from '../../shared/domain/percent.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Notice, NoticeKind } from './notice.ts';
 
@@ -111,11 +112,13 @@ function send(target: Target, notice: Notice, delivery: Delivery): Promise<Answe
   switch (target.kind) {
     case 'webhook': {
       const body = JSON.stringify(notice);
-      const headers = target.secret === null ? {} : { [SIGNATURE_HEADER]: signBody(target.secret, body) };
-      return post(target.url, { body, headers }, delivery);
+      const signature = target.secret === null ? {} : { [SIGNATURE_HEADER]: signBody(target.secret, body) };
+      return request(target.url, { method: 'POST', headers: { ...JSON_TYPE, ...signature }, body }, delivery);
     }
-    case 'slack':
-      return post(target.url, { body: JSON.stringify({ text: slackText(notice) }), headers: {} }, delivery);
+    case 'slack': {
+      const body = JSON.stringify({ text: slackText(notice) });
+      return request(target.url, { method: 'POST', headers: JSON_TYPE, body }, delivery);
+    }
     case 'email':
       return mail(target, notice, delivery);
     case 'command':
@@ -127,12 +130,7 @@ function send(target: Target, notice: Notice, delivery: Delivery): Promise<Answe
 const slackText = ({ text }: Notice): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
-const post = (
-  url: string,
-  { body, headers }: { body: string; headers: Record<string, string> },
-  delivery: Delivery,
-): Promise<Answer | null> =>
-  request(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body }, delivery);
+const JSON_TYPE = { 'content-type': 'application/json' };
 
 async function request(
   target: string,
@@ -218,16 +216,8 @@ function splitUser(text: string): { url: string; headers: Record<string, string>
   const { username, password } = url;
   if (username === '' && password === '') return { url: text, headers: {} };
   [url.username, url.password] = ['', ''];
-  const key = Buffer.from(`${decode(username)}:${decode(password)}`).toString('base64');
+  const key = Buffer.from(`${decodePercent(username)}:${decodePercent(password)}`).toString('base64');
   return { url: url.href, headers: { authorization: `Basic ${key}` } };
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 /** `sha256=` and the HMAC-SHA256 of the body's bytes in hex. */

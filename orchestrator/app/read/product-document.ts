@@ -3,6 +3,7 @@ import { canonicalPath } from '../../discovery/canonical-url.ts';
 import { idIn } from '../../discovery/link-rules.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
+import { decodePercent } from '../../../shared/domain/percent.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
@@ -59,14 +60,8 @@ function idOf(given: string, runs: readonly RunRecord[]): string {
     if (path !== null) return idIn(path, settings.discover!.id) ?? path;
     for (const template of templatesOf(settings.site.productUrl)) {
       const [before = '', after = ''] = template.split('{id}');
-      if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after)) {
-        const part = given.slice(before.length, given.length - after.length);
-        try {
-          return decodeURIComponent(part);
-        } catch {
-          return part;
-        }
-      }
+      if (given.length > before.length + after.length && given.startsWith(before) && given.endsWith(after))
+        return decodePercent(given.slice(before.length, given.length - after.length));
     }
   }
   return given;

@@ -1,5 +1,6 @@
 /** `init --url`: which fields product pages have, and where. Every place is tried with the extraction of a real run. */
 import type { FieldValue, Mapping } from '../../../shared/domain/mapping.ts';
+import { decodePercent } from '../../../shared/domain/percent.ts';
 import { readMapping } from '../config/read-mapping.ts';
 import type { PageReading } from '../trial/ask-crawl-api.ts';
 
@@ -114,7 +115,7 @@ export function proposeProductUrl(urls: readonly string[]): { template: string; 
   const parts = urls.map((url) => url.slice(before, url.length - after));
   if (parts.some((part) => part === '' || /[/?&]/.test(part))) return null;
   const template = `${first.slice(0, before)}{id}${after === 0 ? '' : first.slice(-after)}`;
-  return { template, ids: parts.map(decode) };
+  return { template, ids: parts.map(decodePercent) };
 }
 
 function fromOne(url: string): { template: string; ids: string[] } | null {
@@ -126,13 +127,5 @@ function fromOne(url: string): { template: string; ids: string[] } | null {
   const [text] = chosen;
   // The ending of a file is no part of an ID.
   const id = text.replace(/\.(?:html?|php|aspx?|jsp)$/i, '');
-  return { template: `${url.slice(0, at)}{id}${url.slice(at + id.length)}`, ids: [decode(id)] };
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return { template: `${url.slice(0, at)}{id}${url.slice(at + id.length)}`, ids: [decodePercent(id)] };
 }

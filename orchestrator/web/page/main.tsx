@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import './style.css';
+import { decodePercent } from '../../../shared/domain/percent.ts';
 import { token } from './api.ts';
 import { NightsView } from './nights-view.tsx';
 import { useToken } from './parts.tsx';
@@ -35,7 +36,7 @@ function App() {
     };
   }, []);
   const [, kind, given = ''] = /^\/(runs|products)\/([^/]+)$/.exec(path) ?? [];
-  const id = decode(given);
+  const id = decodePercent(given);
   return (
     <>
       <a class="skip" href="#content">
@@ -59,14 +60,6 @@ function App() {
       </main>
     </>
   );
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 function Search() {
