@@ -14,7 +14,7 @@ import { toAppError } from '../../cloud/aws-errors.ts';
 import type { LaunchTemplate, RegionTemplate } from '../../control/model/core.ts';
 import { regionNamed } from '../../control/model/regions.ts';
 import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
-import type { InstanceRecord } from '../../control/model/stores.ts';
+import type { InstanceRecord, RunRecord } from '../../control/model/stores.ts';
 import { type Architecture, architectureOf } from '../../plan/instance-types.ts';
 import { stateDirOf } from '../run/run-session.ts';
 
@@ -44,6 +44,13 @@ export async function bundleFor(needs: BundleNeeds): Promise<Bundle> {
     : null;
   return buildBundle({ browser: render !== 'http', runtime });
 }
+
+/** The bundle of a run that has begun, as the version of this program builds it. */
+export const bundleOfRun = (
+  { settings, dryRun, plan }: RunRecord,
+  needs: Pick<BundleNeeds, 'configFile' | 'output' | 'signal'>,
+): Promise<Bundle> =>
+  bundleFor({ ...needs, render: settings.site.render, onAws: !dryRun, instanceType: plan.instanceType });
 
 /** Hashes of the bundles that the stored claims name; a claim with unreadable user data names none. */
 export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[]): string[] {

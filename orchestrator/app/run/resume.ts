@@ -13,7 +13,7 @@ import type { Config, ConfigPlace } from '../config/load-config.ts';
 import { findRun, hasLeftovers, isUnfinished, withDatabase } from './find-run.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
-import { bundleFor, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
+import { bundleOfRun, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
 import { lockNamesOfRun, type RunLock, underLock } from './run-lock.ts';
 import {
   replaceSandbox,
@@ -66,16 +66,7 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
     throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
       hint: `Go on with: orchestrator load ${run.id}`,
     });
-  const makeBundle = onceMade(() =>
-    bundleFor({
-      render: run.settings.site.render,
-      onAws: !run.dryRun,
-      instanceType: run.plan.instanceType,
-      configFile: config.file,
-      output,
-      signal: interrupts.leave,
-    }),
-  );
+  const makeBundle = onceMade(() => bundleOfRun(run, { configFile: config.file, output, signal: interrupts.leave }));
   if (run.dryRun) await provideBrowser(run.settings.site.render, resumption.env);
   // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
   // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the

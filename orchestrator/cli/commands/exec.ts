@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { openBucket, openCommandRunner } from '../../app/cloud/cloud-access.ts';
-import { bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
+import { bundleOfRun, putBundle } from '../../app/cloud/launch-template.ts';
 import type { Config, ConfigPlace } from '../../app/config/load-config.ts';
 import { assertTakesCommands, type HostResult, runOnFleet } from '../../app/exec/run-command.ts';
 import { updateFleet, type UpdateReport } from '../../app/exec/update-fleet.ts';
@@ -78,15 +78,8 @@ function endOf({ status, exitCode }: HostResult, timeoutMs: number): string {
 export async function updateCommand(options: ExecOptions, output: Output): Promise<ExitCode> {
   if (options.words.length > 0) throw new AppError('usage', 'exec --update takes no command');
   return onRun(options, async ({ run, stores, runner, config, signal }) => {
-    const { aws, site, sandbox } = run.settings;
-    const bundle = await bundleFor({
-      render: site.render,
-      onAws: !run.dryRun,
-      instanceType: run.plan.instanceType,
-      configFile: config.file,
-      output,
-      signal,
-    });
+    const { aws, sandbox } = run.settings;
+    const bundle = await bundleOfRun(run, { configFile: config.file, output, signal });
     if (sandbox && aws.endpoint)
       await allowBundle({ ...sandbox, endpoint: sandbox.endpoint ?? aws.endpoint }, bundle.sha256);
     using objects = openBucket(aws, run.dryRun);
