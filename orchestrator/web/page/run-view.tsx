@@ -90,12 +90,7 @@ export function RunPage({
   samples,
   story,
   buttons,
-}: {
-  run: RunDocument;
-  samples: RunSample[];
-  story: Story | null;
-  buttons?: preact.ComponentChildren;
-}) {
+}: Live & { run: RunDocument; buttons?: preact.ComponentChildren }) {
   const isOver = ENDS.includes(run.state);
   return (
     <>
