@@ -33,7 +33,7 @@ export function readMapping(value: unknown): { mapping: Mapping; faults: Mapping
       for (const fault of findMappingFaults({ pages: [toPageMapping(page)] })) faults.report(page.path, fault);
     return page ? [page] : [];
   });
-  checkPages(pages, faults);
+  for (const check of [checkPageNames, checkKinds, checkOrder, checkColumns]) check(pages, faults);
   return { mapping: { pages: pages.map(toPageMapping) }, faults: faults.all };
 }
 
@@ -51,13 +51,6 @@ function findParts(value: unknown, faults: FaultList): { value: unknown; path: P
 function listParts(list: readonly unknown[], path: Path, faults: FaultList): { value: unknown; path: Path }[] {
   if (list.length === 0) faults.report(path, 'must have at least one mapping');
   return list.map((value, i) => ({ value, path: [...path, i] }));
-}
-
-function checkPages(pages: readonly PlacedPage[], faults: FaultList): void {
-  checkPageNames(pages, faults);
-  checkKinds(pages, faults);
-  checkOrder(pages, faults);
-  checkColumns(pages, faults);
 }
 
 /** Reports identify a mapping by its name. */

@@ -183,13 +183,9 @@ const results = z.strictObject({
     .default('product_snapshots')
     .describe('Where stored products go; made when it is missing, checked when it exists.'),
   on_gone: z.enum(['keep', 'delete']).default('keep').describe("What happens to a gone product's row."),
-  history: z
-    .literal('changes')
-    .nullable()
-    .default(null)
-    .describe(
-      '`changes`: a table `<table>_history` gets a row for each change of a field: product, field, old value, new value, when, run; and when a product vanishes or comes back.',
-    ),
+  history: orNull(z.literal('changes')).describe(
+    '`changes`: a table `<table>_history` gets a row for each change of a field: product, field, old value, new value, when, run; and when a product vanishes or comes back.',
+  ),
   guard: z
     .strictObject({ min_fill: share().prefault('50%') })
     .nullable()
