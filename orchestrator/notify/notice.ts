@@ -123,6 +123,20 @@ export function unstartedNotice(
   return { ...notice(event, `${event} ${times}: ${why}.`, hint, named), reason, due };
 }
 
+interface Decided extends Times, Pick<RunResult, 'reason'> {
+  dueAtMs: number;
+  state: string;
+  result: RunResult | null;
+}
+
+/** Of a due time that is decided, or of several that were missed together. */
+export function dueNotice(rows: readonly Decided[], named: Named): Notice {
+  const { state, result, reason, ...times } = rows.at(-1)!;
+  if (state === 'done') return endedNotice(result ?? { ...NO_RESULT, reason }, times, named);
+  const due = rows.map((row) => row.dueAtMs);
+  return unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named);
+}
+
 /** A run that went on after its time and was asked to leave, or that cannot be resumed. */
 export interface StuckRun {
   runId: string | null;

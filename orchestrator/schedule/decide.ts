@@ -121,7 +121,7 @@ function takeUp(row: StoredDueTime, view: View): Action | null {
   }
   const end = row.runId === null ? undefined : view.ends.get(row.runId);
   // The main server of the run has announced it.
-  if (end !== undefined && end !== 'unfinished') return finish(view, row, end, { told: true });
+  if (end !== undefined && end !== 'unfinished') return finish(view, row, end, true);
   const runId = end ? row.runId : null;
   const child = view.starts.get(runId ?? dueAtMs)?.runner;
   if (runner === null && owner === view.me && child) return write(view, row, { runner: child });
@@ -143,12 +143,12 @@ function startAgain(row: StoredDueTime, runId: string | null, view: View): Actio
   const { dueAtMs, owner, runner } = row;
   // Resumed by hand, or by a process that cannot be seen from here.
   if (view.busy) return null;
-  if (startsOf(view, runId ?? dueAtMs) >= MAX_STARTS) {
+  if (startsOf(view, runId ?? dueAtMs).count >= MAX_STARTS) {
     const hint = 'Look at .crawlfleet/schedule beside the configuration.';
     if (runId === null)
       return finish(view, row, { ...NO_RESULT, reason: 'its process was ended again and again', hint });
     const unfinished = { run: runId, exitCode: EXIT.internal, reason: 'unfinished', hint };
-    return finish(view, row, { ...NO_RESULT, ...unfinished }, { say: `! ${describeGivenUp(runId)}` });
+    return { ...finish(view, row, { ...NO_RESULT, ...unfinished }), say: `! ${describeGivenUp(runId)}` };
   }
   if (runId !== null) {
     // Handed over to the next daemon.
@@ -160,14 +160,9 @@ function startAgain(row: StoredDueTime, runId: string | null, view: View): Actio
 }
 
 /** `told`: the main server of its run has announced the end. */
-function finish(
-  view: View,
-  row: StoredDueTime,
-  result: RunResult,
-  { told = false, say = describeEnd(row, result) } = {},
-) {
-  const { reason } = result;
-  return write(view, row, { state: 'done', result, reason, endedAtMs: view.nowMs, told }, say);
+function finish(view: View, row: StoredDueTime, result: RunResult, told = false): Action {
+  const change = { state: 'done', result, reason: result.reason, endedAtMs: view.nowMs, told } as const;
+  return write(view, row, change, describeEnd(row, result));
 }
 
 /** What goes on long after its deadline is asked to leave, a minute later killed, and taken up again like any other. */
@@ -195,7 +190,7 @@ function stopStuck(view: View): Action[] {
 function resumeLeft(view: View): Action[] | null {
   const { leftRunId: runId, busy, rows } = view;
   if (runId === null || busy || rows.some((row) => isAtWork(row, view)) || !isRested(view, runId)) return null;
-  const count = startsOf(view, runId);
+  const { count } = startsOf(view, runId);
   if (count < MAX_STARTS) return [{ do: 'resume', runId, say: `run ${runId} is unfinished: it is taken up` }];
   // One that was given up counts one start more.
   if (count > MAX_STARTS) return null;
@@ -276,12 +271,10 @@ const isAnothers = ({ owner, idleMs }: StoredDueTime, { me, processes }: View): 
 const isYoung = (dueAtMs: number, { nowMs, catchUpMs }: View): boolean =>
   nowMs - dueAtMs <= Math.max(MINUTE_MS, catchUpMs);
 
-const startsOf = ({ starts }: View, of: string | number): number => starts.get(of)?.count ?? 0;
+const startsOf = ({ starts }: View, of: string | number) => starts.get(of) ?? { count: 0, atMs: -Infinity };
 
-const isRested = ({ starts, monotonicMs }: View, of: string | number): boolean => {
-  const { count, atMs } = starts.get(of) ?? { count: 0, atMs: -Infinity };
-  return monotonicMs - atMs >= backoffMs(count - 1, START_PAUSE);
-};
+const isRested = (view: View, of: string | number): boolean =>
+  view.monotonicMs - startsOf(view, of).atMs >= backoffMs(startsOf(view, of).count - 1, START_PAUSE);
 
 export const iso = (ms: number): string => new Date(ms).toISOString();
 const show = (ms: number, { timetable }: View): string => showLocal(ms, timetable.timezone);

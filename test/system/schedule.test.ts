@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { Health } from '../../orchestrator/cli/schedule/scheduler.ts';
+import type { Scheduler } from '../../orchestrator/cli/schedule/scheduler.ts';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
@@ -40,6 +40,8 @@ async function setDue(): Promise<Date> {
   configure({ schedule: { ...readConfig().schedule, cron, timezone: 'UTC' } });
   return due;
 }
+
+type Health = ReturnType<Scheduler['health']>;
 
 async function healthOf(daemon: RunningCommand): Promise<[number, Health]> {
   const url = await waitFor(() => /http:\S+\/healthz/.exec(daemon.stdout())?.[0], { what: 'the listener' });

@@ -10,8 +10,8 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
-import { isUnfinished } from '../run/find-run.ts';
-import { competesWith, lockNamesOfConfig, lookAtHolder } from '../run/run-lock.ts';
+import { unfinishedRuns } from '../run/find-run.ts';
+import { livingHolder, lockNamesOfConfig } from '../run/run-lock.ts';
 
 /** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;
@@ -104,8 +104,6 @@ export const results: Check = {
   },
 };
 
-const LOOKED_AT = 20;
-
 export const otherRun: Check = {
   id: 'other-run',
   title: 'other runs of this site on this database',
@@ -115,14 +113,12 @@ export const otherRun: Check = {
     if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
     const { runs } = createStores(db);
     const names = lockNamesOfConfig(config);
-    const { state, holder } = await lookAtHolder(runs, names);
-    if (state === 'alive') {
-      const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-      return failed('lock-held', `another main server (${holder?.owner}) ${what}`, 'Wait for it: orchestrator watch');
+    const holder = await livingHolder(runs, names);
+    if (holder) {
+      const what = holder.runId ? `is running ${holder.runId}` : 'is starting a run';
+      return failed('lock-held', `another main server (${holder.owner}) ${what}`, 'Wait for it: orchestrator watch');
     }
-    const unfinished = (await runs.list(LOOKED_AT)).filter(
-      (run) => isUnfinished(run) && !isRebuilt(run) && competesWith(run, names),
-    );
+    const unfinished = (await unfinishedRuns(runs, names)).filter((run) => !isRebuilt(run));
     const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);
     if (ahead)
       return failed(

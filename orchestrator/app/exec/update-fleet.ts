@@ -18,7 +18,7 @@ import { eventOf } from '../../control/model/run-event.ts';
 import type { InstanceRecord, RunReader, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { bundlesOf } from '../cloud/launch-template.ts';
 import { getRun } from '../run/find-run.ts';
-import { lockNamesOfRun, lookAtHolder } from '../run/run-lock.ts';
+import { isAtWork } from '../run/run-lock.ts';
 
 export interface UpdateParts {
   run: RunRecord;
@@ -67,8 +67,7 @@ const BOOTS: ReadonlySet<InstancePhase> = new Set(['claimed', 'pending', 'bootin
  */
 export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Promise<UpdateReport> {
   const { run, runs, row, clock, sha256, say } = parts;
-  const { state, holder } = await lookAtHolder(runs, lockNamesOfRun(run));
-  if (state !== 'alive' || (holder?.runId ?? run.id) !== run.id)
+  if (!(await isAtWork(runs, run)))
     throw new AppError(
       'usage',
       `no main server works on run ${run.id}, so nothing would show that an instance is back`,

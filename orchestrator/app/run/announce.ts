@@ -3,7 +3,8 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { RunReport } from '../../control/model/report.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import { reportOf } from '../../control/results/report.ts';
+import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
   alarmNotice,
   endedNotice,
@@ -14,6 +15,7 @@ import {
   type RunResult,
 } from '../../notify/notice.ts';
 import { type Delivery, notify, ping, type Target } from '../../notify/deliver.ts';
+import { isUnfinished } from './find-run.ts';
 import type { RaisedAlarm } from './run-alarms.ts';
 import type { Config } from '../config/load-config.ts';
 
@@ -88,8 +90,15 @@ export function announceAlarms(runId: string, alarms: readonly RaisedAlarm[], co
   return notify(targetsOf(config), notice, delivery());
 }
 
+/** How a run has ended; undefined for one that was never stored. */
+export async function endOf(runs: Pick<RunStore, 'get'>, runId: string): Promise<RunResult | 'unfinished' | undefined> {
+  const run = await runs.get(runId);
+  if (run === null) return undefined;
+  return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
+}
+
 /** The part of a report that notices and the record of a schedule have. */
-export function resultOf({ run, state, exitCode, reason, onTime, products, cost }: RunReport): RunResult {
+function resultOf({ run, state, exitCode, reason, onTime, products, cost }: RunReport): RunResult {
   const { planned, stored, gone, failed } = products;
   const counts = { planned, stored, gone, failed };
   return { run, state, exitCode, reason, onTime, products: counts, cost: cost.actual, hint: hintOf(exitCode, run) };

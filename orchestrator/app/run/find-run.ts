@@ -75,6 +75,13 @@ const noRun = (): AppError =>
 /** A run gets its report once it is cleaned up: a run that has ended without one is also for `resume`. */
 export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
 
+/** Number of newest runs that are looked through: an unfinished one is never far back. */
+const LOOKED_AT = 20;
+
+/** The unfinished runs that need a lock of these names, the newest first. */
+export const unfinishedRuns = async (runs: Pick<RunStore, 'list'>, names: readonly string[]): Promise<RunRecord[]> =>
+  (await runs.list(LOOKED_AT)).filter((run) => isUnfinished(run) && competesWith(run, names));
+
 /** True unless the instances and the load balancer of the run are known to be gone. */
 export async function hasLeftovers(stores: Pick<Stores, 'of'>, run: RunRecord): Promise<boolean> {
   if (hasBalancer(run)) return true;

@@ -110,6 +110,21 @@ export async function lookAtHolder(
   return first ?? { state: 'none', holder: null };
 }
 
+/** The living main server that holds a lock of these names; null without one. */
+export async function livingHolder(
+  runs: Pick<RunStore, 'guard'>,
+  names: readonly string[],
+): Promise<LockHolder | null> {
+  const { state, holder } = await lookAtHolder(runs, names);
+  return state === 'alive' ? holder : null;
+}
+
+/** True when a living main server works on this run. */
+export async function isAtWork(runs: Pick<RunStore, 'guard'>, run: RunRecord): Promise<boolean> {
+  const holder = await livingHolder(runs, lockNamesOfRun(run));
+  return holder !== null && (holder.runId ?? run.id) === run.id;
+}
+
 /** The runs of all living main servers of this database. One that is starting has launched nothing. */
 export async function runsAtWork(runs: Pick<RunStore, 'guard'>): Promise<Set<string>> {
   const alive = (await lookAtHolders(runs)).filter(({ state }) => state === 'alive');
@@ -170,10 +185,7 @@ function held(holder: LockHolder | null): AppError {
   });
 }
 
-interface Keeping {
-  runs: RunStore;
-  clock: Clock;
-  times: LockTimes;
+interface Keeping extends Pick<Required<Locking>, 'runs' | 'clock' | 'times'> {
   now: () => Promise<number>;
   connection: ConnectionLock | null;
   fence: number;

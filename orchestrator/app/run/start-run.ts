@@ -29,13 +29,13 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
 import { ownName } from './process-name.ts';
-import { competesWith, lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
+import { lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
+import { unfinishedRuns } from './find-run.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { type Resumption, resumeRun } from './resume.ts';
-import { isUnfinished } from './find-run.ts';
 
 export interface StartOptions extends ConfigPlace {
   flags: FlagValue[];
@@ -209,8 +209,6 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
 
 type UnfinishedOptions = Omit<Resumption, 'run'>;
 
-const LOOKED_AT = 20;
-
 /**
  * Ends every unfinished run of this site whose deadline is past, and every ended run without a report: loads and publishes what its
  * instances have left in the bucket, terminates its remaining resources, writes its report. Throws `run-unfinished`
@@ -219,9 +217,7 @@ const LOOKED_AT = 20;
  */
 async function takeUpUnfinished(options: UnfinishedOptions): Promise<void> {
   const names = lockNamesOfConfig(options.config);
-  const unfinished = (await options.stores.runs.list(LOOKED_AT)).filter(
-    (run) => isUnfinished(run) && competesWith(run, names),
-  );
+  const unfinished = await unfinishedRuns(options.stores.runs, names);
   const ahead = unfinished.find(
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );

@@ -9,7 +9,7 @@ import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { competesWith, lockNamesOfConfig, lockNamesOfRun, lookAtHolder } from '../../app/run/run-lock.ts';
+import { competesWith, isAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;
@@ -35,8 +35,7 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         output.document({ run: id, state: phase, reason, exitCode: facts.run.exitCode, report: facts.run.report });
         return EXIT.complete;
       }
-      const { state, holder } = await lookAtHolder(stores.runs, lockNamesOfRun(facts.run));
-      const isAlone = state !== 'alive' || (holder?.runId ?? id) !== id;
+      const isAlone = !(await isAtWork(stores.runs, facts.run));
       if (isAlone && !wasAlone) {
         progress.end();
         output.line(`! no main server works on this run; take it up with: orchestrator resume ${id}`);

@@ -2,26 +2,24 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
-import { reportOf } from '../../control/results/report.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
-import { NO_RESULT, endedNotice, type Notice, stuckNotice, unstartedNotice } from '../../notify/notice.ts';
+import { dueNotice, type Notice, stuckNotice } from '../../notify/notice.ts';
 import { notifyPatiently } from '../../notify/deliver.ts';
 import type { StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { createHealthApp } from '../../server/health-app.ts';
 import { listen, type Listener } from '../../server/listen.ts';
-import { namedOf, resultOf, targetsOf } from '../../app/run/announce.ts';
+import { endOf, namedOf, targetsOf } from '../../app/run/announce.ts';
 import { timedLines } from '../closed-output.ts';
 import { type Environment, loadConfig } from '../../app/config/load-config.ts';
-import { isUnfinished } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
 import { ownName } from '../../app/run/process-name.ts';
-import { lockNamesOfConfig, lookAtHolder } from '../../app/run/run-lock.ts';
+import { unfinishedRuns } from '../../app/run/find-run.ts';
+import { livingHolder, lockNamesOfConfig } from '../../app/run/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
 import { createProcesses, outputFolder, type ProcessOptions } from '../processes.ts';
@@ -43,21 +41,17 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   chooseTarget(config, dryRun, environment);
   const [named, targets, folder] = [namedOf(config), targetsOf(config), outputFolder(configPath)];
   const say = timedLines(output, join(folder, 'daemon.log'));
-  const delivery = { clock: systemClock, signal };
   const patiently = (notice: Notice): Promise<void> =>
-    notifyPatiently(targets, notice, delivery, (text) => say(`! ${text}`));
+    notifyPatiently(targets, notice, { clock: systemClock, signal }, (text) => say(`! ${text}`));
   await using database = await openDatabase(place.url);
   await migrate(database);
   const store = new ScheduleStore(database, named.name);
   const { runs } = createStores(database);
   /** One due time, or several that were missed together. Resolves when every target has taken it. */
   const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
-    const { state, result, reason, ...times } = rows.at(-1)!;
-    const due = rows.map((row) => row.dueAtMs);
-    if (state === 'done') await patiently(endedNotice(result ?? { ...NO_RESULT, reason }, times, named));
-    else await patiently(unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named));
+    await patiently(dueNotice(rows, named));
     // What was cut off is sent by the next daemon: twice rather than never.
-    if (!signal.aborted) for (const { dueAtMs } of rows) await store.write(dueAtMs, { state }, { told: true });
+    if (!signal.aborted) for (const { dueAtMs, state } of rows) await store.write(dueAtMs, { state }, { told: true });
   };
   const processes = createProcesses(options, named.name);
   const names = lockNamesOfConfig(config);
@@ -69,20 +63,13 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
     graceMs: config.values.run.grace,
     store,
     runs: {
-      async busy() {
-        const { state, holder } = await lookAtHolder(runs, names);
-        return state === 'alive' && holder ? { owner: holder.owner, runId: holder.runId } : null;
-      },
+      busy: () => livingHolder(runs, names),
       async left(started) {
-        const isLeft = (run: RunRecord): boolean => isUnfinished(run) && !isRebuilt(run) && !started.includes(run.id);
         const { table } = config.values.results;
-        return (await runs.list(20)).find((run) => isLeft(run) && run.settings.results.table === table)?.id ?? null;
+        const left = (await unfinishedRuns(runs, names)).filter((run) => !isRebuilt(run));
+        return left.find(({ id, settings }) => settings.results.table === table && !started.includes(id))?.id ?? null;
       },
-      async end(runId) {
-        const run = await runs.get(runId);
-        if (run === null) return undefined;
-        return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
-      },
+      end: (runId) => endOf(runs, runId),
     },
     processes,
     clock: systemClock,
@@ -91,7 +78,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
     onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
   });
   const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
-  const health = (): { ok: boolean } => scheduler.health();
+  const health = () => scheduler.health();
   await using listener = await (options.listenWith?.(health) ??
     listen(createHealthApp(health, host), server.operator, 'server.operator'));
   say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);

@@ -40,9 +40,6 @@ const CONTENT: readonly (number | null)[] = [EXIT.complete, EXIT.interrupted, EX
 /** One round is a few short queries; each of them is tried for up to 45 s, too long for a monitor to believe that all is well. */
 const SLOW_MS = 10_000;
 
-/** What `/healthz` of the daemon answers: whether the schedule runs, and whether its last run needs a look. */
-export type Health = ReturnType<Scheduler['health']>;
-
 export class Scheduler {
   readonly #o: SchedulerOptions;
   #rows: readonly StoredDueTime[] = [];
@@ -59,6 +56,7 @@ export class Scheduler {
     this.#o = options;
   }
 
+  /** What `/healthz` of the daemon answers: whether the schedule runs, and whether its last run needs a look. */
   health() {
     const { clock, timetable, me } = this.#o;
     const rows = this.#rows;
