@@ -200,21 +200,17 @@ const pattern = () => checked(text(), (value) => findPatternFault(value));
 const discover = z
   .strictObject({
     seeds: z.array(z.url('must be a URL')).max(10_000).default([]).describe('Pages to begin with.'),
-    sitemaps: z
-      .union([z.literal('auto'), z.array(z.url()).max(1_000)], { error: 'must be auto or a list of URLs' })
-      .nullable()
-      .default(null)
-      .describe('`auto`: those that robots.txt names, else /sitemap.xml; or their URLs.'),
-    search: z
-      .strictObject({
+    sitemaps: orNull(
+      z.union([z.literal('auto'), z.array(z.url()).max(1_000)], { error: 'must be auto or a list of URLs' }),
+    ).describe('`auto`: those that robots.txt names, else /sitemap.xml; or their URLs.'),
+    search: orNull(
+      z.strictObject({
         url: checked(text(), (value) => (value.includes('{term}') ? null : 'must contain {term}')).describe(
           'URL of a search; `{term}` stands for the percent-encoded term.',
         ),
         terms: text().describe('File of search terms, one a line (relative to this file).'),
-      })
-      .nullable()
-      .default(null)
-      .describe('Begin with a search for each term: `{ url: "https://shop.example/s?q={term}", terms: terms.txt }`.'),
+      }),
+    ).describe('Begin with a search for each term: `{ url: "https://shop.example/s?q={term}", terms: terms.txt }`.'),
     depth: z.int().min(0).max(1_000).default(2).describe('Maximum links from where it begins to a page.'),
     order: z
       .enum(['breadth', 'score'])
@@ -334,15 +330,9 @@ const aws = z.strictObject({
   region: orNull(text()).describe(
     'AWS region of the bucket, and of the instances unless `aws.regions` names others. Without it the first of `aws.regions` or AWS_REGION counts; a dry run needs none.',
   ),
-  regions: z
-    .array(region)
-    .min(1)
-    .max(20)
-    .nullable()
-    .default(null)
-    .describe(
-      'Regions in which one run launches instances, each with a load balancer of its own: `[{ region: eu-west-1, max_instances: 20 }, { region: eu-central-1 }]`. See [regions.md](regions.md).',
-    ),
+  regions: orNull(z.array(region).min(1).max(20)).describe(
+    'Regions in which one run launches instances, each with a load balancer of its own: `[{ region: eu-west-1, max_instances: 20 }, { region: eu-central-1 }]`. See [regions.md](regions.md).',
+  ),
   endpoint: orNull(z.url('must be a URL')).describe('An AWS-compatible endpoint in place of AWS.'),
   instance_types: z
     .array(text())
@@ -362,20 +352,18 @@ const aws = z.strictObject({
       'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
     ),
   bucket: orNull(text()).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
-  volume: z
-    .strictObject({
+  volume: orNull(
+    z.strictObject({
       size: orNull(z.int().min(8).max(16_384)).describe("GiB; the image's size without it, 8 on Amazon Linux."),
       type: orNull(z.enum(['gp3', 'gp2'])).describe("The image's type without it. Plans use the price of gp3."),
       encrypted: z.boolean().default(false).describe("Encrypt it with the account's default key for EBS."),
       kms_key: orNull(z.string().regex(KMS_KEY, 'must be the ARN of a KMS key')).describe(
         'ARN of a KMS key to encrypt it with. `orchestrator setup` prints the rights that this needs.',
       ),
-    })
-    .nullable()
-    .default(null)
-    .describe(
-      "Settings of the instances' root volume, which is the image's without them: `{ size: 16, encrypted: true }`.",
-    ),
+    }),
+  ).describe(
+    "Settings of the instances' root volume, which is the image's without them: `{ size: 16, encrypted: true }`.",
+  ),
   sse: orNull(
     z.string().refine((sse) => sse === 'AES256' || sse === 'aws:kms' || KMS_KEY.test(sse), {
       error: 'must be AES256, aws:kms or the ARN of a KMS key',
@@ -396,8 +384,8 @@ const aws = z.strictObject({
     .describe(
       'Scheme of the balancer that a run makes. `auto`: internal when the main server is an EC2 instance in the same VPC, else internet-facing; set `internal` where it reaches the VPC by a VPN.',
     ),
-  certificate: z
-    .strictObject({
+  certificate: orNull(
+    z.strictObject({
       arn: z
         .string()
         .regex(
@@ -409,12 +397,10 @@ const aws = z.strictObject({
         .string()
         .regex(/^[a-z0-9-]+(\.[a-z0-9-]+)+$/i, 'must be a host name')
         .describe('A host name that it is valid for. The main server expects it; it need not be in DNS.'),
-    })
-    .nullable()
-    .default(null)
-    .describe(
-      'Lets the listener of the balancer speak HTTPS: `{ arn: "arn:aws:acm:…", name: crawl.example.com }`. A small run then gets a balancer, too. Dry runs ignore it.',
-    ),
+    }),
+  ).describe(
+    'Lets the listener of the balancer speak HTTPS: `{ arn: "arn:aws:acm:…", name: crawl.example.com }`. A small run then gets a balancer, too. Dry runs ignore it.',
+  ),
   vcpu_quota: orNull(z.int().positive()).describe(
     'vCPUs that a run may use. Without it this is the quota that AWS reports, minus what runs in the region; set it only if the main server may not query the quota, or as a lower limit.',
   ),
@@ -464,22 +450,16 @@ const server = z.strictObject({
   operator: listenAddress()
     .default('127.0.0.1:8701')
     .describe("Operator's listener: the page of `orchestrator serve`, `/healthz` of `orchestrator schedule`."),
-  operator_token: text()
-    .min(16, 'must have at least 16 characters')
-    .nullable()
-    .default(null)
-    .describe(
-      'Lets the page of `orchestrator serve` change runs (stop, cancel, publish, retry). Without it the page only shows.',
-    ),
-  operator_tls: z
-    .union([z.literal('proxy'), z.strictObject({ cert: text(), key: text() })], {
+  operator_token: orNull(text().min(16, 'must have at least 16 characters')).describe(
+    'Lets the page of `orchestrator serve` change runs (stop, cancel, publish, retry). Without it the page only shows.',
+  ),
+  operator_tls: orNull(
+    z.union([z.literal('proxy'), z.strictObject({ cert: text(), key: text() })], {
       error: 'must be proxy or { cert: FILE, key: FILE }',
-    })
-    .nullable()
-    .default(null)
-    .describe(
-      "TLS of the operator's listener: the files of a certificate and its key (relative to this file), or `proxy` where a proxy before it has TLS. An address other than loopback needs it, and `operator_token`.",
-    ),
+    }),
+  ).describe(
+    "TLS of the operator's listener: the files of a certificate and its key (relative to this file), or `proxy` where a proxy before it has TLS. An address other than loopback needs it, and `operator_token`.",
+  ),
 });
 
 function findCronFault(cron: string): string | null {
@@ -587,8 +567,8 @@ export const configSchema = z.strictObject({
         .describe(
           'How much shorter the list may be than the mean of the last five whole runs of this query and site. A list that has shrunk by more ends with exit code 13 before anything is launched, unless `--accept-drop` confirms it; `off` for lists whose length changes by nature.',
         ),
-      recrawl: z
-        .strictObject({
+      recrawl: orNull(
+        z.strictObject({
           base: positiveDuration().prefault('30d').describe('Interval of a product with score 0.'),
           k: z.number().min(0).max(20).default(2).describe('A score shortens the interval to base x exp(-k x score).'),
           score: text()
@@ -611,12 +591,10 @@ export const configSchema = z.strictObject({
               'Most products of a night; `auto`: as many as fit into the deadline with run.max_instances, the quota and run.max_cost.',
             ),
           max_share: share().prefault('100%').describe('Largest share of a night that one category may take.'),
-        })
-        .nullable()
-        .default(null)
-        .describe(
-          'Crawl a product when it is due instead of all of them each night: `{ base: 30d, k: 2 }`. `products.query` may also yield `changed_at`, `priority` and `category`. See [recrawl.md](recrawl.md).',
-        ),
+        }),
+      ).describe(
+        'Crawl a product when it is due instead of all of them each night: `{ base: 30d, k: 2 }`. `products.query` may also yield `changed_at`, `priority` and `category`. See [recrawl.md](recrawl.md).',
+      ),
     })
     .describe('What to crawl.'),
   database: z
@@ -628,10 +606,7 @@ export const configSchema = z.strictObject({
     })
     .describe('Products, results and our own crawlfleet_ tables.'),
   results: results.prefault({}).describe('Where rows go.'),
-  discover: discover
-    .nullable()
-    .default(null)
-    .describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
+  discover: orNull(discover).describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.superRefine(checkPlaces).prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
@@ -639,19 +614,12 @@ export const configSchema = z.strictObject({
   retention: orNull(positiveDuration()).describe(
     'How long products, events, attempts and changes of a run are kept after its end; each run removes what is older. Results and reports stay. By default nothing is removed. See `orchestrator prune`.',
   ),
-  cloudwatch: z
-    .literal('emf')
-    .nullable()
-    .default(null)
-    .describe(
-      "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",
-    ),
-  ping: webhookUrl()
-    .nullable()
-    .default(null)
-    .describe(
-      "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead.",
-    ),
+  cloudwatch: orNull(z.literal('emf')).describe(
+    "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",
+  ),
+  ping: orNull(webhookUrl()).describe(
+    "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead.",
+  ),
   notify: z
     .array(notifyTarget)
     .max(20)
