@@ -239,9 +239,8 @@ const expire = (view: View): Action[] =>
 /** Starts a queued due time when nothing is in its way. */
 function dequeue(view: View): Action[] {
   const row = view.rows.find((r) => r.state === 'queued' && !isAnothers(r, view));
-  if (!row) return [];
+  if (!row || obstacleOf(view) || !isRested(view, row.dueAtMs)) return [];
   const { dueAtMs } = row;
-  if (obstacleOf(view) || !isRested(view, dueAtMs)) return [];
   const lateMs = view.nowMs - dueAtMs;
   const late = lateMs > MINUTE_MS ? `${Math.round(lateMs / MINUTE_MS)} min late` : null;
   const say = `${show(dueAtMs, view)} is due${late ? `, ${late}` : ''}: its run is started`;

@@ -1,5 +1,5 @@
 /** Finds the browser that renders pages. */
-import { accessSync, constants } from 'node:fs';
+import { isProgram } from './is-program.ts';
 import path from 'node:path';
 import { AppError } from '../domain/errors.ts';
 
@@ -22,7 +22,7 @@ export interface ChromiumSearch {
 }
 
 /** The executable's path; when there is none, throws an AppError that says what to install. */
-export function findChromium({ named, playwrightPath, isExecutable = canExecute }: ChromiumSearch): string {
+export function findChromium({ named, playwrightPath, isExecutable = isProgram }: ChromiumSearch): string {
   if (named !== undefined && named !== '') {
     if (isExecutable(named)) return named;
     throw new AppError('platform', `the browser ${named} does not exist or is not executable`, { hint: HINT });
@@ -40,14 +40,5 @@ function safely(give: () => string): string {
     return give();
   } catch {
     return '';
-  }
-}
-
-function canExecute(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { shellWord } from '../../../shared/domain/shell-word.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
@@ -42,7 +43,7 @@ export function setupCommand(options: SetupOptions, output: Output): ExitCode {
       ),
     );
     output.line(`\nWrote ${written}. Nothing is changed yet; to make it:`);
-    output.line(`  ${format === 'terraform' ? terraformLine(dirname(written)) : `bash ${quoted(written)}`}`);
+    output.line(`  ${format === 'terraform' ? terraformLine(dirname(written)) : `bash ${shellWord(written)}`}`);
     if (values.ec2MainServer !== null) output.line(beforeApply(values, dirname(written)));
     output.line(`\nFor fleet.yaml:\n\n${fleetLines(values)}`);
   }
@@ -59,7 +60,7 @@ function beforeApply({ ec2MainServer, region }: SetupValues, folder: string): st
       ]
     : [];
   return [
-    `\nBefore that, put fleet.yaml, the files that it names, and the output of npm pack into ${quoted(join(folder, 'main-server'))}.`,
+    `\nBefore that, put fleet.yaml, the files that it names, and the output of npm pack into ${shellWord(join(folder, 'main-server'))}.`,
     ...secret,
   ].join('\n');
 }
@@ -101,9 +102,5 @@ function terraformLine(folder: string): string {
 
 function chdirTo(folder: string): string {
   const from = relative(process.cwd(), folder);
-  return from === '' ? '' : ` -chdir=${quoted(from.startsWith('..') ? folder : from)}`;
+  return from === '' ? '' : ` -chdir=${shellWord(from.startsWith('..') ? folder : from)}`;
 }
-
-/** One word for a shell. */
-const quoted = (path: string): string =>
-  /^[\w./@:+-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;

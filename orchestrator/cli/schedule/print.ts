@@ -1,8 +1,9 @@
 /** What `orchestrator schedule` prints for systemd and for cron: the daemon as a unit, or a run and a resume as lines. */
 import { createHash } from 'node:crypto';
-import { accessSync, constants, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { isProgram } from '../../../shared/adapters/is-program.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { shellWord } from '../../../shared/domain/shell-word.ts';
 
 export interface Program {
   node: string;
@@ -85,7 +86,7 @@ export function crontabLines(program: Program, expression: string, timezone: str
     throw new AppError('not-available', `cron does not understand schedule.cron ${cron}`, {
       hint: 'Use five fields without L, W, # and ?, or the daemon: orchestrator schedule --print-systemd',
     });
-  const shell = (...words: string[]): string => words.map(shellQuote).join(' ').replaceAll('%', '\\%');
+  const shell = (...words: string[]): string => words.map(shellWord).join(' ').replaceAll('%', '\\%');
   const line = (when: string, before: string, ...args: string[]): string => {
     const command = shell(node, launcher, ...args, '--config', configFile);
     const log = shell(`${workingDirectory}/.crawlfleet/cron.log`);
@@ -117,15 +118,6 @@ function findNpm({ node, userPath = '' }: Program): { path: string; noNpm: strin
   return { path, noNpm: folder === undefined ? noNpm : '' };
 }
 
-function isProgram(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK);
-    return statSync(file).isFile();
-  } catch {
-    return false;
-  }
-}
-
 /** Names of which something had to be replaced get a hash, so that two of them are two files. */
 function fileNameOf(name: string, forbidden: RegExp): string {
   const safe = name.replaceAll(forbidden, '-');
@@ -133,8 +125,6 @@ function fileNameOf(name: string, forbidden: RegExp): string {
 }
 
 const PLAIN = /^[\w./:@%+=,-]+$/;
-
-const shellQuote = (text: string): string => (PLAIN.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 /** systemd reads % as a specifier everywhere; between quotes a backslash and a quote are escaped. */
 const quote = (text: string): string =>
