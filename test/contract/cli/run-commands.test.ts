@@ -7,6 +7,7 @@ import { carryOut } from '../../../orchestrator/app/run/carry-out.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { endEarly } from '../../../orchestrator/app/run/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/app/run/find-run.ts';
+import { lockNamesOfRun } from '../../../orchestrator/app/run/run-lock.ts';
 import type { Session } from '../../../orchestrator/app/run/run-session.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
@@ -84,7 +85,7 @@ async function aRun(phase: RunPhase): Promise<{ id: string; table: string }> {
   const full = {
     ...own,
     aws: { region: 'ap-northeast-1' },
-    site: { intervalMs: 1_000 },
+    site: { intervalMs: 1_000, productUrl: 'http://127.0.0.1:1/{id}' },
     run: { ...own.run, graceMs: 1_000, maxCost: 5 },
   };
   const { id, table } = await createRun(bench, 4, { settings: full as never });
@@ -98,6 +99,15 @@ async function aRun(phase: RunPhase): Promise<{ id: string; table: string }> {
 }
 
 const leave = () => bench.stores.runs.releaseLock(bench.fence);
+/** A main server with the lock of this run works on it, or on another one. */
+async function workOn(id: string, runId = id): Promise<void> {
+  const { runs } = bench.stores;
+  await leave();
+  const nowMs = Date.now();
+  const names = lockNamesOfRun((await runs.get(id))!);
+  const { fence } = (await runs.acquireLock({ owner: 'tests', names, nowMs, leaseMs: 60_000 })) as { fence: number };
+  await runs.renewLock(fence, nowMs, 60_000, runId);
+}
 const staging = (id: string) => bench.db.knex.schema.hasTable(`crawlfleet_staging_${id}`);
 
 describe('cancel', () => {
@@ -132,8 +142,7 @@ describe('cancel', () => {
 
   it('leaves the stop request to a main server that is at work', async () => {
     const { id } = await aRun('crawling');
-    const now = Date.now();
-    await bench.stores.runs.renewLock(bench.fence, now, 60_000, id);
+    await workOn(id);
     expect(await cancelCommand({ ...base(), runId: id, yes: true }, output)).toBe(0);
     expect(documents).toEqual([{ run: id, requested: 'cancel', mainServer: 'tests' }]);
     expect(await bench.stores.runs.get(id)).toMatchObject({ phase: 'crawling', request: 'cancel' });
@@ -209,7 +218,7 @@ describe('a stop request that comes too late', () => {
   it('is satisfied when a run that is to be stopped is being cancelled', async () => {
     const { id } = await aRun('crawling');
     await bench.stores.runs.setRequest(id, 'cancel');
-    await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, id);
+    await workOn(id);
     expect(await stopCommand({ ...base(), runId: id }, output)).toBe(0);
     expect(await bench.stores.runs.get(id)).toMatchObject({ request: 'cancel' });
   });
@@ -298,7 +307,7 @@ describe('retry', () => {
 describe('stop', () => {
   it('is not treated as done when the lock is held for another run', async () => {
     const { id } = await aRun('crawling');
-    await bench.stores.runs.renewLock(bench.fence, Date.now(), 60_000, 'another');
+    await workOn(id, 'another');
     await expect(stopCommand({ ...base(), runId: id }, output)).rejects.toMatchObject({ code: 'lock-held' });
     expect(await bench.stores.runs.get(id)).toMatchObject({ request: 'stop' });
   });
