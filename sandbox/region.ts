@@ -5,7 +5,7 @@ import { AwsError } from './aws-error.ts';
 import type { ConditionBoard } from './conditions.ts';
 import { createEc2Actions } from './ec2/actions.ts';
 import { type Catalogue, createCatalogue } from './ec2/catalogue.ts';
-import { findKnown } from './ec2/context.ts';
+import { type Ec2Context, findKnown } from './ec2/context.ts';
 import { Fleet } from './ec2/fleet.ts';
 import { LaunchLedger } from './ec2/launch-ledger.ts';
 import type { Machine, MachineSpec } from './ec2/machine.ts';
@@ -35,6 +35,8 @@ export interface RegionOptions {
   makeMachine: (spec: MachineSpec, fleet: Fleet) => Machine;
 }
 
+type Others = Pick<Ec2Context, 'imagesOf'>;
+
 export class Region {
   readonly name: string;
   readonly network: Network;
@@ -48,8 +50,8 @@ export class Region {
   readonly #registry = new ElbRegistry();
 
   /** @param ordinal distinguishes the ids of its VPC from those of other regions */
-  constructor(name: string, ordinal: number, network: Network, options: RegionOptions) {
-    const { clock, faults, conditions, log, makeMachine } = options;
+  constructor(name: string, ordinal: number, network: Network, options: RegionOptions & Others) {
+    const { clock, faults, conditions, log, makeMachine, imagesOf } = options;
     const tags = new TagStore();
     const catalogue = createCatalogue(name, network.cidr, ordinal);
     const addresses = new Map(catalogue.subnets.map((s) => [s.id, new AddressPool(network, s.firstOffset, s.size)]));
@@ -64,7 +66,7 @@ export class Region {
     });
     const launches = new LaunchLedger();
     const snapshots = new Set<string>();
-    const ec2 = { clock, conditions, faults, catalogue, fleet, tags, launches, snapshots, addresses };
+    const ec2 = { clock, conditions, faults, catalogue, fleet, tags, launches, snapshots, addresses, imagesOf };
     this.name = name;
     this.network = network;
     this.catalogue = catalogue;
@@ -95,7 +97,7 @@ export class Region {
 
 /** The regions of a sandbox; each is opened by the first call that is signed for it. */
 export class Regions {
-  readonly #options: RegionOptions;
+  readonly #options: RegionOptions & Others;
   readonly #first: string;
   readonly #opening = new Map<string, Promise<Region>>();
   readonly #open: Region[] = [];
@@ -103,7 +105,8 @@ export class Regions {
   /** @param first of calls that are signed for none */
   constructor(first: string, options: RegionOptions) {
     this.#first = first;
-    this.#options = options;
+    const imagesOf = (name: string) => this.#open.find((region) => region.name === name)?.catalogue.images ?? [];
+    this.#options = { ...options, imagesOf };
   }
 
   get all(): readonly Region[] {

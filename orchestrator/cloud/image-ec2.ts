@@ -19,6 +19,13 @@ export interface BuilderRequest {
   tags: Record<string, string>;
 }
 
+/** How an image and its snapshot are named and tagged: in each region alike. */
+export interface ImageLabels {
+  name: string;
+  description: string;
+  tags: Record<string, string>;
+}
+
 /** For tests and for those who only use it. */
 export type ImageCloud = Omit<Ec2Images, typeof Symbol.dispose>;
 
@@ -75,12 +82,7 @@ export class Ec2Images {
   }
 
   /** Starts making an image of a stopped machine. Returns its id. */
-  async createImage(request: {
-    instanceId: string;
-    name: string;
-    description: string;
-    tags: Record<string, string>;
-  }): Promise<string> {
+  async createImage(request: ImageLabels & { instanceId: string }): Promise<string> {
     const Tags = tagList(request.tags);
     const ask = (ec2: EC2, tagged: readonly ('image' | 'snapshot')[]): Promise<CreateImageCommandOutput> =>
       ec2.createImage({
@@ -101,6 +103,24 @@ export class Ec2Images {
       }
     });
     if (!reply.ImageId) throw new AppError('aws-failed', 'CreateImage answered without an image');
+    return reply.ImageId;
+  }
+
+  /** Starts copying an available image of another region to this one. An encrypted snapshot stays encrypted. Returns the copy's id. */
+  async copyImage(source: { region: string; imageId: string }, labels: ImageLabels): Promise<string> {
+    const Tags = tagList(labels.tags);
+    const reply = await this.#ec2.call('CopyImage', (ec2) =>
+      ec2.copyImage({
+        // The name is unique: a repeated call must not copy twice.
+        ClientToken: labels.name,
+        SourceRegion: source.region,
+        SourceImageId: source.imageId,
+        Name: labels.name,
+        Description: labels.description,
+        TagSpecifications: (['image', 'snapshot'] as const).map((ResourceType) => ({ ResourceType, Tags })),
+      }),
+    );
+    if (!reply.ImageId) throw new AppError('aws-failed', 'CopyImage answered without an image');
     return reply.ImageId;
   }
 

@@ -38,6 +38,7 @@ export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> 
     ['GetSecurityGroupsForVpc', reads(catalogue.getSecurityGroupsForVpc)],
     ['DescribeImages', reads(catalogue.describeImages)],
     ['CreateImage', (params) => images.createImage(params, context)],
+    ['CopyImage', (params) => images.copyImage(params, context)],
     ['DeregisterImage', (params) => images.deregisterImage(params, context)],
     ['DeleteSnapshot', (params) => images.deleteSnapshot(params, context)],
     ['DescribeInstanceTypes', reads(catalogue.describeInstanceTypes)],

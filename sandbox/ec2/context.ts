@@ -8,7 +8,7 @@ import type { ConditionBoard } from '../conditions.ts';
 import type { FaultBook } from '../faults.ts';
 import type { AddressPool } from '../network.ts';
 import type { Params } from '../query-protocol.ts';
-import type { Catalogue } from './catalogue.ts';
+import type { Catalogue, Image } from './catalogue.ts';
 import type { Fleet } from './fleet.ts';
 import type { Instance } from './instance.ts';
 import type { LaunchLedger } from './launch-ledger.ts';
@@ -25,6 +25,8 @@ export interface Ec2Context {
   /** Snapshots whose image is gone. */
   snapshots: Set<string>;
   addresses: ReadonlyMap<string, AddressPool>;
+  /** Of another region. */
+  imagesOf: (region: string) => readonly Image[];
 }
 
 /** Null when it does not exist, or is not visible yet: then calls answer NotFound for it. */

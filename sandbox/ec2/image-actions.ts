@@ -11,30 +11,63 @@ import { readTagSpecifications } from './tag-actions.ts';
 const NAME = /^[\w ()./'@-]{3,128}$/;
 
 export function createImage(params: Params, context: Ec2Context): XmlNode {
-  const { catalogue, clock, conditions, tags } = context;
   const instance = findInstances([params.need('InstanceId')], context)[0]!;
+  const name = newName(params, context);
+  if (instance.state !== 'running' && instance.state !== 'stopped')
+    throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
+  const { architecture } = instance;
+  return addImage(
+    'CreateImage',
+    { name, description: params.text('Description') ?? '', architecture },
+    params,
+    context,
+  );
+}
+
+export function copyImage(params: Params, context: Ec2Context): XmlNode {
+  const id = params.need('SourceImageId');
+  const source = context.imagesOf(params.need('SourceRegion')).find((image) => image.id === id);
+  const name = newName(params, context);
+  if (!source) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
+  if (source.own && context.clock.now() < source.own.availableAtMs)
+    throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
+  const { description, architecture } = source;
+  return addImage(
+    'CopyImage',
+    { name, description: params.text('Description') ?? description, architecture },
+    params,
+    context,
+  );
+}
+
+function newName(params: Params, { catalogue }: Ec2Context): string {
   const name = params.need('Name');
   if (!NAME.test(name))
     throw new AwsError('InvalidAMIName.Malformed', `AMI names must be between 3 and 128 characters long: '${name}'`);
   if (catalogue.images.some((image) => image.ownerId === ACCOUNT_ID && image.name === name))
     throw new AwsError('InvalidAMIName.Duplicate', `AMI name ${name} is already in use by this account`);
-  if (instance.state !== 'running' && instance.state !== 'stopped')
-    throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
+  return name;
+}
+
+function addImage(
+  action: string,
+  about: Pick<Image, 'name' | 'description' | 'architecture'>,
+  params: Params,
+  { catalogue, clock, conditions, tags }: Ec2Context,
+): XmlNode {
   const tagsByType = readTagSpecifications(params, ['image', 'snapshot']);
   demandTags(conditions.now.tagPolicy, {
     service: 'ec2',
-    action: 'CreateImage',
+    action,
     region: catalogue.region,
     created: ['image', 'snapshot'].map((type) => [type, tagsByType.get(type)]),
   });
   refuseDryRun(params);
   const image: Image = {
+    ...about,
     id: newResourceId('ami'),
-    name,
-    description: params.text('Description') ?? '',
     ownerId: ACCOUNT_ID,
     ownerAlias: null,
-    architecture: instance.architecture,
     createdAt: new Date(clock.now()).toISOString(),
     own: { snapshotId: newResourceId('snap'), availableAtMs: clock.now() + conditions.now.imagePendingMs },
   };

@@ -1,13 +1,14 @@
 /**
  * Makes an image: a builder installs what the recipe says and stops, EC2 makes an image of its disk, and the builder is
  * terminated, whatever happens. A builder that a killed command leaves behind carries the tags by which gc ends it.
+ * Other regions get copies of the image.
  */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { readyVersion, recipeFailure } from '../../../userdata/image-recipe.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type { BuilderRequest, ImageCloud } from '../../cloud/image-ec2.ts';
+import type { BuilderRequest, ImageCloud, ImageLabels } from '../../cloud/image-ec2.ts';
 import { BROWSER_IMAGE, CHROMIUM_TAG, IMAGE_TAG } from '../../cloud/image-lookup.ts';
 
 const POLL_MS = 10_000;
@@ -26,12 +27,16 @@ const CONSOLE_SHOWN = 1_500;
 /** Owner and expiry, for gc; a builder belongs to a run that no database knows. */
 const PURPOSE_TAG = 'crawlfleet:purpose';
 
-export interface ImageOrder {
+/** What it takes to wait for EC2. */
+interface Watch {
   cloud: ImageCloud;
   clock: Clock;
   /** Aborts when the user wants to leave; the builder is terminated first. */
   signal: AbortSignal;
   onProgress: (text: string) => void;
+}
+
+export interface ImageOrder extends Watch {
   owner: string;
   /** The user's own tags, for all that is made. */
   tags: Record<string, string>;
@@ -40,8 +45,14 @@ export interface ImageOrder {
   architecture: 'x86_64' | 'arm64';
 }
 
+export interface MadeImage {
+  imageId: string;
+  labels: ImageLabels;
+  chromium: string;
+}
+
 /** Throws an AppError that names the failed step, with the end of the console when the recipe failed. */
-export async function makeImage(order: ImageOrder) {
+export async function makeImage(order: ImageOrder): Promise<MadeImage> {
   const { cloud, clock, onProgress } = order;
   const startedAtMs = clock.now();
   const stamp = new Date(startedAtMs).toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -62,8 +73,7 @@ export async function makeImage(order: ImageOrder) {
   try {
     const chromium = await awaitBuilder(order, instanceId);
     const name = `crawlfleet-browser-${order.architecture}-${stamp}`;
-    const imageId = await cloud.createImage({
-      instanceId,
+    const labels = {
       name,
       description: `Debian 13 with Chromium ${chromium}, for crawlfleet; made from ${order.baseImageId}`,
       tags: {
@@ -73,13 +83,54 @@ export async function makeImage(order: ImageOrder) {
         [IMAGE_TAG]: BROWSER_IMAGE,
         [CHROMIUM_TAG]: chromium,
       },
-    });
+    };
+    const imageId = await cloud.createImage({ instanceId, ...labels });
     onProgress(`image ${imageId} is being made; this takes some minutes`);
     await awaitImage(order, imageId);
-    return { imageId, name, chromium, tookMs: clock.now() - startedAtMs };
+    return { imageId, labels, chromium };
   } finally {
     await endBuilder(order, instanceId);
   }
+}
+
+export interface CopyOrder extends Omit<Watch, 'cloud'> {
+  /** The region of the image. */
+  from: string;
+  image: Pick<MadeImage, 'imageId' | 'labels'>;
+  to: readonly { region: string; cloud: ImageCloud }[];
+}
+
+export type Copy = { region: string } & ({ imageId: string } | { error: unknown });
+
+/** Copies an image to other regions, all at once. Never throws: one region without a copy is no harm to the others. */
+export function copyImage({ from, image, to, ...watch }: CopyOrder): Promise<Copy[]> {
+  return Promise.all(
+    to.map(async ({ region, cloud }) => {
+      try {
+        const imageId = await cloud.copyImage({ region: from, imageId: image.imageId }, image.labels);
+        watch.onProgress(`image ${imageId} is being copied to ${region}; this takes some minutes`);
+        await awaitImage({ ...watch, cloud }, imageId, region);
+        return { region, imageId };
+      } catch (error) {
+        return { region, error };
+      }
+    }),
+  );
+}
+
+/** The command's error when some regions have no copy; null when all have one. */
+export function copyFailure(copies: readonly Copy[]): AppError | null {
+  const failed = copies.flatMap((copy) => ('error' in copy ? [copy] : []));
+  if (failed.length === 0) return null;
+  const known = failed.flatMap(({ error }) => (error instanceof AppError ? [error] : []));
+  const isInterrupted = known.some(({ code }) => code === 'interrupted');
+  const hints = known.flatMap(({ hint }) => hint ?? []);
+  const advice = `The images of the other regions are kept. Until there is one in ${failed.map(({ region }) => region).join(', ')}, runs there boot an older one, or Debian 13. To make one in every region: orchestrator image; to remove the older ones: orchestrator image --prune`;
+  return new AppError(
+    isInterrupted ? 'interrupted' : 'aws-failed',
+    failed.map(({ region, error }) => `${region}: ${describeError(error)}`).join('; '),
+    { hint: [...new Set(hints), advice].join('\n  ') },
+  );
 }
 
 /** Waits until it has stopped and reported that it is ready. Returns Chromium's version. */
@@ -111,10 +162,12 @@ async function awaitBuilder(order: ImageOrder, instanceId: string): Promise<stri
   throw failed(`the builder stopped without being ready: ${recipeFailure(seen) ?? 'it does not say why'}`, seen);
 }
 
-async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
-  const wait = { forMs: IMAGE_MS, word: 'the image is still being made', left: goesOn(imageId) };
-  const made = await poll(order, wait, async () => {
-    const state = await patiently(order, () => order.cloud.imageState(imageId), goesOn(imageId));
+/** @param copiedTo the region of a copy */
+async function awaitImage(watch: Watch, imageId: string, copiedTo?: string): Promise<void> {
+  const left = copiedTo === undefined ? goesOn(imageId) : copyGoesOn(imageId, copiedTo);
+  const word = `the image${copiedTo === undefined ? '' : ` in ${copiedTo}`} is still being made`;
+  const made = await poll(watch, { forMs: IMAGE_MS, word, left }, async () => {
+    const state = await patiently(watch, () => watch.cloud.imageState(imageId), left);
     if (state === 'available') return true;
     if (state === null || state === 'pending') return null;
     throw new AppError('aws-failed', `EC2 could not make the image ${imageId}: it is ${state}`, {
@@ -129,15 +182,15 @@ async function awaitImage(order: ImageOrder, imageId: string): Promise<void> {
 
 /** The result of `look` once it is not null; null at the timeout. */
 async function poll<T>(
-  order: ImageOrder,
+  watch: Watch,
   { forMs, word, left }: { forMs: number; word: string; left: Leaving },
   look: () => Promise<T | null>,
 ): Promise<T | null> {
-  const { clock, onProgress } = order;
+  const { clock, onProgress } = watch;
   const startMs = clock.monotonic();
   let toldMs = startMs;
   while (clock.monotonic() - startMs < forMs) {
-    await pause(order, left);
+    await pause(watch, left);
     const result = await look();
     if (result !== null) return result;
     if (clock.monotonic() - toldMs < PROGRESS_MS) continue;
@@ -160,7 +213,12 @@ const goesOn = (imageId: string): Leaving => ({
   hint: `See whether it is there with: orchestrator image --list. Without it: aws ec2 deregister-image --image-id ${imageId} --delete-associated-snapshots`,
 });
 
-async function pause({ clock, signal }: ImageOrder, { message, hint }: Leaving): Promise<void> {
+const copyGoesOn = (imageId: string, region: string): Leaving => ({
+  message: `interrupted, but EC2 may go on making the image ${imageId}, which is billed and used by runs once it is there`,
+  hint: `Without it: aws ec2 deregister-image --region ${region} --image-id ${imageId} --delete-associated-snapshots`,
+});
+
+async function pause({ clock, signal }: Watch, { message, hint }: Leaving): Promise<void> {
   await clock.sleep(POLL_MS, signal);
   if (signal.aborted) throw new AppError('interrupted', message, hint === undefined ? {} : { hint });
 }
@@ -168,20 +226,20 @@ async function pause({ clock, signal }: ImageOrder, { message, hint }: Leaving):
 const FINAL: readonly string[] = ['aws-denied', 'aws-invalid', 'aws-capability-missing'];
 
 /** A read-only call: one unanswered call must not discard ten minutes of work. */
-async function patiently<T>(order: ImageOrder, call: () => Promise<T>, left: Leaving): Promise<T> {
+async function patiently<T>(watch: Watch, call: () => Promise<T>, left: Leaving): Promise<T> {
   for (let tried = 1; ; tried++) {
     try {
       return await call();
     } catch (error) {
       const isFinal = error instanceof AppError && FINAL.includes(error.code);
       if (isFinal || tried === LOOK_TRIES) throw error;
-      await pause(order, left);
+      await pause(watch, left);
     }
   }
 }
 
 /** Never throws: the earlier error matters more. */
-async function endBuilder({ cloud, clock, onProgress }: ImageOrder, instanceId: string): Promise<void> {
+async function endBuilder({ cloud, clock, onProgress }: Watch, instanceId: string): Promise<void> {
   for (let tried = 1; ; tried++) {
     try {
       await cloud.terminate(instanceId);

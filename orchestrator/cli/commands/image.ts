@@ -6,7 +6,6 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { imageRecipe, packerFile } from '../../../userdata/image-recipe.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Ec2Images } from '../../cloud/image-ec2.ts';
-import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import {
   type Architecture,
@@ -16,13 +15,20 @@ import {
 } from '../../plan/instance-types.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
-import { type Config, type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
+import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
-import { makeImage } from '../../app/image/make-image.ts';
-import { imagesInUse, keptImages, refusalOf, removeImages, supersededImages } from '../../app/image/prune-images.ts';
+import { type Copy, copyFailure, copyImage, makeImage } from '../../app/image/make-image.ts';
+import {
+  imagesInUse,
+  keptImages,
+  type Pruned,
+  refusalOf,
+  removeImages,
+  supersededImages,
+} from '../../app/image/prune-images.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
@@ -55,21 +61,41 @@ export async function imageCommand(options: ImageOptions, output: Output): Promi
   const config = loadConfig(options.configPath, options.environment);
   const architecture = options.architecture ?? architectureFor(config);
   if (options.print === 'recipe') return print('recipe', imageRecipe({ powerOff: false }), output);
-  const region = regionOf(config, options.environment);
-  if (region === null)
+  const [first, ...others] = placesOf(config, options.environment);
+  if (first === undefined)
     throw new AppError('config-invalid', `an image is made in a region: aws.region is missing in ${config.file}`);
   if (options.print === 'packer')
     return print(
       'packer',
-      packerFile(region, architecture, { owner: ownerOf(config), tags: config.values.aws.tags }),
+      packerFile(first.region, architecture, { owner: ownerOf(config), tags: config.values.aws.tags }),
       output,
     );
-  const { endpoint } = config.values.aws;
-  const aws = awsOptions({ region, endpoint }, isLocal(endpoint));
-  using images = new Ec2Images(aws);
-  if (options.list) return show(await images.ownImages(), output);
-  if (options.prune) return await prune(images, config, options, output);
-  return await make({ options, config, aws, images, architecture, region }, output);
+  const places = [first, ...others];
+  using opened = new DisposableStack();
+  for (const { images } of places) opened.use(images);
+  if (options.list) return await show(places, output);
+  if (options.prune) return await prune(places, config, options, output);
+  return await make({ options, config, architecture, first, others }, output);
+}
+
+/** A region whose runs may need an image. */
+interface Place {
+  region: string;
+  aws: AwsOptions;
+  images: Ec2Images;
+  subnets: readonly string[];
+  groups: readonly string[];
+}
+
+/** In the order of the configuration; none when it names no region. Makes no call. */
+function placesOf(config: Config, environment: Environment): Place[] {
+  const { endpoint, regions, ...there } = config.values.aws;
+  const region = regionOf(config, environment);
+  const named = regions ?? (region === null ? [] : [{ ...there, region }]);
+  return named.map(({ region, subnets, security_groups: groups }) => {
+    const aws = awsOptions({ region, endpoint }, isLocal(endpoint));
+    return { region, aws, images: new Ec2Images(aws), subnets, groups };
+  });
 }
 
 function print(what: 'recipe' | 'packer', text: string, output: Output): ExitCode {
@@ -81,14 +107,16 @@ function print(what: 'recipe' | 'packer', text: string, output: Output): ExitCod
 interface Making {
   options: ImageOptions;
   config: Config;
-  aws: AwsOptions;
-  images: Ec2Images;
   architecture: Architecture;
-  region: string;
+  /** Where the image is made. */
+  first: Place;
+  /** Where it is copied to. */
+  others: Place[];
 }
 
 async function make(making: Making, output: Output): Promise<ExitCode> {
-  const { options, config, images, architecture, region } = making;
+  const { options, config, architecture, first, others } = making;
+  const { region, images } = first;
   using interrupts = watchInterrupts();
   const baseImageId = await images.baseImage(options.base ?? null, architecture);
   const instanceType = BUILDER_TYPE[architecture];
@@ -97,70 +125,102 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
   output.line(
     `An image for ${architecture} is made from ${baseImageId}, by one ${instanceType} for about five minutes: less than $${Math.max(0.01, usd).toFixed(2)}; ${SNAPSHOT_WORD}.`,
   );
+  if (others.length > 0)
+    output.line(
+      `It is made in ${region} and copied to ${others.map((o) => o.region).join(', ')}: each copy costs the traffic of about 2 GB between regions, and has a snapshot of its own.`,
+    );
   const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json, signal: interrupts.leave });
   if (!go) throw new AppError('interrupted', 'nothing was launched');
-  const made = await makeImage({
-    cloud: images,
+  const startedAtMs = systemClock.monotonic();
+  const watch = {
     clock: systemClock,
     signal: interrupts.leave,
-    onProgress: (text) => output.line(text),
+    onProgress: (text: string) => output.line(text),
+  };
+  const { labels, chromium, imageId } = await makeImage({
+    ...watch,
+    cloud: images,
     owner: ownerOf(config),
     tags: config.values.aws.tags,
     builder: {
       instanceType,
       userData: imageRecipe({ powerOff: true }),
       ...(volume === null ? {} : { volume: volumeOf(volume) }),
-      ...(await placeOf(making)),
+      ...(await networkOf(first)),
     },
     baseImageId,
     architecture,
   });
+  const to = others.map((other) => ({ region: other.region, cloud: other.images }));
+  const copies = await copyImage({ ...watch, from: region, image: { imageId, labels }, to });
+  const tookMs = Math.round(systemClock.monotonic() - startedAtMs);
+  const made: Copy[] = [{ region, imageId }, ...copies];
+  const ready = made.flatMap((copy) => ('imageId' in copy ? [copy] : []));
   output.line(
     [
-      `Image ${made.imageId} (Chromium ${made.chromium}) is ready after ${formatDuration(Math.round(made.tookMs / 1_000) * 1_000)}.`,
+      `Image ${imageId} (Chromium ${chromium}) is ready after ${formatDuration(Math.round(tookMs / 1_000) * 1_000)}.`,
       'Runs with site.render: browser or auto use the newest one automatically. To pin this one:',
-      `  aws:\n    image: ${made.imageId}`,
+      others.length === 0 ? `  aws:\n    image: ${imageId}` : pinned(ready),
       'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
     ].join('\n'),
   );
-  output.document({ ...made, architecture, baseImageId });
+  output.document({ imageId, name: labels.name, chromium, tookMs, images: ready, architecture, baseImageId });
+  const failure = copyFailure(copies);
+  if (failure) throw failure;
   return EXIT.complete;
 }
 
+const pinned = (images: readonly { region: string; imageId: string }[]): string =>
+  ['  aws:', '    regions:', ...images.map((i) => `      - { region: ${i.region}, image: ${i.imageId} }`)].join('\n');
+
 /** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */
-async function placeOf({ config, aws }: Making): Promise<{ subnetId: string; securityGroupIds: string[] }> {
-  const { subnets, security_groups: groups } = config.values.aws;
+async function networkOf({ aws, subnets, groups }: Place): Promise<{ subnetId: string; securityGroupIds: string[] }> {
   using compute = new Ec2Compute(aws);
   const [subnet] = await compute.subnets(subnets);
   return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
 }
 
-function show(images: readonly OwnImage[], output: Output): ExitCode {
+async function show(places: readonly Place[], output: Output): Promise<ExitCode> {
+  const own = await Promise.all(
+    places.map(async ({ region, images }) => (await images.ownImages()).map((image) => ({ region, ...image }))),
+  );
+  const images = own.flat();
   output.line(
     images.length === 0
-      ? 'orchestrator image has not made any image in this account and region.'
+      ? `orchestrator image has not made any image in this account and ${places.length > 1 ? 'these regions' : 'region'}.`
       : renderTable(
-          ['image', 'architecture', 'state', 'made', 'Chromium'],
-          images.map((i) => [i.id, i.architecture, i.state, i.createdAt.slice(0, 19), i.chromium]),
+          ['image', 'region', 'architecture', 'state', 'made', 'Chromium'],
+          images.map((i) => [i.id, i.region, i.architecture, i.state, i.createdAt.slice(0, 19), i.chromium]),
         ),
   );
   output.document({ images });
   return EXIT.complete;
 }
 
-async function prune(images: Ec2Images, config: Config, options: ImageOptions, output: Output): Promise<ExitCode> {
-  const own = await images.ownImages();
+async function prune(
+  places: readonly Place[],
+  config: Config,
+  options: ImageOptions,
+  output: Output,
+): Promise<ExitCode> {
   const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options)) };
-  const old = supersededImages(own, needed);
-  const kept = keptImages(own, needed);
+  const own = await Promise.all(places.map(({ images }) => images.ownImages()));
+  const old = own.map((images) => supersededImages(images, needed));
+  const kept = own.flatMap((images) => keptImages(images, needed));
   for (const { id, why } of kept) output.line(`${id} is kept: ${why}`);
-  if (old.length === 0) output.line('There is nothing to remove.');
+  const ids = old.flat().map(({ id }) => id);
+  if (ids.length === 0) output.line('There is nothing to remove.');
   else {
-    output.line(`To be removed, with their snapshots: ${old.map(({ id }) => id).join(', ')}`);
+    output.line(`To be removed, with their snapshots: ${ids.join(', ')}`);
     const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json });
     if (!go) throw new AppError('interrupted', 'nothing was removed');
   }
-  const pruned = await removeImages(images, old, (text) => output.line(text));
+  const pruned: Pruned = { removed: [], refused: [] };
+  for (const [i, { images }] of places.entries()) {
+    const { removed, refused } = await removeImages(images, old[i]!, (text) => output.line(text));
+    pruned.removed.push(...removed);
+    pruned.refused.push(...refused);
+  }
   output.document({ ...pruned, kept });
   const refusal = refusalOf(pruned);
   if (refusal) throw refusal;
@@ -170,9 +230,9 @@ async function prune(images: Ec2Images, config: Config, options: ImageOptions, o
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
 const neededImages = (options: ImageOptions): Promise<string[]> =>
   withDatabase(options, async (database, config) => {
-    const { image } = config.values.aws;
+    const { image, regions } = config.values.aws;
     const used = (await isMigrated(database)) ? await imagesInUse(createStores(database)) : [];
-    return image === null ? used : [image, ...used];
+    return [image, ...(regions ?? []).map((there) => there.image)].flatMap((id) => id ?? []).concat(used);
   });
 
 function architectureFor(config: Config): Architecture {

@@ -1,9 +1,11 @@
 /** `orchestrator image` as a real process against the sandbox, up to the point where a machine would run the recipe. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { Ec2Compute } from '../../../orchestrator/cloud/ec2-compute.ts';
+import { Ec2Images } from '../../../orchestrator/cloud/image-ec2.ts';
+import { IMAGE_TAG } from '../../../orchestrator/cloud/image-lookup.ts';
 import { imageRecipe } from '../../../userdata/image-recipe.ts';
 import { runCommand, type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
@@ -66,6 +68,75 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     expect(['shutting-down', 'terminated']).toContain(left?.state ?? 'terminated');
     const { stdout } = await runCommand(process.execPath, args('--list', '--json'));
     expect(JSON.parse(stdout)).toEqual({ images: [] });
+  });
+
+  it('lists and prunes in each of aws.regions', async () => {
+    const { endpoint } = sandbox;
+    const regions = [sandbox.region, 'eu-central-1', 'us-east-1'];
+    const [first, ...others] = regions.map(
+      (region) => new Ec2Images({ region, endpoint, credentials: { accessKeyId: 'test', secretAccessKey: 'test' } }),
+    );
+    const [subnet] = await compute.subnets([]);
+    const instanceId = await first!.launchBuilder({
+      clientToken: 'builder',
+      imageId: await first!.baseImage(null, 'arm64'),
+      instanceType: 't4g.small',
+      subnetId: subnet!.id,
+      securityGroupIds: await compute.securityGroups([], subnet!.vpcId),
+      userData: '#!/bin/bash\n',
+      tags: {},
+    });
+    await waitFor(async () => (await first!.builderState(instanceId)) === 'running', { what: 'the builder' });
+    const labels = (name: string) => ({
+      name,
+      description: '',
+      tags: { [IMAGE_TAG]: 'browser', [TAG.owner]: 'me' },
+    });
+    const made: string[][] = [];
+    for (const name of ['old', 'new']) {
+      const imageId = await first!.createImage({ instanceId, ...labels(name) });
+      await waitFor(async () => (await first!.imageState(imageId)) === 'available', { what: 'the image' });
+      const source = { region: sandbox.region, imageId };
+      const copies = await Promise.all(others.map((there) => there.copyImage(source, labels(name))));
+      await waitFor(
+        async () =>
+          (await Promise.all(others.map((there, i) => there.imageState(copies[i]!)))).every((s) => s === 'available'),
+        { what: 'the copies' },
+      );
+      made.push([imageId, ...copies]);
+    }
+    await first!.terminate(instanceId);
+    const [old, newest] = made as [string[], string[]];
+    const config = readFileSync(folder.file('fleet.yaml'), 'utf8').replace(
+      `region: ${sandbox.region}`,
+      `regions: [{ region: ${regions[0]} }, { region: ${regions[1]} }, { region: ${regions[2]}, image: ${old[2]} }]`,
+    );
+    writeFileSync(folder.file('regions.yaml'), config);
+    // An empty database: no run needs an image.
+    writeFileSync(folder.file('fleet.db'), '');
+    const image = async (...flags: string[]) => {
+      const { stdout, stderr } = await runCommand(process.execPath, [
+        MAIN,
+        'image',
+        '-c',
+        folder.file('regions.yaml'),
+        '--json',
+        ...flags,
+      ]);
+      expect(stdout, stderr).not.toBe('');
+      return JSON.parse(stdout) as object;
+    };
+    const list = async () =>
+      ((await image('--list')) as { images: { id: string; region: string }[] }).images.map((i) => [i.region, i.id]);
+    expect(await list()).toEqual(regions.flatMap((region, i) => [newest, old].map((ids) => [region, ids[i]])));
+    expect(await image('--prune', '--yes')).toMatchObject({ removed: [old[0], old[1]], kept: [{ id: old[2] }] });
+    expect((await list()).map(([, id]) => id)).toEqual([newest[0], newest[1], newest[2], old[2]]);
+    await Promise.all(
+      [first!, ...others].map(async (images) => {
+        for (const own of await images.ownImages()) await images.removeImage(own);
+        images.close();
+      }),
+    );
   });
 
   it('asks for confirmation before it spends money', async () => {

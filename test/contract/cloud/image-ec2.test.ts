@@ -7,7 +7,7 @@ import { CHROMIUM_TAG, IMAGE_TAG } from '../../../orchestrator/cloud/image-looku
 import type { AwsOptions } from '../../../orchestrator/cloud/sdk-clients.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
-import { eventually } from '../../support/sandbox/clients.ts';
+import { clientsFor, eventually } from '../../support/sandbox/clients.ts';
 
 interface Place {
   endpoint: string;
@@ -100,6 +100,41 @@ describe.each(PLACES)('images at %s', (name, start, options) => {
       expect(await compute.image(null, 'arm64', 'browser')).toBe(before);
     });
 
+    it('copies an image to another region, where runs with a browser boot it', async () => {
+      const id = await make('copied');
+      const options: AwsOptions = { region: 'eu-central-1', endpoint: place.endpoint, credentials };
+      const there = { images: new Ec2Images(options), compute: new Ec2Compute(options) };
+      const tags = { [TAG.owner]: 'me', [IMAGE_TAG]: 'browser', [CHROMIUM_TAG]: '156.0' };
+      const copy = await there.images.copyImage(
+        { region: place.region, imageId: id },
+        { name: 'image copied', description: 'a test', tags },
+      );
+      expect(copy).not.toBe(id);
+      await eventually('the copy', async () => ((await there.images.imageState(copy)) === 'available' ? copy : null));
+      expect(await images.imageState(copy)).toBeNull();
+      // moto puts no tags on a copy.
+      if (name !== 'moto') {
+        const [own] = await there.images.ownImages();
+        expect(own).toMatchObject({
+          id: copy,
+          name: 'image copied',
+          architecture: 'arm64',
+          owner: 'me',
+          chromium: '156.0',
+        });
+        expect(await there.compute.image(null, 'arm64', 'browser')).toBe(copy);
+        expect(await compute.image(null, 'arm64', 'browser')).toBe(id);
+        const { ec2 } = clientsFor({ endpoint: place.endpoint, region: 'eu-central-1' });
+        const { Tags } = await ec2.describeTags({ Filters: [{ Name: 'resource-id', Values: own!.snapshots }] });
+        expect(Object.fromEntries(Tags!.map((tag) => [tag.Key, tag.Value]))).toEqual(tags);
+        await there.images.removeImage(own!);
+        expect(await there.images.ownImages()).toEqual([]);
+      }
+      await images.removeImage((await images.ownImages()).find((image) => image.id === id)!);
+      there.images.close();
+      there.compute.close();
+    });
+
     it('uses the newest of its own images', async () => {
       await make('two');
       // On some endpoints image dates have a resolution of one second.
@@ -157,6 +192,11 @@ describe('the image for browsers at the sandbox', () => {
     const order = { instanceId: id, name: 'twice', description: '', tags: { [IMAGE_TAG]: 'browser' } };
     const imageId = await images.createImage(order);
     expect(await images.imageState(imageId)).toBe('pending');
+    const there = new Ec2Images({ region: 'eu-central-1', endpoint: sandbox.endpoint, credentials });
+    const copyOf = (id: string) => there.copyImage({ region: sandbox.region, imageId: id }, order);
+    await expect(copyOf(imageId)).rejects.toThrow(/InvalidAMIID.Unavailable/);
+    await expect(copyOf(NOWHERE)).rejects.toThrow(/InvalidAMIID.NotFound/);
+    there.close();
     // An image that is still being made is not booted from, and its name is taken.
     expect(await compute.image(null, 'arm64', 'browser')).toBe(await images.baseImage(null, 'arm64'));
     await expect(images.createImage(order)).rejects.toThrow(/InvalidAMIName.Duplicate/);

@@ -56,6 +56,7 @@ const RIGHTS: Record<string, string[]> = {
   GetCallerIdentity: [],
   RunInstances: ['ec2:RunInstances', 'ec2:CreateTags', 'iam:PassRole'],
   CreateImage: ['ec2:CreateImage', 'ec2:CreateTags'],
+  CopyImage: ['ec2:CopyImage', 'ec2:CreateTags'],
   // The first balancer of an account creates ELB's service-linked role.
   CreateLoadBalancer: [
     'elasticloadbalancing:CreateLoadBalancer',

@@ -82,7 +82,7 @@ describe('old images', () => {
     expect(ids(supersededImages(newestFirst, mine))).toEqual(['failed', 'a1']);
   });
 
-  it('exclude those that aws.image or a run names, and those of another owner', () => {
+  it('exclude those that the configuration or a run names, and those of another owner', () => {
     const others = [
       { ...image('b1', 'arm64'), owner: 'b' },
       { ...image('packer', 'arm64'), owner: null },
@@ -91,7 +91,7 @@ describe('old images', () => {
     const needed = { owner: 'me', ids: new Set(['pinned']) };
     expect(ids(supersededImages(newestFirst, needed))).toEqual(['old']);
     expect(keptImages(newestFirst, needed)).toEqual([
-      { id: 'pinned', why: 'aws.image or a run that has not ended names it' },
+      { id: 'pinned', why: 'the configuration or a run that has not ended names it' },
       { id: 'b1', why: 'it belongs to the owner b' },
       { id: 'packer', why: 'it has no tag crawlfleet:owner' },
     ]);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { makeImage } from '../../../orchestrator/app/image/make-image.ts';
+import { copyFailure, copyImage, makeImage } from '../../../orchestrator/app/image/make-image.ts';
 import { type CloudState, TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-ec2.ts';
 import { reasonToKeep } from '../../../orchestrator/control/gc/gc.ts';
@@ -67,6 +67,7 @@ function stage(script: Script = {}) {
       calls.push(`create ${tags['crawlfleet:image']} ${tags['crawlfleet:chromium']} ${tags.CostCenter}`);
       return Promise.resolve('ami-new');
     },
+    copyImage: () => Promise.reject(new Error('not in this test')),
     imageState: () => look(() => (script.imageState ?? ((n) => (n < 3 ? 'pending' : 'available')))(++polls)),
     terminate(id) {
       if (terminateFails-- > 0) return Promise.reject(new Error('not now'));
@@ -107,7 +108,10 @@ describe('building an image', () => {
     await expect(made()).resolves.toMatchObject({
       imageId: 'ami-new',
       chromium: '156.0.1',
-      name: 'crawlfleet-browser-arm64-20261101T020000Z',
+      labels: {
+        name: 'crawlfleet-browser-arm64-20261101T020000Z',
+        tags: { CostCenter: '4711', 'crawlfleet:owner': 'me' },
+      },
     });
     expect(calls).toEqual(['create browser 156.0.1 4711', 'terminate i-builder']);
     expect(request()).toMatchObject({ imageId: 'ami-base', clientToken: 'crawlfleet-image-20261101T020000Z-arm64' });
@@ -216,5 +220,98 @@ describe('building an image', () => {
     expect(
       reasonToKeep({ ...found, tags: { ...found.tags, [TAG.owner]: 'you' } }, facts(START + 91 * MINUTE)),
     ).not.toBeNull();
+  });
+});
+
+describe('copying an image', () => {
+  const labels = {
+    name: 'crawlfleet-browser-arm64-1',
+    description: 'Debian 13 with Chromium',
+    tags: { [TAG.owner]: 'me' },
+  };
+
+  /** @param states what each region answers about its copy, by poll; an Error refuses the copy itself */
+  async function copyTo(states: Record<string, ((polls: number) => string | null) | Error>) {
+    const clock = new JumpingClock();
+    const leave = new AbortController();
+    const calls: unknown[] = [];
+    const told: string[] = [];
+    const to = Object.entries(states).map(([region, state]) => {
+      let polls = 0;
+      const cloud = {
+        copyImage(...call: Parameters<ImageCloud['copyImage']>) {
+          calls.push([region, ...call]);
+          return state instanceof Error ? Promise.reject(state) : Promise.resolve(`ami-${region}`);
+        },
+        imageState() {
+          const answer = (state as (polls: number) => string | null)(++polls);
+          if (answer !== 'Ctrl-C') return Promise.resolve(answer);
+          leave.abort();
+          return Promise.resolve('pending');
+        },
+      } as unknown as ImageCloud;
+      return { region, cloud };
+    });
+    const copies = await copyImage({
+      clock,
+      signal: leave.signal,
+      onProgress: (text) => told.push(text),
+      from: 'eu-west-1',
+      image: { imageId: 'ami-first', labels },
+      to,
+    });
+    return { copies, calls, told, clock, failure: copyFailure(copies) };
+  }
+
+  it('gives each region one with the same name and tags, and waits for all', async () => {
+    const { copies, calls, told, failure } = await copyTo({
+      'eu-central-1': (polls) => (polls < 20 ? 'pending' : 'available'),
+      'us-east-1': (polls) => (polls < 2 ? null : 'available'),
+    });
+    expect(copies).toEqual([
+      { region: 'eu-central-1', imageId: 'ami-eu-central-1' },
+      { region: 'us-east-1', imageId: 'ami-us-east-1' },
+    ]);
+    const source = { region: 'eu-west-1', imageId: 'ami-first' };
+    expect(calls).toEqual([
+      ['eu-central-1', source, labels],
+      ['us-east-1', source, labels],
+    ]);
+    expect(told.some((text) => text.startsWith('the image in eu-central-1 is still being made'))).toBe(true);
+    expect(failure).toBeNull();
+  });
+
+  it('keeps the others when one region fails, and says which and what to do', async () => {
+    const { copies, failure } = await copyTo({
+      'eu-central-1': new AppError('aws-denied', 'CopyImage: not authorized', { hint: 'Attach the policy.' }),
+      'us-east-1': () => 'available',
+      'ap-south-1': () => 'failed',
+    });
+    expect(copies).toContainEqual({ region: 'us-east-1', imageId: 'ami-us-east-1' });
+    expect(failure!.code).toBe('aws-failed');
+    expect(failure!.message).toContain('eu-central-1: CopyImage: not authorized');
+    expect(failure!.message).toContain('ap-south-1: EC2 could not make the image ami-ap-south-1: it is failed');
+    expect(failure!.hint).toContain('Attach the policy.');
+    expect(failure!.hint).toContain('Until there is one in eu-central-1, ap-south-1,');
+  });
+
+  it('gives up a copy that does not become available', async () => {
+    const { clock, failure } = await copyTo({ 'us-east-1': () => 'pending' });
+    expect(failure!.message).toContain('us-east-1: the image ami-us-east-1 is not available after 30m');
+    expect(clock.ms - START).toBeLessThan(31 * MINUTE);
+  });
+
+  it('names each copy that EC2 goes on making when the user interrupts', async () => {
+    const { copies, failure } = await copyTo({
+      'eu-central-1': () => 'available',
+      'us-east-1': (polls) => (polls < 3 ? 'pending' : 'Ctrl-C'),
+      'ap-south-1': () => 'pending',
+    });
+    expect(copies).toContainEqual({ region: 'eu-central-1', imageId: 'ami-eu-central-1' });
+    expect(failure!.code).toBe('interrupted');
+    for (const region of ['us-east-1', 'ap-south-1']) {
+      expect(failure!.message).toContain(`${region}: interrupted, but EC2 may go on making the image ami-${region}`);
+      expect(failure!.hint).toContain(`deregister-image --region ${region} --image-id ami-${region}`);
+    }
   });
 });
