@@ -11,9 +11,20 @@ const ACCOUNT = '${account}';
 
 /** A script for an account that has none of it yet: it stops at the first line that fails. */
 export function awsCliText(values: SetupValues): string {
-  return [head(values), bucket(values), instanceProfile(values), groups(values), controller(values), tail(values)].join(
-    '\n',
-  );
+  return [
+    head(values),
+    bucket(values),
+    instanceProfile(values),
+    '# Security groups. They may send to anywhere, as every new group may.',
+    groups(values),
+    controller(values),
+    ...(values.otherRegions ?? []).flatMap((there) => [
+      `# Security groups in ${there.region}.`,
+      `export AWS_REGION=${there.region} AWS_DEFAULT_REGION=${there.region}`,
+      groups({ ...values, ...there }),
+    ]),
+    tail(values),
+  ].join('\n');
 }
 
 const head = ({ region }: SetupValues): string => `#!/usr/bin/env bash
@@ -72,7 +83,6 @@ function groups(values: SetupValues): string {
   const { mainServer, callbackPort } = values;
   const inVpc = mainServer.kind === 'vpc';
   return [
-    '# Security groups. They may send to anywhere, as every new group may.',
     network(values),
     group('balancer', 'Load balancers of the fleet', values),
     group('instance', 'Instances of the fleet', values),

@@ -12,8 +12,8 @@ export interface Resource {
 /** In the order of creation. */
 export function resourcesOf(values: SetupValues): Resource[] {
   const { bucket, keepDays, instanceProfile, name, mainServer, callbackPort, controllerUser, owner, canary } = values;
+  const { otherRegions = [] } = values;
   const inVpc = mainServer.kind === 'vpc';
-  const from = inVpc ? `the group ${name}-main` : mainServer.cidr;
   const canaryToo = canary ? `ports ${callbackPort} and ${CANARY_PORT}` : `port ${callbackPort}`;
   const kept = `objects under runs/ go after ${keepDays} days`;
   const withKey = values.objectKey === null ? '' : ' and use the KMS key of aws.sse';
@@ -24,16 +24,11 @@ export function resourcesOf(values: SetupValues): Resource[] {
       instanceProfile,
       `what an instance may do: put new objects under runs/${withKey}, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
     ],
-    [
-      'security-group',
-      `${name}-instance`,
-      `crawlfleet:role=instance; port ${API_PORT} from the group of the balancer${inVpc ? ' and that of the main server' : ''} only`,
-    ],
-    ['security-group', `${name}-balancer`, `crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
+    ...groupsOf(values, ''),
     [
       'security-group',
       `${name}-main`,
-      `crawlfleet:role=main; for the main server: ${canaryToo} from the instances' group`,
+      `crawlfleet:role=main; for the main server: ${canaryToo} from the instances' group${otherRegions.length > 0 ? '; for instances of the other regions open it yourself' : ''}`,
       inVpc,
     ],
     [
@@ -46,6 +41,7 @@ export function resourcesOf(values: SetupValues): Resource[] {
     ['policy', `${name}-sse`, 'use of the KMS key of aws.sse', values.objectKey !== null],
     ['policy', `${name}-volumes`, 'use of the KMS key for volumes', values.volumeKey !== null],
     ['role', `${name}-controller`, 'role and instance profile of the main server', inVpc && controllerUser === null],
+    ...otherRegions.flatMap((there) => groupsOf({ ...values, ...there }, `in ${there.region}: `)),
     [
       'secret',
       `${name}-database`,
@@ -62,8 +58,22 @@ export function resourcesOf(values: SetupValues): Resource[] {
   return resources.flatMap(([kind, named, why, isWanted = true]) => (isWanted ? [{ kind, name: named, why }] : []));
 }
 
+function groupsOf({ name, mainServer }: SetupValues, where: string): ['security-group', name: string, why: string][] {
+  const inVpc = mainServer.kind === 'vpc';
+  const from = inVpc ? `the group ${name}-main` : mainServer.cidr;
+  return [
+    [
+      'security-group',
+      `${name}-instance`,
+      `${where}crawlfleet:role=instance; port ${API_PORT} from the group of the balancer${inVpc ? ' and that of the main server' : ''} only`,
+    ],
+    ['security-group', `${name}-balancer`, `${where}crawlfleet:role=balancer; port ${BALANCER_PORT} from ${from} only`],
+  ];
+}
+
 export function fleetLines(values: SetupValues): string {
-  const host = values.mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(values.mainServer.cidr);
+  const { mainServer } = values.otherRegions?.[0] ?? values;
+  const host = mainServer.kind === 'vpc' ? 'PRIVATE-ADDRESS-OF-THE-MAIN-SERVER' : hostOf(mainServer.cidr);
   return [
     'aws:',
     `  region: ${values.region}`,
@@ -80,7 +90,9 @@ export function fleetLines(values: SetupValues): string {
 }
 
 /** Without subnets a run goes to the default VPC, which lacks these groups; only the owner can choose. */
-function subnetLines({ subnets, vpcId }: SetupValues): string[] {
+function subnetLines({ subnets, vpcId, otherRegions }: SetupValues): string[] {
+  // They are in the entries of aws.regions.
+  if (otherRegions !== undefined) return [];
   if (subnets.length > 0) return [`  subnets: [${subnets.join(', ')}]`];
   return vpcId === null ? [] : [`  subnets: [SUBNET-OF-${vpcId}-IN-ONE-ZONE, SUBNET-OF-${vpcId}-IN-ANOTHER-ZONE]`];
 }

@@ -26,6 +26,7 @@ export function terraformText(values: SetupValues): string {
     instanceProfile(values),
     groups(values),
     inVpc ? mainGroup(values) : '',
+    ...(values.otherRegions ?? []).map((there) => otherRegion({ ...values, ...there })),
     controller(values),
     ...controllerPolicies(values)
       .slice(1)
@@ -51,12 +52,33 @@ terraform {
   }
 }
 
-provider "aws" {
-  region = "${region}"
-${defaultTags(tags)}}
-
+${providerBlock('', region, tags)}
 data "aws_caller_identity" "current" {}
 `;
+
+const providerBlock = (alias: string, region: string, tags: SetupValues['tags']): string => `provider "aws" {
+${alias}  region = "${region}"
+${defaultTags(tags)}}
+`;
+
+/** Where a resource is: lines and names that distinguish it from that of the main region. */
+interface Place {
+  suffix: string;
+  provider: string;
+}
+
+const HERE: Place = { suffix: '', provider: '' };
+
+/** The two groups with a provider of their own, as version 5 of the AWS provider needs it. */
+function otherRegion(values: SetupValues): string {
+  const alias = values.region.replaceAll('-', '_');
+  const there = { suffix: `_${alias}`, provider: `  provider = aws.${alias}\n\n` };
+  return [
+    providerBlock(`  alias  = "${alias}"\n`, values.region, values.tags),
+    network(values, there),
+    groups(values, there),
+  ].join('\n');
+}
 
 /** On everything below. `aws.tags` has no character that HCL reads. */
 function defaultTags(tags: SetupValues['tags']): string {
@@ -67,19 +89,19 @@ function defaultTags(tags: SetupValues['tags']): string {
   return `  default_tags {\n    tags = {\n${lines.join('')}    }\n  }\n`;
 }
 
-function network({ vpcId, subnets }: SetupValues): string {
+function network({ vpcId, subnets }: SetupValues, place = HERE): string {
   const subnet = subnets[0];
-  if (vpcId !== null) return vpc(`id = "${vpcId}"`);
-  if (subnet === undefined) return vpc('default = true');
-  return `data "aws_subnet" "first" {
-  id = "${subnet}"
+  if (vpcId !== null) return vpc(`id = "${vpcId}"`, place);
+  if (subnet === undefined) return vpc('default = true', place);
+  return `data "aws_subnet" "first${place.suffix}" {
+${place.provider}  id = "${subnet}"
 }
 
-${vpc('id = data.aws_subnet.first.vpc_id')}`;
+${vpc(`id = data.aws_subnet.first${place.suffix}.vpc_id`, place)}`;
 }
 
-const vpc = (which: string): string => `data "aws_vpc" "fleet" {
-  ${which}
+const vpc = (which: string, { suffix, provider }: Place): string => `data "aws_vpc" "fleet${suffix}" {
+${provider}  ${which}
 }
 `;
 
@@ -189,34 +211,39 @@ ${indent(policyText(policy, values, ACCOUNT))}
 
 const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-const groups = (values: SetupValues): string => `${group('instance', 'Instances of the fleet', values)}
-${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.balancer.id')}
-${egress('instance')}
-${group('balancer', 'Load balancers of the fleet', values)}
+const groups = (
+  values: SetupValues,
+  place = HERE,
+): string => `${group('instance', 'Instances of the fleet', values, place)}
+${ingress('instance', API_PORT, `referenced_security_group_id = aws_security_group.balancer${place.suffix}.id`, { place })}
+${egress('instance', place)}
+${group('balancer', 'Load balancers of the fleet', values, place)}
 ${ingress(
   'balancer',
   BALANCER_PORT,
   values.mainServer.kind === 'vpc'
     ? 'referenced_security_group_id = aws_security_group.main.id'
     : `cidr_ipv4         = "${values.mainServer.cidr}"`,
+  { place },
 )}
-${egress('balancer')}`;
+${egress('balancer', place)}`;
 
 const mainGroup = (values: SetupValues): string => `# For the main server: it has to carry this group.
 ${group('main', 'Main server of the fleet', values)}
 ${ingress('main', values.callbackPort, FROM_INSTANCES)}
 # For runs without a load balancer.
-${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.main.id', 'direct')}
-${values.canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, 'canary')}\n` : ''}${egress('main')}`;
+${ingress('instance', API_PORT, 'referenced_security_group_id = aws_security_group.main.id', { name: 'direct' })}
+${values.canary ? `# The pages of npm run canary.\n${ingress('main', CANARY_PORT, FROM_INSTANCES, { name: 'canary' })}\n` : ''}${egress('main')}`;
 
 const group = (
   role: string,
   description: string,
   { name, owner }: SetupValues,
-): string => `resource "aws_security_group" "${role}" {
-  name        = "${name}-${role}"
+  { suffix, provider } = HERE,
+): string => `resource "aws_security_group" "${role}${suffix}" {
+${provider}  name        = "${name}-${role}"
   description = "${description}"
-  vpc_id      = data.aws_vpc.fleet.id
+  vpc_id      = data.aws_vpc.fleet${suffix}.id
   tags = {
     "crawlfleet:owner" = "${owner}"
     "crawlfleet:role"  = "${role}"
@@ -225,11 +252,12 @@ const group = (
 `;
 
 /** `from`: the line with the source; terraform fmt aligns the others with it. */
-function ingress(role: string, port: number, from: string, name = role): string {
+function ingress(role: string, port: number, from: string, { name = role, place = HERE } = {}): string {
+  const { suffix, provider } = place;
   const width = from.indexOf('=') - 1;
   const line = (key: string, value: string | number): string => `  ${key.padEnd(width)} = ${value}`;
-  return `resource "aws_vpc_security_group_ingress_rule" "${name}" {
-${line('security_group_id', `aws_security_group.${role}.id`)}
+  return `resource "aws_vpc_security_group_ingress_rule" "${name}${suffix}" {
+${provider}${line('security_group_id', `aws_security_group.${role}${suffix}.id`)}
   ${from}
 ${line('ip_protocol', '"tcp"')}
 ${line('from_port', port)}
@@ -238,8 +266,11 @@ ${line('to_port', port)}
 `;
 }
 
-const egress = (role: string): string => `resource "aws_vpc_security_group_egress_rule" "${role}" {
-  security_group_id = aws_security_group.${role}.id
+const egress = (
+  role: string,
+  { suffix, provider } = HERE,
+): string => `resource "aws_vpc_security_group_egress_rule" "${role}${suffix}" {
+${provider}  security_group_id = aws_security_group.${role}${suffix}.id
   cidr_ipv4         = "0.0.0.0/0"
   ip_protocol       = "-1"
 }

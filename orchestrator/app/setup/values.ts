@@ -17,6 +17,8 @@ type MainServer =
 export interface SetupValues {
   /** Of the bucket and the security groups. */
   region: string;
+  /** The others of `aws.regions`, which get security groups of their own; omitted without `aws.regions`. */
+  otherRegions?: readonly RegionValues[];
   /** Where the policies allow launches: `*` for a run over several regions, whose tags confine them. */
   policyRegion: string;
   partition: Partition;
@@ -51,6 +53,11 @@ export interface SetupValues {
   canary: boolean;
 }
 
+/** What is different in another region. Groups of another VPC cannot be named there: the main server has an address. */
+type RegionValues = Pick<SetupValues, 'region' | 'subnets' | 'vpcId'> & {
+  mainServer: Extract<MainServer, { kind: 'outside' }>;
+};
+
 type TextFlag = 'region' | 'bucket' | 'owner' | 'name' | 'vpc' | 'mainServer' | 'controllerUser' | 'ebsKmsKey';
 
 /** `mainServer` is `vpc`, or addresses such as `203.0.113.7` or `203.0.113.0/24`. */
@@ -65,9 +72,11 @@ export const CANARY_PORT = 8780;
 /** Of the main server that setup makes. */
 export const MAIN_SERVER_TYPE = 't4g.small';
 
+const REGION = /^[a-z]{2,4}(-[a-z]+)+-\d$/;
+
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
-  ['region', /^[a-z]{2,4}(-[a-z]+)+-\d$/, 'must be a region such as ap-northeast-1'],
+  ['region', REGION, 'must be a region such as ap-northeast-1'],
   ['bucket', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be a bucket name: 3 to 63 small letters, digits, . or -'],
   ['owner', /^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'],
   ['name', /^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'must be up to 40 letters, digits or -, beginning with a letter'],
@@ -94,7 +103,9 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const owner = flags.owner ?? aws?.owner ?? hostname();
   const name = flags.name ?? DEFAULT_NAME;
   const instanceProfile = aws?.instance_profile ?? `${name}-instance`;
-  const subnets = aws?.subnets ?? [];
+  const here = aws?.regions?.find((each) => each.region === region) ?? aws;
+  const subnets = here?.subnets ?? [];
+  const others = aws?.regions?.filter((each) => each !== here) ?? [];
   const faults = [
     ...(region === undefined ? ['--region (or aws.region) is missing'] : []),
     ...(bucket === undefined ? ['--bucket (or aws.bucket) is missing'] : []),
@@ -102,7 +113,13 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     ...(/^[\w+=,.@-]{1,64}$/.test(instanceProfile)
       ? []
       : [`aws.instance_profile ${instanceProfile} is no profile name`]),
-    ...subnets.filter((id) => !/^subnet-[\w-]+$/.test(id)).map((id) => `aws.subnets: ${id} is no id of a subnet`),
+    ...[...subnets, ...others.flatMap((each) => each.subnets)]
+      .filter((id) => !/^subnet-[\w-]+$/.test(id))
+      .map((id) => `${aws?.regions ? 'aws.regions' : 'aws.subnets'}: ${id} is no id of a subnet`),
+    ...others.filter((each) => !REGION.test(each.region)).map((each) => `aws.regions: ${each.region} is no region`),
+    ...(flags.vpc !== undefined && aws?.regions
+      ? ['--vpc is of one region: name subnets of the VPC in the entries of aws.regions']
+      : []),
   ];
   const serverUrl = config?.server.url ?? null;
   const mainServer = mainServerOf(flags.mainServer, serverUrl);
@@ -111,6 +128,13 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const makesMainServer = flags.mainServerOn !== undefined;
   if (makesMainServer && (mainServer?.kind === 'outside' || flags.controllerUser !== undefined))
     faults.push('--main-server-on makes a main server in the VPC, with a role of its own');
+  const address = mainServer?.kind === 'outside' ? mainServer.cidr : addressOf(serverUrl);
+  if (others.length > 0 && makesMainServer)
+    faults.push('--main-server-on makes a main server that instances of other regions cannot reach');
+  else if (others.length > 0 && address === null)
+    faults.push(
+      `server.url must have the IPv4 address of the main server, which the load balancers of ${others.map((each) => each.region).join(', ')} let in; or name it by --main-server`,
+    );
   const secret = config?.database.url.startsWith('sqlite:') ? null : `${name}-database`;
   if (faults.length > 0) {
     throw new AppError('usage', `setup cannot be written: ${faults.join('; ')}`, {
@@ -120,7 +144,17 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const listenPort = Number(config?.server.listen?.split(':').at(-1) ?? DEFAULT_CALLBACK_PORT);
   return {
     region: region!,
-    policyRegion: (aws?.regions?.length ?? 1) > 1 ? '*' : region!,
+    ...(aws?.regions
+      ? {
+          otherRegions: others.map((each) => ({
+            region: each.region,
+            subnets: each.subnets,
+            vpcId: null,
+            mainServer: { kind: 'outside', cidr: address! },
+          })),
+        }
+      : {}),
+    policyRegion: others.length > 0 ? '*' : region!,
     partition: partitionOf(region!),
     bucket: bucket!,
     owner,
@@ -159,6 +193,12 @@ function mainServerOf(flag: string | undefined, serverUrl: string | null): MainS
   }
   const host = serverUrl === null ? '' : new URL(serverUrl).hostname;
   return isIPv4(host) && !isPrivate(host) ? { kind: 'outside', cidr: `${host}/32` } : { kind: 'vpc' };
+}
+
+/** Null where the URL has a name, or there is none. */
+function addressOf(serverUrl: string | null): string | null {
+  const host = serverUrl === null ? '' : new URL(serverUrl).hostname;
+  return isIPv4(host) ? `${host}/32` : null;
 }
 
 const isPrivate = (address: string): boolean =>

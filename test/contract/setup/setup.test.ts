@@ -34,9 +34,23 @@ const VARIANTS: [string, SetupFlags][] = [
 const valuesOf = (flags: SetupFlags) => ({
   ...setupValues(flags, null, {}),
   ...(flags === VARIANTS[0]![1]
-    ? { tags: { CostCenter: '4711', 'team name': 'a b' }, objectKey: KEY, volumeKey: KEY }
+    ? {
+        tags: { CostCenter: '4711', 'team name': 'a b' },
+        objectKey: KEY,
+        volumeKey: KEY,
+        otherRegions: [{ ...OTHER, region: 'us-east-1' }],
+      }
+    : {}),
+  ...(flags === VARIANTS[1]![1]
+    ? {
+        otherRegions: [
+          { ...OTHER, region: 'us-east-1', subnets: ['subnet-0a1b2c'] },
+          { ...OTHER, region: 'us-gov-west-1' },
+        ],
+      }
     : {}),
 });
+const OTHER = { subnets: [], vpcId: null, mainServer: { kind: 'outside' as const, cidr: '203.0.113.7/32' } };
 const KEY = 'arn:aws:kms:ap-northeast-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 
@@ -138,8 +152,7 @@ describe('as aws-cli lines', () => {
   });
 });
 
-async function aws(at: MotoServer, line: string): Promise<unknown> {
-  const region = BASE.region!;
+async function aws(at: MotoServer, line: string, region = BASE.region!): Promise<unknown> {
   const env = { ...KEYS, AWS_ENDPOINT_URL: at.endpoint, AWS_REGION: region, AWS_DEFAULT_REGION: region, AWS_PAGER: '' };
   const { exitCode, stdout, stderr } = await runCommand('aws', [...line.split(' '), '--output', 'json'], { env });
   expect(exitCode, stderr).toBe(0);
@@ -149,7 +162,7 @@ async function aws(at: MotoServer, line: string): Promise<unknown> {
 interface Groups {
   SecurityGroups: {
     GroupId: string;
-    IpPermissions: { FromPort: number; UserIdGroupPairs: { GroupId: string }[] }[];
+    IpPermissions: { FromPort: number; UserIdGroupPairs: { GroupId: string }[]; IpRanges: { CidrIp: string }[] }[];
     Tags?: { Key: string; Value: string }[];
   }[];
 }
@@ -157,23 +170,17 @@ interface Groups {
 /** Groups with the right rules, by their tags, and policies that an account accepts. */
 async function expectMade(at: MotoServer): Promise<void> {
   if (!(await findProgram('aws'))) return;
-  const { SecurityGroups } = (await aws(at, 'ec2 describe-security-groups')) as Groups;
-  const roleOf = (id: string | undefined): string | undefined =>
-    SecurityGroups.find((g) => g.GroupId === id)?.Tags?.find((t) => t.Key === 'crawlfleet:role')?.Value;
-  const letIn = SecurityGroups.filter((g) => roleOf(g.GroupId)).map((g) => [
-    roleOf(g.GroupId),
-    g.IpPermissions.toSorted((a, b) => a.FromPort - b.FromPort).map((p) => [
-      p.FromPort,
-      p.UserIdGroupPairs.map((u) => roleOf(u.GroupId) ?? '').sort((a, b) => a.localeCompare(b)),
-    ]),
-  ]);
-  expect(Object.fromEntries(letIn)).toEqual({
+  expect(await letInOf(at, BASE.region!)).toEqual({
     instance: [[8080, ['balancer', 'main']]],
     balancer: [[8080, ['main']]],
     main: [
       [8700, ['instance']],
       [8780, ['instance']],
     ],
+  });
+  expect(await letInOf(at, 'us-east-1')).toEqual({
+    instance: [[8080, ['balancer']]],
+    balancer: [[8080, ['203.0.113.7/32']]],
   });
   const policies = (await aws(at, 'iam list-policies --scope Local')) as {
     Policies: { PolicyName: string }[];
@@ -191,6 +198,23 @@ async function expectMade(at: MotoServer): Promise<void> {
   });
   const profile = await aws(at, 'iam get-instance-profile --instance-profile-name crawlfleet-instance');
   expect(JSON.stringify(profile)).toContain('role/crawlfleet-instance');
+}
+
+/** Sources of the groups in this region, by role and port. */
+async function letInOf(at: MotoServer, region: string): Promise<unknown> {
+  const { SecurityGroups } = (await aws(at, 'ec2 describe-security-groups', region)) as Groups;
+  const roleOf = (id: string | undefined): string | undefined =>
+    SecurityGroups.find((g) => g.GroupId === id)?.Tags?.find((t) => t.Key === 'crawlfleet:role')?.Value;
+  const letIn = SecurityGroups.filter((g) => roleOf(g.GroupId)).map((g) => [
+    roleOf(g.GroupId),
+    g.IpPermissions.toSorted((a, b) => a.FromPort - b.FromPort).map((p) => [
+      p.FromPort,
+      [...p.UserIdGroupPairs.map((u) => roleOf(u.GroupId) ?? ''), ...p.IpRanges.map((range) => range.CidrIp)].sort(
+        (a, b) => a.localeCompare(b),
+      ),
+    ]),
+  ]);
+  return Object.fromEntries(letIn);
 }
 
 describe('the command', () => {

@@ -15,6 +15,10 @@ const FLAGS: SetupFlags = { region: 'ap-northeast-1', bucket: 'example-crawl', o
 const values = (flags: SetupFlags = {}, config: ConfigValues | null = null) =>
   setupValues({ ...FLAGS, ...flags }, config, {});
 
+/** Two regions, and the main server's address. */
+const SEVERAL = `aws: { regions: [{ region: eu-west-1, subnets: [subnet-0a] }, { region: us-east-1, subnets: [subnet-0b] }] }
+server: { url: "http://203.0.113.7:8700" }`;
+
 function configOf(sections: string): ConfigValues {
   using folder = tempDir();
   const site = 'site: { product_url: "https://shop.example/{id}", mapping: { fields: { title: h1 } }';
@@ -54,7 +58,7 @@ describe('setupValues', () => {
   });
 
   it('allows launches in every region for a run over several', () => {
-    const several = configOf(' }\naws: { regions: [{ region: eu-west-1 }, { region: us-east-1 }] }');
+    const several = configOf(` }\n${SEVERAL}`);
     const found = setupValues({ bucket: 'b-1' }, several, {});
     expect(found).toMatchObject({ region: 'eu-west-1', policyRegion: '*' });
     expect(policyText('controller', found, '1')).toContain('arn:aws:ec2:*:1:instance/*');
@@ -162,6 +166,64 @@ describe('the texts', () => {
     });
     expect(config.server).toMatchObject({ url: 'http://203.0.113.7:8700' });
     expect(parse(fleetLines(values()))).toHaveProperty('server.listen', '0.0.0.0:8700');
+  });
+});
+
+describe('the security groups of aws.regions', () => {
+  const several = configOf(` }\n${SEVERAL}`);
+  const found = setupValues({ bucket: 'b-1' }, several, {});
+
+  it('are made in each region, in the VPC of its subnets, and let in the address of the main server', () => {
+    const terraform = terraformText(found);
+    expect(terraform).toContain('provider "aws" {\n  alias  = "us_east_1"\n  region = "us-east-1"\n}\n');
+    expect(terraform).toContain('data "aws_subnet" "first" {\n  id = "subnet-0a"');
+    expect(terraform).toContain('"first_us_east_1" {\n  provider = aws.us_east_1\n\n  id = "subnet-0b"');
+    const there = terraform.match(/(?:resource|data) "\w+" "\w+_us_east_1" \{\n[\s\S]*?\n\}\n/g)!;
+    expect(there).toHaveLength(8);
+    // Nothing of the first region is named there.
+    for (const block of there) {
+      expect(block).toContain('{\n  provider = aws.us_east_1\n');
+      expect(block).not.toMatch(/\b(?:aws_security_group|aws_vpc|aws_subnet)\.\w+(?<!_us_east_1)\.\w+/);
+    }
+    expect(terraform.match(/cidr_ipv4 += "203\.0\.113\.7\/32"/g)).toHaveLength(2);
+    const [here, elsewhere] = awsCliText(found).split('export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1\n');
+    expect(here).toContain('--subnet-ids subnet-0a');
+    expect(elsewhere).toContain('--subnet-ids subnet-0b');
+    expect(elsewhere!.match(/create-security-group/g)).toHaveLength(2);
+    expect(elsewhere).toContain('--group-id "$balancer" --protocol tcp --port 8080 --cidr 203.0.113.7/32');
+    const groups = resourcesOf(found).filter(({ kind }) => kind === 'security-group');
+    expect(groups.map(({ why }) => why.startsWith('in us-east-1: '))).toEqual([false, false, true, true]);
+  });
+
+  it('let in that address in other regions only, where the main server is in the VPC', () => {
+    const inVpc = setupValues({ bucket: 'b-1', mainServer: 'vpc' }, several, {});
+    const terraform = terraformText(inVpc);
+    expect(terraform.match(/cidr_ipv4 += "203\.0\.113\.7\/32"/g)).toHaveLength(1);
+    expect(terraform).toContain('aws_security_group.main.id');
+    expect(resourcesOf(inVpc).find(({ name }) => name.endsWith('-main'))!.why).toContain('open it yourself');
+    expect(fleetLines(inVpc)).toContain('url: "http://203.0.113.7:8700"');
+    // They stand in the entries of aws.regions.
+    expect(fleetLines(inVpc)).not.toContain('subnets');
+  });
+
+  it('are those of one region for a list of one', () => {
+    const url = 'server: { url: "http://203.0.113.7:8700" }';
+    const list = configOf(` }\naws: { regions: [{ region: eu-west-1 }] }\n${url}`);
+    const short = configOf(` }\naws: { region: eu-west-1 }\n${url}`);
+    for (const write of [terraformText, awsCliText])
+      expect(write(setupValues({ bucket: 'b-1' }, list, {}))).toBe(write(setupValues({ bucket: 'b-1' }, short, {})));
+  });
+
+  it('are not written without what they need', () => {
+    const write = (flags: SetupFlags, text: string) => () =>
+      setupValues({ bucket: 'b-1', ...flags }, configOf(` }\n${text}`), {});
+    const named = SEVERAL.replace('203.0.113.7', 'main.example');
+    expect(write({}, named)).toThrow('server.url must have the IPv4 address');
+    expect(write({ mainServer: '203.0.113.7' }, named)).not.toThrow();
+    expect(write({ vpc: 'vpc-0a' }, SEVERAL)).toThrow('--vpc is of one region');
+    expect(write({ mainServerOn: 'ec2', mainServer: 'vpc' }, SEVERAL)).toThrow('other regions cannot reach');
+    expect(write({}, SEVERAL.replace('subnet-0b', '"$(x)"'))).toThrow('aws.regions: $(x) is no id of a subnet');
+    expect(write({}, SEVERAL.replace('us-east-1', '"$(x)"'))).toThrow('$(x) is no region');
   });
 });
 
