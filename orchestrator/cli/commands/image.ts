@@ -164,10 +164,22 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
       'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
     ].join('\n'),
   );
-  output.document({ imageId, name: labels.name, chromium, tookMs, images: ready, architecture, baseImageId });
   const failure = copyFailure(copies);
-  if (failure) throw failure;
-  return EXIT.complete;
+  if (failure) output.line(`! ${failure.message}\n  ${failure.hint}`);
+  const exitCode = failure?.exitCode ?? EXIT.complete;
+  const failed = failure?.message ?? null;
+  output.document({
+    imageId,
+    name: labels.name,
+    chromium,
+    tookMs,
+    images: ready,
+    failed,
+    architecture,
+    baseImageId,
+    exitCode,
+  });
+  return exitCode;
 }
 
 const pinned = (images: readonly { region: string; imageId: string }[]): string =>

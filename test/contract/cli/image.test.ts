@@ -134,7 +134,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     await Promise.all(
       [first!, ...others].map(async (images) => {
         for (const own of await images.ownImages()) await images.removeImage(own);
-        images.close();
+        images[Symbol.dispose]();
       }),
     );
   });

@@ -131,7 +131,7 @@ describe.each(PLACES)('images at %s', (name, start, options) => {
         expect(await there.images.ownImages()).toEqual([]);
       }
       await images.removeImage((await images.ownImages()).find((image) => image.id === id)!);
-      there.images.close();
+      there.images[Symbol.dispose]();
       there.compute.close();
     });
 
@@ -196,7 +196,7 @@ describe('the image for browsers at the sandbox', () => {
     const copyOf = (id: string) => there.copyImage({ region: sandbox.region, imageId: id }, order);
     await expect(copyOf(imageId)).rejects.toThrow(/InvalidAMIID.Unavailable/);
     await expect(copyOf(NOWHERE)).rejects.toThrow(/InvalidAMIID.NotFound/);
-    there.close();
+    there[Symbol.dispose]();
     // An image that is still being made is not booted from, and its name is taken.
     expect(await compute.image(null, 'arm64', 'browser')).toBe(await images.baseImage(null, 'arm64'));
     await expect(images.createImage(order)).rejects.toThrow(/InvalidAMIName.Duplicate/);
