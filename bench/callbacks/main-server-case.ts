@@ -20,7 +20,7 @@ import { createCallbackApp } from '../../orchestrator/server/callback-app.ts';
 import { listen } from '../../orchestrator/server/listen.ts';
 import { createCore, memoryCloud } from '../../test/contract/control/run-stage.ts';
 import { aPlan, aRun } from '../../test/unit/control/builders.ts';
-import { claimOf } from '../../test/support/claim-of.ts';
+import { lockRequest } from '../../test/support/lock-request.ts';
 
 const [url, instancesText] = process.argv.slice(2) as [string, string];
 const instances = Number(instancesText);
@@ -30,7 +30,7 @@ const DEADLINE_MS = 16 * 60_000;
 const db = await openDatabase(url);
 await migrate(db);
 const stores = createStores(db);
-const lock = await stores.runs.acquireLock(claimOf('bench', systemClock.now(), 86_400_000));
+const lock = await stores.runs.acquireLock(lockRequest('bench', systemClock.now(), 86_400_000));
 if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
 const { fence } = lock;
 const products = instances * CHUNK;

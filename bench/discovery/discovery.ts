@@ -26,7 +26,7 @@ import { Wiki, WIKI_MAPPING, wikiScores } from '../../test/support/shop/linked/w
 import { renderPage } from '../../test/support/shop/page.ts';
 import { expectedProduct, SHOP_MAPPING } from '../../test/support/shop/product.ts';
 import type { Bench, BenchResult } from '../frame.ts';
-import { claimOf } from '../../test/support/claim-of.ts';
+import { lockRequest } from '../../test/support/lock-request.ts';
 
 const ORIGIN = 'https://shop.example';
 const PRODUCTS = 100_000;
@@ -82,7 +82,7 @@ class Site {
     const output = { line: () => undefined, document: () => undefined };
     await discoverSource(output, new AbortController().signal).choose({ config, database: db } as never);
     const stores = createStores(db);
-    const lock = await stores.runs.acquireLock(claimOf('bench', Date.now(), 3_600_000));
+    const lock = await stores.runs.acquireLock(lockRequest('bench', Date.now(), 3_600_000));
     if (!('fence' in lock)) throw new Error('the lock is taken');
     const id = `20261124-00000${++this.#nights}-bnch`;
     const results = { table: config.values.results.table, onGone: 'keep' } as const;

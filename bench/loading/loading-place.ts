@@ -11,7 +11,7 @@ import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts
 import { startSandbox } from '../../test/support/sandbox/start-sandbox.ts';
 import { measureProgram } from '../frame.ts';
 import { crawlAll, idOf, type Pages } from './bench-run.ts';
-import { claimOf } from '../../test/support/claim-of.ts';
+import { lockRequest } from '../../test/support/lock-request.ts';
 
 const CASE = fileURLToPath(new URL('loading-case.ts', import.meta.url));
 const BUCKET = 'bench';
@@ -36,7 +36,7 @@ export async function openLoadingPlace() {
       const db = await openDatabase(url);
       await migrate(db);
       const stores = createStores(db);
-      const lock = await stores.runs.acquireLock(claimOf('bench', Date.now(), 86_400_000));
+      const lock = await stores.runs.acquireLock(lockRequest('bench', Date.now(), 86_400_000));
       if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
       const { fence } = lock;
       return {

@@ -9,7 +9,7 @@ import { prune } from '../../orchestrator/db/prune.ts';
 import { createResultTable } from '../../orchestrator/db/result-table.ts';
 import type { Bench, BenchRow } from '../frame.ts';
 import { benchRun, idOf, resultOf } from '../loading/bench-run.ts';
-import { claimOf } from '../../test/support/claim-of.ts';
+import { lockRequest } from '../../test/support/lock-request.ts';
 
 const PRODUCTS = 2_000;
 const NIGHTS = 365;
@@ -51,7 +51,7 @@ async function year(withRetention: boolean): Promise<Record<string, number>> {
   try {
     await migrate(db);
     const stores = createStores(db);
-    const lock = await stores.runs.acquireLock(claimOf('bench', 0, 1e15));
+    const lock = await stores.runs.acquireLock(lockRequest('bench', 0, 1e15));
     if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
     const ids = Array.from({ length: PRODUCTS }, (_, i) => idOf(i + 1));
     for (let night = 1; night <= NIGHTS; night++) {

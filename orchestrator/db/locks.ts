@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { LockClaim, LockGuard, LockHolder } from '../control/model/stores.ts';
+import type { LockRequest, LockGuard, LockHolder } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
 import { MysqlConnectionLock } from './connection-lock.ts';
 import { inQuery, inTransaction } from './retry.ts';
@@ -36,10 +36,10 @@ export class KnexLocks {
     this.guard = createLockGuard(db);
   }
 
-  acquireLock(claim: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }> {
-    const { owner, nowMs, leaseMs, steal = [] } = claim;
-    // In one order, or two claims would wait for each other.
-    const names = [...new Set(claim.names)].sort();
+  acquireLock(request: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }> {
+    const { owner, nowMs, leaseMs, steal = [] } = request;
+    // In one order, or two requests would wait for each other.
+    const names = [...new Set(request.names)].sort();
     const token = randomUUID();
     return inTransaction(this.db, async (trx) => {
       const free = names.map((name) => ({ name, fence: 0, ...FREE }));

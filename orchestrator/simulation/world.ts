@@ -235,7 +235,7 @@ export class SimulatedWorld {
   /** Takes the lock by force: writes of the earlier main server are fenced off. */
   async #takeLock(owner: string): Promise<number> {
     const { runs } = this.stores;
-    const claim = (steal: LockHolder[] = []) => ({
+    const request = (steal: LockHolder[] = []) => ({
       owner,
       // All main servers of this world work on one run.
       names: ['run'],
@@ -243,8 +243,8 @@ export class SimulatedWorld {
       leaseMs: LEASE_MS,
       steal,
     });
-    const first = await runs.acquireLock(claim());
-    const lock = 'fence' in first ? first : await runs.acquireLock(claim([first.heldBy]));
+    const first = await runs.acquireLock(request());
+    const lock = 'fence' in first ? first : await runs.acquireLock(request([first.heldBy]));
     if (!('fence' in lock)) throw new Error('the lock of the modelled database cannot be taken');
     return lock.fence;
   }

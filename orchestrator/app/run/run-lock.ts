@@ -64,7 +64,7 @@ export interface Locking {
 /** Throws `lock-held` with the holder's name. One that died here is replaced at once, others once expired. */
 export async function takeLock(locking: Locking): Promise<RunLock> {
   const { runs, names, clock, times = TIMES } = locking;
-  const claim = { owner: ownName(), names, leaseMs: times.leaseMs };
+  const request = { owner: ownName(), names, leaseMs: times.leaseMs };
   const { guard } = runs;
   const waiting = { runs, names, clock, times };
   const steal = await waitForHolders(waiting);
@@ -72,9 +72,9 @@ export async function takeLock(locking: Locking): Promise<RunLock> {
   if (connection) await takeConnection(connection, waiting);
   try {
     const now = async (): Promise<number> => (guard ? guard.nowMs() : clock.now());
-    let result = await runs.acquireLock({ ...claim, nowMs: await now(), steal });
+    let result = await runs.acquireLock({ ...request, nowMs: await now(), steal });
     if ('heldBy' in result && isDeadHere(result.heldBy.owner))
-      result = await runs.acquireLock({ ...claim, nowMs: await now(), steal: [...steal, result.heldBy] });
+      result = await runs.acquireLock({ ...request, nowMs: await now(), steal: [...steal, result.heldBy] });
     if ('heldBy' in result) throw held(result.heldBy);
     return keepLock({ runs, clock, times, now, connection, fence: result.fence });
   } catch (error) {

@@ -83,7 +83,7 @@ export interface LockHolder {
 }
 
 /** What one main server at a time may use: the hosts that it crawls, the table that it publishes into. */
-export interface LockClaim {
+export interface LockRequest {
   owner: string;
   /** Such as `host:shop.example` and `table:products`. */
   names: readonly string[];
@@ -164,7 +164,7 @@ export interface RunStore {
   /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
   /** Takes the leases of all names, or returns a holder of one. Whoever held one that has expired is fenced off wholly. */
-  acquireLock(claim: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }>;
+  acquireLock(request: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }>;
   /** Extends the lease and records its run; false when the lock has been lost. */
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean>;
   releaseLock(fence: number): Promise<void>;

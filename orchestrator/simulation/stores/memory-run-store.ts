@@ -7,7 +7,7 @@ import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type {
-  LockClaim,
+  LockRequest,
   LockHolder,
   NewRun,
   RunEvent,
@@ -28,7 +28,7 @@ export class MemoryRunStore implements OneRunStore {
   }
 
   /** One run at a time, so its names make no difference. */
-  acquireLock({ owner, nowMs, leaseMs, steal = [] }: LockClaim): Promise<{ fence: number } | { heldBy: LockHolder }> {
+  acquireLock({ owner, nowMs, leaseMs, steal = [] }: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }> {
     const db = this.#db;
     return db.call('runs.acquireLock', () => {
       const { holder, fence } = db.lease;

@@ -8,7 +8,7 @@ import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { assertFence } from '../../../orchestrator/db/locks.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import { LOCK_NAMES } from '../../support/claim-of.ts';
+import { LOCK_NAMES } from '../../support/lock-request.ts';
 
 const [url = '', times = '', aheadMs = '0', mode = ''] = process.argv.slice(2);
 const clock = { ...systemClock, now: () => systemClock.now() + Number(aheadMs) };

@@ -12,7 +12,7 @@ import { createLockGuard } from '../../../orchestrator/db/locks.ts';
 import { migrate } from '../../../orchestrator/db/migrate.ts';
 import { administer, createTestDatabase, ENGINES, type TestDatabase } from '../../support/mariadb/database.ts';
 import { type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
-import { LOCK_NAMES } from '../../support/claim-of.ts';
+import { LOCK_NAMES } from '../../support/lock-request.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
 /** The production times, shortened; a holder that gets no CPU for some seconds still renews its lease in time. */

@@ -11,14 +11,14 @@ import { MemoryDatabase } from '../../../orchestrator/simulation/stores/memory-d
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { pino } from 'pino';
 import { at, type Bench, bound, createInstance, createRun, NOW } from '../db/harness.ts';
-import { claimOf } from '../../support/claim-of.ts';
+import { lockRequest } from '../../support/lock-request.ts';
 
 describe('F19 a silent instance whose manifest is found', () => {
   /** Polls the bucket; `before` runs right before the poll records what it has found. */
   async function poll(before: (bench: Bench, id: string) => Promise<unknown>) {
     const memory = new MemoryDatabase();
     const stores = createMemoryStores(memory);
-    const lock = await stores.runs.acquireLock(claimOf('tests', NOW, 3_600_000));
+    const lock = await stores.runs.acquireLock(lockRequest('tests', NOW, 3_600_000));
     const fence = 'fence' in lock ? lock.fence : 0;
     const bench = { stores, fence, memory, db: null as never, url: '' } as unknown as Bench;
     const { id } = await createRun(bench, 1);

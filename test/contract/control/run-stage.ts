@@ -24,7 +24,7 @@ import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { ALLOW_ALL, START_MS, aPlan, aRun } from '../../unit/control/builders.ts';
 import { ED25519 } from '../../../shared/wire/signature.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
-import { claimOf } from '../../support/claim-of.ts';
+import { lockRequest } from '../../support/lock-request.ts';
 
 export interface Base {
   db: Database;
@@ -42,9 +42,9 @@ export async function openBase(database: TestDatabase): Promise<Base> {
 
 /** Takes the lock from any holder, as a main server does whose predecessor is known to be dead. */
 async function takeLock(stores: Stores): Promise<number> {
-  const lock = await stores.runs.acquireLock(claimOf('test', 0, 1));
+  const lock = await stores.runs.acquireLock(lockRequest('test', 0, 1));
   if (!('fence' in lock)) {
-    const stolen = await stores.runs.acquireLock(claimOf('test', 0, 1, lock.heldBy));
+    const stolen = await stores.runs.acquireLock(lockRequest('test', 0, 1, lock.heldBy));
     if ('fence' in stolen) return stolen.fence;
     throw new Error('the lock cannot be taken');
   }

@@ -20,7 +20,7 @@ import {
   storedRows,
   toLoading,
 } from './harness.ts';
-import { claimOf } from '../../support/claim-of.ts';
+import { lockRequest } from '../../support/lock-request.ts';
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
   let database: TestDatabase;
@@ -121,7 +121,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
   it('of taking the lock: it is taken once, with a new fence', async () => {
     const { runs } = bench.stores;
     await runs.releaseLock(bench.fence);
-    const lock = await cutting(() => hurt.stores.runs.acquireLock(claimOf('hurt', NOW, 3_600_000)));
+    const lock = await cutting(() => hurt.stores.runs.acquireLock(lockRequest('hurt', NOW, 3_600_000)));
     const fences: { fence: string }[] = await bench.db.knex('crawlfleet_fences').select('fence');
     expect(fences.map(({ fence }) => ({ fence: Number(fence) }))).toEqual([lock]);
     expect(lock).not.toEqual({ fence: bench.fence });

@@ -18,7 +18,7 @@ import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { readVerifyFacts } from '../../../orchestrator/db/verify-queries.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import { createTestDatabase, eachEngine, type TestDatabase, type TestEngine } from '../../support/mariadb/database.ts';
-import { claimOf } from '../../support/claim-of.ts';
+import { lockRequest } from '../../support/lock-request.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 2, 15);
 export const COMPLETE = { exitCode: 0, reason: null } as const;
@@ -76,7 +76,7 @@ async function openMemory(): Promise<Bench> {
   const memory = new MemoryDatabase();
   // Tests of what only the SQL stores can do are not listed in memory.
   const stores = createMemoryStores(memory) as Stores;
-  const lock = await stores.runs.acquireLock(claimOf('tests', NOW, 3_600_000));
+  const lock = await stores.runs.acquireLock(lockRequest('tests', NOW, 3_600_000));
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   const db = new Proxy({} as Database, {
     get() {
@@ -90,7 +90,7 @@ export async function openBench({ url }: Pick<TestDatabase, 'url'>, options?: Op
   const db = await openDatabase(url, options);
   await migrate(db);
   const stores = createStores(db);
-  const lock = await stores.runs.acquireLock(claimOf('tests', NOW, 3_600_000));
+  const lock = await stores.runs.acquireLock(lockRequest('tests', NOW, 3_600_000));
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   return { db, stores, fence: lock.fence, url, memory: null };
 }

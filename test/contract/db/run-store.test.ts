@@ -17,7 +17,7 @@ import {
   toLoading,
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
-import { claimOf } from '../../support/claim-of.ts';
+import { lockRequest } from '../../support/lock-request.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -229,33 +229,33 @@ onBothEngines('The lock', (bench) => {
   it('has one owner until it is released, expires or is taken from a dead one', async () => {
     const { runs } = bench().stores;
     await runs.releaseLock(bench().fence);
-    const first = await runs.acquireLock(claimOf('a', NOW, 1_000));
+    const first = await runs.acquireLock(lockRequest('a', NOW, 1_000));
     const fence = 'fence' in first ? first.fence : 0;
     expect(fence).toBeGreaterThan(bench().fence);
     const held = { heldBy: { owner: 'a', runId: null, expiresAtMs: NOW + 1_000 } };
-    expect(await runs.acquireLock(claimOf('b', NOW + 999, 1_000))).toEqual(held);
+    expect(await runs.acquireLock(lockRequest('b', NOW + 999, 1_000))).toEqual(held);
 
     expect(await runs.renewLock(fence, NOW + 500, 1_000, 'run-1')).toBe(true);
     const holder = { owner: 'a', runId: 'run-1', expiresAtMs: NOW + 1_500 };
-    expect(await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000))).toEqual({ heldBy: holder });
-    expect(await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' }))).toEqual({
+    expect(await runs.acquireLock(lockRequest('b', NOW + 1_000, 1_000))).toEqual({ heldBy: holder });
+    expect(await runs.acquireLock(lockRequest('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' }))).toEqual({
       heldBy: holder,
     });
 
-    const second = await runs.acquireLock(claimOf('b', NOW + 1_000, 1_000, holder));
+    const second = await runs.acquireLock(lockRequest('b', NOW + 1_000, 1_000, holder));
     expect(second).toEqual({ fence: fence + 1 });
     expect(await runs.renewLock(fence, NOW + 1_001, 1_000, null)).toBe(false);
-    expect(await runs.acquireLock(claimOf('c', NOW + 2_000, 1_000))).toEqual({ fence: fence + 2 });
+    expect(await runs.acquireLock(lockRequest('c', NOW + 2_000, 1_000))).toEqual({ fence: fence + 2 });
     await runs.releaseLock(fence + 1);
-    expect(await runs.acquireLock(claimOf('d', NOW + 2_001, 1_000))).toMatchObject({ heldBy: { owner: 'c' } });
+    expect(await runs.acquireLock(lockRequest('d', NOW + 2_001, 1_000))).toMatchObject({ heldBy: { owner: 'c' } });
     await runs.releaseLock(fence + 2);
-    expect(await runs.acquireLock(claimOf('d', NOW + 2_002, 1_000))).toHaveProperty('fence');
+    expect(await runs.acquireLock(lockRequest('d', NOW + 2_002, 1_000))).toHaveProperty('fence');
   });
 
   describe('of a host and a table', () => {
-    const claim = (owner: string, ...names: string[]) => ({ owner, names, nowMs: NOW, leaseMs: 1_000 });
+    const requestOf = (owner: string, ...names: string[]) => ({ owner, names, nowMs: NOW, leaseMs: 1_000 });
     const take = async (owner: string, ...names: string[]): Promise<number> => {
-      const taken = await bench().stores.runs.acquireLock(claim(owner, ...names));
+      const taken = await bench().stores.runs.acquireLock(requestOf(owner, ...names));
       if ('fence' in taken) return taken.fence;
       throw new Error(`held by ${taken.heldBy.owner}`);
     };
@@ -265,8 +265,8 @@ onBothEngines('The lock', (bench) => {
       await take('a', 'host:a', 'table:a');
       await take('b', 'host:b', 'table:b');
       const heldBy = (owner: string) => ({ heldBy: { owner, runId: null, expiresAtMs: NOW + 1_000 } });
-      expect(await runs.acquireLock(claim('c', 'host:c', 'table:a'))).toEqual(heldBy('a'));
-      expect(await runs.acquireLock(claim('c', 'host:b', 'table:c'))).toEqual(heldBy('b'));
+      expect(await runs.acquireLock(requestOf('c', 'host:c', 'table:a'))).toEqual(heldBy('a'));
+      expect(await runs.acquireLock(requestOf('c', 'host:b', 'table:c'))).toEqual(heldBy('b'));
       await take('c', 'host:c', 'table:c');
       const owners = async (...names: string[]) => (await runs.guard!.holders(names)).map(({ owner }) => owner).sort();
       expect(await owners('host:a', 'table:a', 'host:c', 'host:d')).toEqual(['a', 'c']);
@@ -276,7 +276,7 @@ onBothEngines('The lock', (bench) => {
     it('fences off a holder wholly that loses one of them, and frees the other', async () => {
       const { runs } = bench().stores;
       const old = await take('a', 'host:e', 'table:e');
-      const late = { ...claim('b', 'host:f', 'table:e'), nowMs: NOW + 1_000 };
+      const late = { ...requestOf('b', 'host:f', 'table:e'), nowMs: NOW + 1_000 };
       const taken = await runs.acquireLock(late);
       expect(taken).toHaveProperty('fence');
       expect(await runs.renewLock(old, NOW + 1_001, 1_000, null)).toBe(false);
@@ -288,7 +288,7 @@ onBothEngines('The lock', (bench) => {
 
     it('comes without a deadlock to main servers that name several at once', async () => {
       const { runs } = bench().stores;
-      const ask = (owner: string, names: string[]) => runs.acquireLock(claim(owner, ...names));
+      const ask = (owner: string, names: string[]) => runs.acquireLock(requestOf(owner, ...names));
       const answers = await Promise.all([
         ask('a', ['host:x', 'table:y']),
         ask('b', ['table:y', 'host:x']),
@@ -303,8 +303,8 @@ onBothEngines('The lock', (bench) => {
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
     try {
-      const asked = others.map((db, i) => createStores(db).runs.acquireLock(claimOf(`server-${i}`, later, 60_000)));
-      const answers = await Promise.all([...asked, runs.acquireLock(claimOf('server-own', later, 60_000))]);
+      const asked = others.map((db, i) => createStores(db).runs.acquireLock(lockRequest(`server-${i}`, later, 60_000)));
+      const answers = await Promise.all([...asked, runs.acquireLock(lockRequest('server-own', later, 60_000))]);
       expect(answers.filter((a) => 'fence' in a)).toHaveLength(1);
     } finally {
       await Promise.all(others.map((db) => db.close()));
@@ -318,7 +318,7 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
     const { id, work } = await createRun(bench(), 10);
     const old = bench().fence;
     const late = bound(bench(), id, { fence: old });
-    const taken = await runs.acquireLock(claimOf('other', NOW + 86_400_000, 1_000));
+    const taken = await runs.acquireLock(lockRequest('other', NOW + 86_400_000, 1_000));
     expect(taken).toHaveProperty('fence');
     const claim = { slot: 0, epoch: 1, request: { userData: '' } as never, token: 't' };
     const progress = { ...NO_PROGRESS };
