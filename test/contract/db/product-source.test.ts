@@ -103,7 +103,7 @@ eachEngine('The product source', (database, engine) => {
     expect(await read('select id from products')).toHaveLength(3);
   });
 
-  it('refuses a list that is longer than a run takes', { tags: ['nightly'] }, async () => {
+  it('refuses a list that is longer than a run takes', { tags: ['nightly'], timeout: 300_000 }, async () => {
     const ids = createProductSource(database().url, 'select a.id from many a, many b').read();
     let count = 0;
     const reading = async (): Promise<void> => {
