@@ -79,6 +79,13 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return (await this.#rows<RunColumns>((knex) => knex(RUNS).orderBy(NEWEST_FIRST).limit(limit))).map(toRecord);
   }
 
+  async unfinished(): Promise<RunRecord[]> {
+    const rows = await this.#rows<RunColumns>((knex) =>
+      knex(RUNS).whereIn('phase', OPEN_RUN_PHASES).orWhereNull('report').orderBy(NEWEST_FIRST),
+    );
+    return rows.map(toRecord);
+  }
+
   async listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
     const rows = await this.#rows<{ length: SqlNumber; list_accepted: SqlNumber | null }>((knex) =>
       knex(RUNS)

@@ -44,6 +44,9 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
   });
 }
 
+/** Newest runs, those of all sites that share the database. */
+const LOOKED_AT = 500;
+
 /**
  * The named run, else the newest that matches of the configuration's site or result table: others may share the
  * database. `kind` says in a word what matches. Throws `run-unknown`.
@@ -55,7 +58,7 @@ export async function findRun(
   wanted: (run: RunRecord) => boolean,
 ): Promise<RunRecord> {
   if (runId !== undefined) return getRun(runs, runId);
-  const known = await runs.list(50);
+  const known = await runs.list(LOOKED_AT);
   const names = lockNamesOfConfig(config);
   const run = known.find((each) => wanted(each) && competesWith(each, names));
   if (run) return run;
@@ -75,12 +78,11 @@ const noRun = (): AppError =>
 /** A run gets its report once it is cleaned up: a run that has ended without one is also for `resume`. */
 export const isUnfinished = (run: RunRecord): boolean => !isRunEnd(run.phase) || run.report === null;
 
-/** Number of newest runs that are looked through: an unfinished one is never far back. */
-const LOOKED_AT = 20;
-
 /** The unfinished runs that need a lock of these names, the newest first. */
-export const unfinishedRuns = async (runs: Pick<RunStore, 'list'>, names: readonly string[]): Promise<RunRecord[]> =>
-  (await runs.list(LOOKED_AT)).filter((run) => isUnfinished(run) && competesWith(run, names));
+export const unfinishedRuns = async (
+  runs: Pick<RunStore, 'unfinished'>,
+  names: readonly string[],
+): Promise<RunRecord[]> => (await runs.unfinished()).filter((run) => competesWith(run, names));
 
 /** True unless the instances and the load balancer of the run are known to be gone. */
 export async function hasLeftovers(stores: Pick<Stores, 'of'>, run: RunRecord): Promise<boolean> {

@@ -99,7 +99,7 @@ export async function underLock<T>(
 
 type Holder = 'none' | 'dead' | 'expired' | 'alive';
 
-/** Whoever holds a lock of these names: a living one before an expired, an expired before a dead one. */
+/** The holder of a lock of these names: of several a living one, else one whose lease has expired, else a dead one. */
 export async function lookAtHolder(
   runs: Pick<RunStore, 'guard'>,
   names: readonly string[],

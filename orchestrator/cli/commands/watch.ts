@@ -5,11 +5,11 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../app/run/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { competesWith, isAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
+import { isAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;
@@ -59,7 +59,7 @@ async function nextRun(
   output: Output,
 ): Promise<string | null> {
   for (let isFirst = true; !leave.aborted; isFirst = false) {
-    const run = (await runs.list(50)).find((each) => !isRunEnd(each.phase) && competesWith(each, names));
+    const run = (await unfinishedRuns(runs, names)).find(({ phase }) => !isRunEnd(phase));
     if (run) return run.id;
     if (isFirst) output.line('No run is at work; waiting for the next one.');
     await systemClock.sleep(LOOK_MS, leave);

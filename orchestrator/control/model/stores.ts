@@ -163,7 +163,7 @@ export interface FrontierStore {
 export interface RunStore {
   /** Omitted where no other process can compete (in memory). */
   readonly guard?: LockGuard;
-  /** Takes the leases of all names, or returns a holder of one. Whoever held one that has expired is fenced off wholly. */
+  /** Takes the leases of all names, or returns a holder of one. A holder with an expired one loses all of its leases, and its fence. */
   acquireLock(request: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }>;
   /** Extends the lease and records its run; false when the lock has been lost. */
   renewLock(fence: number, nowMs: number, leaseMs: number, runId: string | null): Promise<boolean>;
@@ -174,6 +174,8 @@ export interface RunStore {
   get(id: string): Promise<RunRecord | null>;
   /** Newest first. */
   list(limit: number): Promise<RunRecord[]>;
+  /** The runs that have not ended, or have no report yet, newest first. */
+  unfinished(): Promise<RunRecord[]>;
   /** Ended runs over this product list, newest first, without cancelled and held ones. */
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]>;
   /**
@@ -191,7 +193,7 @@ interface RunRowReader {
   get(): Promise<RunRecord | null>;
   /** Newest first; only events of `kind` if given. */
   events(limit: number, kind?: string): Promise<RunEvent[]>;
-  /** Needs no fence: whoever may read a run may note something about it. */
+  /** Needs no fence: every reader of a run may note something about it. */
   addEvent(event: RunEvent): Promise<void>;
 }
 

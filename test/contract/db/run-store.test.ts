@@ -48,6 +48,20 @@ onEveryEngine('RunStore', (bench, engine) => {
     expect(ids).toEqual([newer.id, older.id]);
   });
 
+  itWithSql(engine)('finds the runs that have not ended, or have no report, newest first', async () => {
+    const { runs } = bench().stores;
+    const [open, unreported, ended] = [
+      await createRun(bench(), 1),
+      await createRun(bench(), 1),
+      await createRun(bench(), 1),
+    ].map(({ id }) => id);
+    const isThere = async (...ids: (string | undefined)[]): Promise<string[]> =>
+      (await runs.unfinished()).map(({ id }) => id).filter((id) => ids.includes(id));
+    await bench().db.knex('crawlfleet_runs').whereNot({ id: open! }).update({ phase: 'completed', report: '{}' });
+    await bench().db.knex('crawlfleet_runs').where({ id: unreported! }).update({ report: null });
+    expect(await isThere(open, unreported, ended)).toEqual([unreported, open]);
+  });
+
   it('moves a run only from the phase it is in, with one event', async () => {
     const { id } = await createRun(bench(), 1);
     expect(await bound(bench(), id, { nowMs: NOW + 1 }).run.move('planned', 'launching')).toBe(true);
@@ -260,7 +274,7 @@ onBothEngines('The lock', (bench) => {
       throw new Error(`held by ${taken.heldBy.owner}`);
     };
 
-    it('excludes whoever needs either, and nobody else', async () => {
+    it('refuses a request that needs either, and no other', async () => {
       const { runs } = bench().stores;
       await take('a', 'host:a', 'table:a');
       await take('b', 'host:b', 'table:b');
