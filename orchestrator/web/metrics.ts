@@ -4,7 +4,7 @@ import { RUN_PHASES } from '../../shared/domain/states.ts';
 import { readRun } from '../app/read/run-documents.ts';
 import type { RunRecord, Stores } from '../control/model/stores.ts';
 
-/** Runs that are looked through for the newest of each table. */
+/** Newest runs of the database in which each table's newest is sought; an unfinished run may be older. */
 const LOOKED_AT = 50;
 
 /** The text of `/metrics`. Names and units follow Prometheus's conventions; docs/metrics.md lists them. */
@@ -60,6 +60,8 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
 async function newestOfTables({ runs }: Stores, runId: string | undefined): Promise<RunRecord[]> {
   if (runId !== undefined) return [await runs.get(runId)].filter((run) => run !== null);
   const newest = new Map<string, RunRecord>();
-  for (const run of (await runs.list(LOOKED_AT)).reverse()) newest.set(run.settings.results.table, run);
+  const [listed, unfinished] = await Promise.all([runs.list(LOOKED_AT), runs.unfinished()]);
+  for (const run of [...listed, ...unfinished].sort((a, b) => a.startedAtMs - b.startedAtMs))
+    newest.set(run.settings.results.table, run);
   return [...newest.values()];
 }

@@ -25,7 +25,8 @@ export interface AttemptDocument {
 export type ProductNight = NonNullable<Awaited<ReturnType<typeof readNight>>>;
 export type ProductDocument = Awaited<ReturnType<typeof readProduct>>;
 
-/** Runs that are looked through, newest first. */
+/** Newest runs of the database, those of all its sites, among which the nights of a product are sought. */
+const LOOKED_AT = 200;
 const NIGHTS = 10;
 const ROWS = 100;
 const CHANGES = 500;
@@ -34,9 +35,10 @@ const CHANGES = 500;
 export async function readProduct(given: string, { stores, history }: { stores: Stores; history: History }) {
   /** Newest first; runs whose list does not have the product are left out. */
   const nights: ProductNight[] = [];
-  const runs = await stores.runs.list(NIGHTS);
+  const runs = await stores.runs.list(LOOKED_AT);
   const id = idOf(given, runs);
   for (const run of runs) {
+    if (nights.length === NIGHTS) break;
     const night = await readNight(run, id, { stores, history });
     if (night) nights.push(night);
   }

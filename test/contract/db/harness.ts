@@ -181,7 +181,7 @@ export async function createRun(
     deadlineAtMs: NOW + 60_000,
     dryRun: true,
     settings: own,
-    plan: { chunkSize: options.chunkSize ?? 5, products: ids.length, instances: 2 } as Plan,
+    plan: { chunkSize: options.chunkSize ?? 5, products: ids.length, instances: 2, cost: { total: 0.01 } } as Plan,
     planned: ids.length,
     duplicates: 0,
     privateKey: 'private',

@@ -1,0 +1,36 @@
+/** What is read of one site, in a database to which other sites have added many runs since. */
+import { beforeAll, expect, it } from 'vitest';
+import { readProduct } from '../../../orchestrator/app/read/product-document.ts';
+import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
+import { History } from '../../../orchestrator/db/history.ts';
+import { metricsText } from '../../../orchestrator/web/metrics.ts';
+import { createRun, onBothEngines, settings, type TestRun } from './harness.ts';
+
+onBothEngines('After sixty runs of other sites', (bench) => {
+  let first: TestRun;
+
+  beforeAll(async () => {
+    const settingsOf = (table: string, host: string): RunSettings => ({
+      ...settings(table),
+      site: { productUrl: `https://${host}/{id}`, intervalMs: 5_000 } as RunSettings['site'],
+      aws: { region: 'eu-west-1' } as RunSettings['aws'],
+    });
+    first = await createRun(bench(), ['p1'], { settings: settingsOf('first_site', 'a.example') });
+    const other = settingsOf('other_site', 'b.example');
+    const ids: string[] = [];
+    for (let i = 0; i < 60; i++) ids.push((await createRun(bench(), ['p2'], { settings: other })).id);
+    await bench().db.knex('crawlfleet_runs').whereIn('id', ids).update({ phase: 'completed', report: '{"notes":[]}' });
+  });
+
+  it('a product still has its nights', async () => {
+    const { stores, db } = bench();
+    const { nights, rows } = await readProduct('https://a.example/p1', { stores, history: new History(db) });
+    expect(nights.map(({ run }) => run)).toEqual([first.id]);
+    expect(rows.map(({ table }) => table)).toContain('first_site');
+  });
+
+  it('the metrics still have the run that is at work', async () => {
+    const { text } = await metricsText(bench().stores);
+    expect(text).toContain('crawlfleet_run_phase{table="first_site",phase="planned"} 1');
+  });
+});
