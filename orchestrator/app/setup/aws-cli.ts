@@ -16,7 +16,7 @@ export function awsCliText(values: SetupValues): string {
     bucket(values),
     instanceProfile(values),
     '# Security groups. They may send to anywhere, as every new group may.',
-    groups(values),
+    ...(values.hasGroups ? [groups(values)] : []),
     controller(values),
     ...(values.otherRegions ?? []).flatMap((there) => [
       `# Security groups in ${there.region}.`,

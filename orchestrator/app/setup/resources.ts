@@ -24,11 +24,11 @@ export function resourcesOf(values: SetupValues): Resource[] {
       instanceProfile,
       `what an instance may do: put new objects under runs/${withKey}, ${values.commands ? 'take commands by SSM' : 'and nothing else'}`,
     ],
-    ...groupsOf(values, ''),
+    ...(values.hasGroups ? groupsOf(values, '') : []),
     [
       'security-group',
       `${name}-main`,
-      `crawlfleet:role=main; for the main server: ${canaryToo} from the instances' group${otherRegions.length > 0 ? '; for instances of the other regions open it yourself' : ''}`,
+      `crawlfleet:role=main; for the main server: ${canaryToo} from the instances' group${otherRegions.length > 0 ? '; you must open it to the instances of other regions' : ''}`,
       inVpc,
     ],
     [

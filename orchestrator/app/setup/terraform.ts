@@ -21,10 +21,10 @@ export function terraformText(values: SetupValues): string {
   const inVpc = values.mainServer.kind === 'vpc';
   return [
     head(values),
-    network(values),
+    values.hasGroups ? network(values) : '',
     bucket(values),
     instanceProfile(values),
-    groups(values),
+    values.hasGroups ? groups(values) : '',
     inVpc ? mainGroup(values) : '',
     ...(values.otherRegions ?? []).map((there) => otherRegion({ ...values, ...there })),
     controller(values),

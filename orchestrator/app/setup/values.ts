@@ -15,8 +15,10 @@ type MainServer =
   | { kind: 'outside'; cidr: string };
 
 export interface SetupValues {
-  /** Of the bucket and the security groups. */
+  /** Of the bucket, and of the security groups if instances or the main server are there. */
   region: string;
+  /** False for a region that only has the bucket. */
+  hasGroups: boolean;
   /** The others of `aws.regions`, which get security groups of their own; omitted without `aws.regions`. */
   otherRegions?: readonly RegionValues[];
   /** Where the policies allow launches: `*` for a run over several regions, whose tags confine them. */
@@ -53,7 +55,7 @@ export interface SetupValues {
   canary: boolean;
 }
 
-/** What is different in another region. Groups of another VPC cannot be named there: the main server has an address. */
+/** What is different in another region. A rule cannot name a group of another region, so the main server has an address. */
 type RegionValues = Pick<SetupValues, 'region' | 'subnets' | 'vpcId'> & {
   mainServer: Extract<MainServer, { kind: 'outside' }>;
 };
@@ -103,7 +105,8 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const owner = flags.owner ?? aws?.owner ?? hostname();
   const name = flags.name ?? DEFAULT_NAME;
   const instanceProfile = aws?.instance_profile ?? `${name}-instance`;
-  const here = aws?.regions?.find((each) => each.region === region) ?? aws;
+  const entry = aws?.regions?.find((each) => each.region === region);
+  const here = entry ?? aws;
   const subnets = here?.subnets ?? [];
   const others = aws?.regions?.filter((each) => each !== here) ?? [];
   const faults = [
@@ -117,8 +120,8 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
       .filter((id) => !/^subnet-[\w-]+$/.test(id))
       .map((id) => `${aws?.regions ? 'aws.regions' : 'aws.subnets'}: ${id} is no id of a subnet`),
     ...others.filter((each) => !REGION.test(each.region)).map((each) => `aws.regions: ${each.region} is no region`),
-    ...(flags.vpc !== undefined && aws?.regions
-      ? ['--vpc is of one region: name subnets of the VPC in the entries of aws.regions']
+    ...(flags.vpc !== undefined && entry
+      ? ['--vpc applies to one region: name subnets of the VPC in the entries of aws.regions']
       : []),
   ];
   const serverUrl = config?.server.url ?? null;
@@ -144,6 +147,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const listenPort = Number(config?.server.listen?.split(':').at(-1) ?? DEFAULT_CALLBACK_PORT);
   return {
     region: region!,
+    hasGroups: !aws?.regions || entry !== undefined || mainServer!.kind === 'vpc',
     ...(aws?.regions
       ? {
           otherRegions: others.map((each) => ({

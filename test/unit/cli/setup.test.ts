@@ -200,13 +200,25 @@ describe('the security groups of aws.regions', () => {
     const terraform = terraformText(inVpc);
     expect(terraform.match(/cidr_ipv4 += "203\.0\.113\.7\/32"/g)).toHaveLength(1);
     expect(terraform).toContain('aws_security_group.main.id');
-    expect(resourcesOf(inVpc).find(({ name }) => name.endsWith('-main'))!.why).toContain('open it yourself');
+    expect(resourcesOf(inVpc).find(({ name }) => name.endsWith('-main'))!.why).toContain('you must open it');
     expect(fleetLines(inVpc)).toContain('url: "http://203.0.113.7:8700"');
-    // They stand in the entries of aws.regions.
+    // The entries of aws.regions have them.
     expect(fleetLines(inVpc)).not.toContain('subnets');
   });
 
-  it('are those of one region for a list of one', () => {
+  it('are not made in a region that only has the bucket, unless the main server is there', () => {
+    const apart = configOf(` }\n${SEVERAL.replace('aws: {', 'aws: { region: eu-central-1,')}`);
+    const outside = setupValues({ bucket: 'b-1' }, apart, {});
+    expect(terraformText(outside)).toContain('provider "aws" {\n  region = "eu-central-1"');
+    expect(terraformText(outside)).not.toMatch(/"aws_vpc" "fleet" |"aws_security_group" "\w+(?<!_1)"/);
+    expect(awsCliText(outside).split('# Security groups in')[0]).not.toMatch(/describe-vpcs|create-security-group/);
+    expect(resourcesOf(outside).filter(({ kind }) => kind === 'security-group')).toHaveLength(4);
+    const inVpc = setupValues({ bucket: 'b-1', mainServer: 'vpc', vpc: 'vpc-0a' }, apart, {});
+    expect(terraformText(inVpc)).toContain('data "aws_vpc" "fleet" {\n  id = "vpc-0a"');
+    expect(terraformText(inVpc)).toContain('"aws_security_group" "main"');
+  });
+
+  it('are the same for a list of one region as for aws.region', () => {
     const url = 'server: { url: "http://203.0.113.7:8700" }';
     const list = configOf(` }\naws: { regions: [{ region: eu-west-1 }] }\n${url}`);
     const short = configOf(` }\naws: { region: eu-west-1 }\n${url}`);
@@ -214,13 +226,13 @@ describe('the security groups of aws.regions', () => {
       expect(write(setupValues({ bucket: 'b-1' }, list, {}))).toBe(write(setupValues({ bucket: 'b-1' }, short, {})));
   });
 
-  it('are not written without what they need', () => {
+  it('are refused without the address of the main server, and with values that cannot be written', () => {
     const write = (flags: SetupFlags, text: string) => () =>
       setupValues({ bucket: 'b-1', ...flags }, configOf(` }\n${text}`), {});
     const named = SEVERAL.replace('203.0.113.7', 'main.example');
     expect(write({}, named)).toThrow('server.url must have the IPv4 address');
     expect(write({ mainServer: '203.0.113.7' }, named)).not.toThrow();
-    expect(write({ vpc: 'vpc-0a' }, SEVERAL)).toThrow('--vpc is of one region');
+    expect(write({ vpc: 'vpc-0a' }, SEVERAL)).toThrow('--vpc applies to one region');
     expect(write({ mainServerOn: 'ec2', mainServer: 'vpc' }, SEVERAL)).toThrow('other regions cannot reach');
     expect(write({}, SEVERAL.replace('subnet-0b', '"$(x)"'))).toThrow('aws.regions: $(x) is no id of a subnet');
     expect(write({}, SEVERAL.replace('us-east-1', '"$(x)"'))).toThrow('$(x) is no region');
