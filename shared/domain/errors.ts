@@ -41,7 +41,7 @@ export const ERROR_KINDS = {
     exit: EXIT.config,
     doc: 'The configuration requires something that this version does not support yet.',
   },
-  'lock-held': { exit: EXIT.locked, doc: 'Another main server is crawling this site, or into this result table.' },
+  'lock-held': { exit: EXIT.locked, doc: 'Another main server is crawling this site or writing to this result table.' },
   'run-unknown': { exit: EXIT.usage, doc: 'The database has no run with that name, or no run at all.' },
   'run-ended': { exit: EXIT.usage, doc: 'The run has already ended, so there is nothing to resume.' },
   'run-not-held': { exit: EXIT.usage, doc: 'The results of the run are not held, so there is nothing to release.' },

@@ -44,7 +44,7 @@ export const EXIT_FACTS = {
   },
   locked: {
     meaning:
-      'Another main server is crawling this site or into this result table, or an earlier run of it is not over.',
+      'Another main server is crawling this site or writing to this result table, or an earlier run of either is unfinished.',
     retry: 'later',
     todo: 'Nothing was changed. Wait, continue the run (`resume`) or abandon it (`cancel`).',
   },

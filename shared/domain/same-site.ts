@@ -44,7 +44,7 @@ function parseHttp(text: string): URL | null {
 /** `shop.example.` is the same host as `shop.example`. */
 const hostOf = (url: URL): string => url.hostname.replace(/\.$/, '');
 
-/** The name of a site: its host, without a leading `www.`. Two URLs have the same when `sharesHost`. */
+/** The name of a site: its host, without a leading `www.`. Two URLs have the same name if `sharesHost` is true of them. */
 export const siteHostOf = (url: URL): string => withoutWww(hostOf(url));
 
 /** The port of a URL; the scheme's default where it names none. */

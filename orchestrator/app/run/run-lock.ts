@@ -180,7 +180,7 @@ async function takeConnection(connection: ConnectionLock, locking: Required<Lock
 function held(holder: LockHolder | null): AppError {
   const who = holder ? ` (${holder.owner})` : '';
   const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-  return new AppError('lock-held', `another main server${who} ${what} on this site, or into this result table`, {
+  return new AppError('lock-held', `another main server${who} ${what} on this site or result table`, {
     hint: 'Wait for it, or look at it with: orchestrator status',
   });
 }
@@ -198,7 +198,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   let oursAtMs = clock.monotonic();
   let writtenAtMs = oursAtMs;
   let isUnwritable = false;
-  const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock on the database'));
+  const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock'));
   /** A renewal is a write like any other: a file that refuses it refuses every write of the run. */
   const onUnwritten = (error: unknown): void => {
     const ms = clock.monotonic() - writtenAtMs;
@@ -213,7 +213,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
       await clock.sleep(times.renewMs, stop.signal);
       if (stop.signal.aborted) return;
       // No answer does not mean a lost lock: no other process can take it while the database is down, and one that
-      // takes it later raises the fence, which the next answer shows.
+      // takes it later deletes our fence, which the next answer shows.
       const kept = await now()
         .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, runId))
         .catch((error: unknown) => {

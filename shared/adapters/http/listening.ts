@@ -13,7 +13,7 @@ export function listen(server: Server, options: ListenOptions): Promise<void> {
   });
 }
 
-/** Ends its connections too. */
+/** Also closes open connections. */
 export function closeServer(server: Server | HttpServer): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

@@ -274,7 +274,7 @@ onBothEngines('The lock', (bench) => {
       throw new Error(`held by ${taken.heldBy.owner}`);
     };
 
-    it('refuses a request that needs either, and no other', async () => {
+    it('refuses a request for one of its names, and allows others', async () => {
       const { runs } = bench().stores;
       await take('a', 'host:a', 'table:a');
       await take('b', 'host:b', 'table:b');
@@ -287,7 +287,7 @@ onBothEngines('The lock', (bench) => {
       expect((await runs.guard!.holders()).map(({ owner }) => owner)).toContain('b');
     });
 
-    it('fences off a holder wholly that loses one of them, and frees the other', async () => {
+    it('fences off a holder that loses one of its locks, and frees the others', async () => {
       const { runs } = bench().stores;
       const old = await take('a', 'host:e', 'table:e');
       const late = { ...requestOf('b', 'host:f', 'table:e'), nowMs: NOW + 1_000 };
@@ -300,7 +300,7 @@ onBothEngines('The lock', (bench) => {
       expect(await runs.renewLock(again, NOW + 500, 1_000, 'run-1')).toBe(true);
     });
 
-    it('comes without a deadlock to main servers that name several at once', async () => {
+    it('does not deadlock when several main servers request overlapping locks', async () => {
       const { runs } = bench().stores;
       const ask = (owner: string, names: string[]) => runs.acquireLock(requestOf(owner, ...names));
       const answers = await Promise.all([
