@@ -6,7 +6,7 @@ import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { RunStore, Stores } from '../../control/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../run/find-run.ts';
 
-/** Number of newest runs checked; an unfinished run is never far back. */
+/** Number of newest runs that are checked for leftovers. */
 const LOOKED_AT = 50;
 
 export interface Needed {
@@ -43,9 +43,13 @@ export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Nee
 }
 
 /** Images from which unfinished runs launch their replacements: those they pin, and those their claims name. */
-export async function imagesInUse(stores: Pick<Stores, 'of'> & { runs: Pick<RunStore, 'list'> }): Promise<string[]> {
+export async function imagesInUse(
+  stores: Pick<Stores, 'of'> & { runs: Pick<RunStore, 'list' | 'unfinished'> },
+): Promise<string[]> {
   const ids = new Set<string>();
-  for (const run of await stores.runs.list(LOOKED_AT)) {
+  // Runs of other sites share the database: an unfinished one may be older than the newest that are listed.
+  const runs = [...(await stores.runs.unfinished()), ...(await stores.runs.list(LOOKED_AT))];
+  for (const run of new Map(runs.map((run) => [run.id, run])).values()) {
     if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) continue;
     for (const { image } of regionsOf(run.settings.aws)) if (image !== null) ids.add(image);
     for (const { request } of await stores.of(run.id).fleet.instances()) ids.add(request.imageId);

@@ -9,6 +9,7 @@ import {
   removeImages,
   supersededImages,
 } from '../../../orchestrator/app/image/prune-images.ts';
+import { isUnfinished } from '../../../orchestrator/app/run/find-run.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import type { InstanceRecord, RunReader } from '../../../orchestrator/control/model/stores.ts';
@@ -100,10 +101,12 @@ describe('old images', () => {
   it('in use by a run that has not ended are those that it pins and those in its claims', async () => {
     const { settings } = aRun();
     const pinned = { ...settings, aws: { ...settings.aws, image: 'ami-pinned' } };
+    const ended = { phase: 'completed', report: {} as RunReport, balancers: {} } as const;
     const runs = [
       aRun({ id: 'going', settings: pinned }),
-      aRun({ id: 'left', phase: 'completed', report: {} as RunReport, balancers: {} }),
-      aRun({ id: 'over', phase: 'completed', report: {} as RunReport, balancers: {} }),
+      aRun({ id: 'left', ...ended }),
+      ...Array.from({ length: 60 }, (_, i) => aRun({ id: `over-${i}`, ...ended })),
+      aRun({ id: 'long' }),
     ];
     const on = (imageId: string, phase: InstancePhase): InstanceRecord => {
       const record = anInstance(0, { phase });
@@ -112,14 +115,22 @@ describe('old images', () => {
     const instances: Record<string, InstanceRecord[]> = {
       going: [on('ami-going', 'terminated')],
       left: [on('ami-left', 'terminating')],
-      over: [on('ami-over', 'terminated')],
+      long: [on('ami-long', 'crawling')],
     };
-    const of = (id: string) => ({ fleet: { instances: () => Promise.resolve(instances[id]!) } }) as RunReader;
-    expect(await imagesInUse({ runs: { list: () => Promise.resolve(runs) }, of })).toEqual([
-      'ami-pinned',
-      'ami-going',
-      'ami-left',
-    ]);
+    const asked: string[] = [];
+    const of = (id: string) => {
+      asked.push(id);
+      return {
+        fleet: { instances: () => Promise.resolve(instances[id] ?? [on('ami-over', 'terminated')]) },
+      } as RunReader;
+    };
+    const store = {
+      list: (limit: number) => Promise.resolve(runs.slice(0, limit)),
+      unfinished: () => Promise.resolve(runs.filter(isUnfinished)),
+    };
+    const inUse = await imagesInUse({ runs: store, of });
+    expect(inUse.sort()).toEqual(['ami-going', 'ami-left', 'ami-long', 'ami-pinned']);
+    expect(asked.filter((id) => id === 'going')).toHaveLength(1);
   });
 
   it('are removed even if EC2 refuses one of them, which is reported', async () => {
