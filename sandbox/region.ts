@@ -7,10 +7,10 @@ import { createEc2Actions } from './ec2/actions.ts';
 import { type Catalogue, createCatalogue } from './ec2/catalogue.ts';
 import { type Ec2Context, findKnown } from './ec2/context.ts';
 import { Fleet } from './ec2/fleet.ts';
-import { LaunchLedger } from './ec2/launch-ledger.ts';
 import type { Machine, MachineSpec } from './ec2/machine.ts';
 import { RequestLimits } from './ec2/request-limits.ts';
 import { TagStore } from './ec2/tag-store.ts';
+import { TokenLedger } from './ec2/token-ledger.ts';
 import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
@@ -64,9 +64,19 @@ export class Region {
       conditions,
       log,
     });
-    const launches = new LaunchLedger();
-    const snapshots = new Set<string>();
-    const ec2 = { clock, conditions, faults, catalogue, fleet, tags, launches, snapshots, addresses, imagesOf };
+    const ec2: Ec2Context = {
+      clock,
+      conditions,
+      faults,
+      catalogue,
+      fleet,
+      tags,
+      launches: new TokenLedger(),
+      copies: new TokenLedger(),
+      snapshots: new Set(),
+      addresses,
+      imagesOf,
+    };
     this.name = name;
     this.network = network;
     this.catalogue = catalogue;

@@ -11,8 +11,8 @@ import type { Params } from '../query-protocol.ts';
 import type { Catalogue, Image } from './catalogue.ts';
 import type { Fleet } from './fleet.ts';
 import type { Instance } from './instance.ts';
-import type { LaunchLedger } from './launch-ledger.ts';
 import type { TagStore } from './tag-store.ts';
+import type { TokenLedger } from './token-ledger.ts';
 
 export interface Ec2Context {
   clock: Clock;
@@ -21,7 +21,9 @@ export interface Ec2Context {
   catalogue: Catalogue;
   fleet: Fleet;
   tags: TagStore;
-  launches: LaunchLedger;
+  launches: TokenLedger<readonly Instance[]>;
+  /** Ids of copied images. */
+  copies: TokenLedger<string>;
   /** Snapshots whose image is gone. */
   snapshots: Set<string>;
   addresses: ReadonlyMap<string, AddressPool>;

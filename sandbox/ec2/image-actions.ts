@@ -7,6 +7,7 @@ import type { Image } from './catalogue.ts';
 import { type Ec2Context, findInstances, refuseDryRun } from './context.ts';
 import { demandTags } from '../tag-policy.ts';
 import { readTagSpecifications } from './tag-actions.ts';
+import { NOT_COMPARED } from './token-ledger.ts';
 
 const NAME = /^[\w ()./'@-]{3,128}$/;
 
@@ -16,28 +17,30 @@ export function createImage(params: Params, context: Ec2Context): XmlNode {
   if (instance.state !== 'running' && instance.state !== 'stopped')
     throw new AwsError('IncorrectState', `The instance '${instance.id}' is not in a state from which it can be imaged`);
   const { architecture } = instance;
-  return addImage(
-    'CreateImage',
-    { name, description: params.text('Description') ?? '', architecture },
-    params,
-    context,
-  );
+  const description = params.text('Description') ?? '';
+  return { imageId: addImage('CreateImage', { name, description, architecture }, params, context) };
 }
 
 export function copyImage(params: Params, context: Ec2Context): XmlNode {
+  const token = params.text('ClientToken') || null;
+  const { region } = context.catalogue;
+  const fingerprint = params.fingerprint(NOT_COMPARED);
+  const earlier = token === null ? null : context.copies.find(token, region, fingerprint);
+  if (earlier !== null) {
+    refuseDryRun(params);
+    return { imageId: earlier };
+  }
   const id = params.need('SourceImageId');
   const source = context.imagesOf(params.need('SourceRegion')).find((image) => image.id === id);
   const name = newName(params, context);
   if (!source) throw new AwsError('InvalidAMIID.NotFound', `The image id '[${id}]' does not exist`);
   if (source.own && context.clock.now() < source.own.availableAtMs)
     throw new AwsError('InvalidAMIID.Unavailable', `The image ID '${id}' is not available`);
-  const { description, architecture } = source;
-  return addImage(
-    'CopyImage',
-    { name, description: params.text('Description') ?? description, architecture },
-    params,
-    context,
-  );
+  const { architecture } = source;
+  const description = params.text('Description') ?? source.description;
+  const imageId = addImage('CopyImage', { name, description, architecture }, params, context);
+  if (token !== null) context.copies.record(token, region, fingerprint, imageId);
+  return { imageId };
 }
 
 function newName(params: Params, { catalogue }: Ec2Context): string {
@@ -49,12 +52,13 @@ function newName(params: Params, { catalogue }: Ec2Context): string {
   return name;
 }
 
+/** Returns its id. */
 function addImage(
   action: string,
   about: Pick<Image, 'name' | 'description' | 'architecture'>,
   params: Params,
   { catalogue, clock, conditions, tags }: Ec2Context,
-): XmlNode {
+): string {
   const tagsByType = readTagSpecifications(params, ['image', 'snapshot']);
   demandTags(conditions.now.tagPolicy, {
     service: 'ec2',
@@ -74,7 +78,7 @@ function addImage(
   catalogue.images.push(image);
   tags.put(image.id, tagsByType.get('image') ?? new Map());
   tags.put(image.own!.snapshotId, tagsByType.get('snapshot') ?? new Map());
-  return { imageId: image.id };
+  return image.id;
 }
 
 export function deregisterImage(params: Params, { catalogue, tags, snapshots }: Ec2Context): XmlNode {

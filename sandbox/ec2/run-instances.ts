@@ -8,11 +8,10 @@ import type { Instance, LaunchSpec } from './instance.ts';
 import { imageState, renderReservation } from './render.ts';
 import { demandTags } from '../tag-policy.ts';
 import { readTagSpecifications } from './tag-actions.ts';
+import { NOT_COMPARED } from './token-ledger.ts';
 
 const MAX_USER_DATA_BYTES = 16_384;
 const MAX_TOKEN_CHARS = 64;
-/** Parameters that two requests with the same client token may differ in. */
-const NOT_COMPARED = ['Action', 'Version', 'ClientToken', 'DryRun'];
 
 export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const count = readCount(params);
@@ -36,6 +35,11 @@ export function runInstances(params: Params, context: Ec2Context): XmlNode {
   const scope = namesZone(params) ? spec.zone : context.catalogue.region;
   const fingerprint = params.fingerprint(NOT_COMPARED);
   const earlier = token === null ? null : context.launches.find(token, scope, fingerprint);
+  if (earlier?.some(({ state }) => state === 'terminated' || state === 'shutting-down'))
+    throw new AwsError(
+      'IdempotentInstanceTerminated',
+      'The instance launched by an earlier request with this client token has been terminated.',
+    );
   if (earlier) return renderReservation(earlier, context.tags);
 
   const max = takeCapacity(spec, count, context);

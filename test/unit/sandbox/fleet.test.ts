@@ -2,8 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Fleet } from '../../../sandbox/ec2/fleet.ts';
 import type { Instance, LaunchSpec } from '../../../sandbox/ec2/instance.ts';
-import { LaunchLedger } from '../../../sandbox/ec2/launch-ledger.ts';
 import type { MachineSpec } from '../../../sandbox/ec2/machine.ts';
+import { TokenLedger } from '../../../sandbox/ec2/token-ledger.ts';
 import { SPEC, aFleet } from './a-fleet.ts';
 
 let clock: VirtualClock;
@@ -94,7 +94,7 @@ describe('a fleet', () => {
 
 describe('client tokens', () => {
   it('find the same launch in their zone only, and refuse other parameters', () => {
-    const ledger = new LaunchLedger();
+    const ledger = new TokenLedger<Instance[]>();
     const instances = launch();
     ledger.record('t', 'zone-a', 'print', instances);
     expect(ledger.find('t', 'zone-a', 'print')).toBe(instances);
