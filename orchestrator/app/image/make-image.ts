@@ -107,6 +107,7 @@ export function copyImage({ from, image, to, ...watch }: CopyOrder): Promise<Cop
   return Promise.all(
     to.map(async ({ region, cloud }) => {
       try {
+        if (watch.signal.aborted) throw new AppError('interrupted', 'interrupted, no copy to this region was started');
         const imageId = await cloud.copyImage({ region: from, imageId: image.imageId }, image.labels);
         watch.onProgress(`image ${imageId} is being copied to ${region}; this takes some minutes`);
         await awaitImage({ ...watch, cloud }, imageId, region);

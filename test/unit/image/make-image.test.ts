@@ -231,9 +231,11 @@ describe('copying an image', () => {
   };
 
   /** @param states what each region answers about its copy, by poll; an Error refuses the copy itself */
-  async function copyTo(states: Record<string, ((polls: number) => string | null) | Error>) {
+  async function copyTo(
+    states: Record<string, ((polls: number) => string | null) | Error>,
+    leave = new AbortController(),
+  ) {
     const clock = new JumpingClock();
-    const leave = new AbortController();
     const calls: unknown[] = [];
     const told: string[] = [];
     const to = Object.entries(states).map(([region, state]) => {
@@ -313,5 +315,14 @@ describe('copying an image', () => {
       expect(failure!.message).toContain(`${region}: interrupted, but EC2 may go on making the image ami-${region}`);
       expect(failure!.hint).toContain(`deregister-image --region ${region} --image-id ami-${region}`);
     }
+  });
+
+  it('starts no copy after the user has interrupted', async () => {
+    const leave = new AbortController();
+    leave.abort();
+    const { calls, failure } = await copyTo({ 'us-east-1': () => 'available' }, leave);
+    expect(calls).toEqual([]);
+    expect(failure!.code).toBe('interrupted');
+    expect(failure!.message).toBe('us-east-1: interrupted, no copy to this region was started');
   });
 });
