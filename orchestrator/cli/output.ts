@@ -31,19 +31,23 @@ export function createOutput(json: boolean, detail: Detail = 'normal'): Output {
   };
 }
 
+/** The part of a document that says why the command failed. */
+export function errorDocument(error: unknown) {
+  const known = error instanceof AppError ? error : null;
+  return {
+    error: { code: known?.code ?? 'internal', message: describeError(error), hint: known?.hint ?? null },
+    exitCode: known?.exitCode ?? EXIT.internal,
+  };
+}
+
 /** Prints an error for the user, and as the document with --json; returns the exit code. */
 export function printError(error: unknown, json: boolean): ExitCode {
-  const known = error instanceof AppError;
-  const code = known ? error.code : 'internal';
-  const message = describeError(error);
+  const document = errorDocument(error);
+  const { message, hint } = document.error;
   const say = (text: string): void => void process.stderr.write(`${printable(text)}\n`);
   say(`orchestrator: ${message}`);
-  if (known && error.hint) say(`  ${error.hint}`);
-  if (!known && error instanceof Error && error.stack) say(error.stack);
-  const exitCode = known ? error.exitCode : EXIT.internal;
-  if (json)
-    process.stdout.write(
-      `${JSON.stringify({ error: { code, message, hint: known ? (error.hint ?? null) : null }, exitCode }, null, 2)}\n`,
-    );
-  return exitCode;
+  if (hint) say(`  ${hint}`);
+  if (!(error instanceof AppError) && error instanceof Error && error.stack) say(error.stack);
+  if (json) process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  return document.exitCode;
 }

@@ -122,15 +122,29 @@ export function copyImage({ from, image, to, ...watch }: CopyOrder): Promise<Cop
 /** The command's error when some regions have no copy; null when all have one. */
 export function copyFailure(copies: readonly Copy[]): AppError | null {
   const failed = copies.flatMap((copy) => ('error' in copy ? [copy] : []));
-  if (failed.length === 0) return null;
-  const known = failed.flatMap(({ error }) => (error instanceof AppError ? [error] : []));
-  const isInterrupted = known.some(({ code }) => code === 'interrupted');
-  const hints = known.flatMap(({ hint }) => hint ?? []);
-  const advice = `The images of the other regions are kept. Until there is one in ${failed.map(({ region }) => region).join(', ')}, runs there boot an older one, or Debian 13. To make one in every region: orchestrator image; to remove the older ones: orchestrator image --prune`;
+  const regions = failed.map(({ region }) => region).join(', ');
+  return joinErrors(
+    failed.map(({ region, error }) => errorIn(region, error)),
+    `The images of the other regions are kept. Until ${regions} ${failed.length === 1 ? 'has' : 'have'} a new image, runs there boot an older one, or Debian 13. To make one in every region: orchestrator image; to remove the older ones: orchestrator image --prune`,
+  );
+}
+
+/** An error that names its region. */
+export function errorIn(region: string, error: unknown): AppError {
+  const { code, hint } = error instanceof AppError ? error : { code: 'internal' as const };
+  return new AppError(code, `${region}: ${describeError(error)}`, hint === undefined ? {} : { hint });
+}
+
+/** One error for all: its code is theirs if they agree, and `interrupted` if one was. Null when there are none. */
+export function joinErrors(errors: readonly AppError[], ...advice: string[]): AppError | null {
+  if (errors.length === 0) return null;
+  const codes = new Set(errors.map(({ code }) => code));
+  const code = codes.has('interrupted') ? 'interrupted' : codes.size === 1 ? errors[0]!.code : 'aws-failed';
+  const hints = new Set([...errors.flatMap(({ hint }) => hint ?? []), ...advice]);
   return new AppError(
-    isInterrupted ? 'interrupted' : 'aws-failed',
-    failed.map(({ region, error }) => `${region}: ${describeError(error)}`).join('; '),
-    { hint: [...new Set(hints), advice].join('\n  ') },
+    code,
+    errors.map(({ message }) => message).join('; '),
+    hints.size === 0 ? {} : { hint: [...hints].join('\n  ') },
   );
 }
 

@@ -30,7 +30,7 @@ import {
   supersededImages,
 } from '../../app/image/prune-images.ts';
 import { watchInterrupts } from '../interrupts.ts';
-import type { Output } from '../output.ts';
+import { errorDocument, type Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { ownerOf, volumeOf } from '../../app/plan/settings-of.ts';
 import { isLocal, regionOf } from '../../app/plan/target.ts';
@@ -165,21 +165,20 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
     ].join('\n'),
   );
   const failure = copyFailure(copies);
-  if (failure) output.line(`! ${failure.message}\n  ${failure.hint}`);
-  const exitCode = failure?.exitCode ?? EXIT.complete;
-  const failed = failure?.message ?? null;
-  output.document({
-    imageId,
-    name: labels.name,
-    chromium,
-    tookMs,
-    images: ready,
-    failed,
-    architecture,
-    baseImageId,
-    exitCode,
-  });
-  return exitCode;
+  if (failure) warn(failure, output);
+  const { name } = labels;
+  return finish({ imageId, name, chromium, tookMs, images: ready, architecture, baseImageId }, failure, output);
+}
+
+function warn({ message, hint }: AppError, output: Output): void {
+  output.line(`! ${message}${hint === undefined ? '' : `\n  ${hint}`}`);
+}
+
+/** The one document of the command. `failure` has been printed. */
+function finish(done: object, failure: AppError | null, output: Output): ExitCode {
+  const end = failure === null ? { exitCode: EXIT.complete } : errorDocument(failure);
+  output.document({ ...done, ...end });
+  return end.exitCode;
 }
 
 const pinned = (images: readonly { region: string; imageId: string }[]): string =>

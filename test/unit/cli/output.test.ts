@@ -1,6 +1,6 @@
 /** Text from a site, an instance or AWS cannot control the terminal or imitate our own lines. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createOutput, printError } from '../../../orchestrator/cli/output.ts';
+import { createOutput, errorDocument, printError } from '../../../orchestrator/cli/output.ts';
 import { renderTable } from '../../../orchestrator/app/text-table.ts';
 import { findingsOf } from '../../../orchestrator/app/plan/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -36,5 +36,18 @@ describe('text on the terminal', () => {
     const none = { version: '1', access: 'none' as const, rules: [], crawlDelayMs: null, source: 'x\nOK' };
     const { warnings } = findingsOf(none, { productUrl: 'https://s.example/{id}', intervalMs: 1 }, ['1']);
     expect(warnings.join()).toContain('x\\u{a}OK');
+  });
+});
+
+describe('the error in a document', () => {
+  it('has code, message and hint, and the exit code beside it', () => {
+    expect(errorDocument(new AppError('aws-denied', 'no', { hint: 'attach it' }))).toEqual({
+      error: { code: 'aws-denied', message: 'no', hint: 'attach it' },
+      exitCode: 4,
+    });
+    expect(errorDocument(new Error('odd'))).toEqual({
+      error: { code: 'internal', message: 'odd', hint: null },
+      exitCode: 1,
+    });
   });
 });

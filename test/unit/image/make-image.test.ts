@@ -265,7 +265,7 @@ describe('copying an image', () => {
     return { copies, calls, told, clock, failure: copyFailure(copies) };
   }
 
-  it('gives each region one with the same name and tags, and waits for all', async () => {
+  it('copies it to every region with its name and tags, and waits for all copies', async () => {
     const { copies, calls, told, failure } = await copyTo({
       'eu-central-1': (polls) => (polls < 20 ? 'pending' : 'available'),
       'us-east-1': (polls) => (polls < 2 ? null : 'available'),
@@ -294,7 +294,13 @@ describe('copying an image', () => {
     expect(failure!.message).toContain('eu-central-1: CopyImage: not authorized');
     expect(failure!.message).toContain('ap-south-1: EC2 could not make the image ami-ap-south-1: it is failed');
     expect(failure!.hint).toContain('Attach the policy.');
-    expect(failure!.hint).toContain('Until there is one in eu-central-1, ap-south-1,');
+    expect(failure!.hint).toContain('Until eu-central-1, ap-south-1 have a new image,');
+  });
+
+  it('fails with the code of the regions when they agree', async () => {
+    const denied = new AppError('aws-denied', 'CopyImage: not authorized');
+    const { failure } = await copyTo({ 'eu-central-1': denied, 'us-east-1': denied });
+    expect(failure).toMatchObject({ code: 'aws-denied', exitCode: 4 });
   });
 
   it('gives up a copy that does not become available', async () => {
