@@ -129,6 +129,15 @@ export function copyFailure(copies: readonly Copy[]): AppError | null {
   );
 }
 
+/** @param hasRegions whether the configuration has aws.regions, each with an image of its own */
+export const howToPin = (images: readonly { region: string; imageId: string }[], hasRegions: boolean): string =>
+  hasRegions
+    ? [
+        'To pin it, add to the entry of each region in aws.regions:',
+        ...images.map(({ region, imageId }) => `  image: ${imageId}  # ${region}`),
+      ].join('\n')
+    : `To pin it:\n  aws:\n    image: ${images[0]!.imageId}`;
+
 /** An error that names its region. */
 export function errorIn(region: string, error: unknown): AppError {
   const { code, hint } = error instanceof AppError ? error : { code: 'internal' as const };

@@ -20,7 +20,7 @@ import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
-import { type Copy, copyFailure, copyImage, makeImage } from '../../app/image/make-image.ts';
+import { type Copy, copyFailure, copyImage, howToPin, makeImage } from '../../app/image/make-image.ts';
 import {
   imagesInUse,
   keptImages,
@@ -159,8 +159,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
   output.line(
     [
       `Image ${imageId} (Chromium ${chromium}) is ready after ${formatDuration(Math.round(tookMs / 1_000) * 1_000)}.`,
-      'Runs with site.render: browser or auto use the newest one automatically. To pin this one:',
-      others.length === 0 ? `  aws:\n    image: ${imageId}` : pinned(ready),
+      `Runs with site.render: browser or auto use the newest one automatically. ${howToPin(ready, config.values.aws.regions !== null)}`,
       'Chromium on it stays as it is: make a new one each month or so, and remove the old ones with --prune.',
     ].join('\n'),
   );
@@ -180,9 +179,6 @@ function finish(done: object, failure: AppError | null, output: Output): ExitCod
   output.document({ ...done, ...end });
   return end.exitCode;
 }
-
-const pinned = (images: readonly { region: string; imageId: string }[]): string =>
-  ['  aws:', '    regions:', ...images.map((i) => `      - { region: ${i.region}, image: ${i.imageId} }`)].join('\n');
 
 /** The subnet and groups a run would launch in: the builder needs the same way out to the internet. */
 async function networkOf({ aws, subnets, groups }: Place): Promise<{ subnetId: string; securityGroupIds: string[] }> {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { copyFailure, copyImage, makeImage } from '../../../orchestrator/app/image/make-image.ts';
+import { copyFailure, copyImage, howToPin, makeImage } from '../../../orchestrator/app/image/make-image.ts';
 import { type CloudState, TAG } from '../../../orchestrator/cloud/compute.ts';
 import type { BuilderRequest, ImageCloud } from '../../../orchestrator/cloud/image-ec2.ts';
 import { reasonToKeep } from '../../../orchestrator/control/gc/gc.ts';
@@ -330,5 +330,22 @@ describe('copying an image', () => {
     expect(calls).toEqual([]);
     expect(failure!.code).toBe('interrupted');
     expect(failure!.message).toBe('us-east-1: interrupted, no copy to this region was started');
+  });
+});
+
+describe('the advice to pin an image', () => {
+  const images = [
+    { region: 'eu-central-1', imageId: 'ami-1' },
+    { region: 'us-east-1', imageId: 'ami-2' },
+  ];
+
+  it('has one line to add for each region, and no list that would replace the configured one', () => {
+    const lines = howToPin(images, true).split('\n');
+    expect(lines).toEqual([
+      'To pin it, add to the entry of each region in aws.regions:',
+      '  image: ami-1  # eu-central-1',
+      '  image: ami-2  # us-east-1',
+    ]);
+    expect(howToPin(images.slice(0, 1), false)).toBe('To pin it:\n  aws:\n    image: ami-1');
   });
 });
