@@ -228,10 +228,9 @@ async function prune(
     pruned.removed.push(...removed);
     pruned.refused.push(...refused);
   }
-  output.document({ ...pruned, kept });
   const refusal = refusalOf(pruned);
-  if (refusal) throw refusal;
-  return EXIT.complete;
+  if (refusal) warn(refusal, output);
+  return finish({ ...pruned, kept }, refusal, output);
 }
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */

@@ -129,7 +129,15 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     const list = async () =>
       ((await image('--list')) as { images: { id: string; region: string }[] }).images.map((i) => [i.region, i.id]);
     expect(await list()).toEqual(regions.flatMap((region, i) => [newest, old].map((ids) => [region, ids[i]])));
-    expect(await image('--prune', '--yes')).toMatchObject({ removed: [old[0], old[1]], kept: [{ id: old[2] }] });
+    const denied = { what: 'error', action: 'DeregisterImage', code: 'UnauthorizedOperation', status: 403, count: 1 };
+    await sandbox.control('POST', 'faults', [denied]);
+    expect(await image('--prune', '--yes')).toMatchObject({
+      removed: [old[1]],
+      refused: [{ id: old[0] }],
+      error: { code: 'aws-failed', message: `${old[0]} could not be removed` },
+      exitCode: 1,
+    });
+    expect(await image('--prune', '--yes')).toMatchObject({ removed: [old[0]], kept: [{ id: old[2] }], exitCode: 0 });
     expect((await list()).map(([, id]) => id)).toEqual([newest[0], newest[1], newest[2], old[2]]);
     await Promise.all(
       [first!, ...others].map(async (images) => {
