@@ -62,31 +62,32 @@ export interface Pruned {
   refused: { id: string; why: string }[];
 }
 
-/** Removes one after another; reports a refusal and continues with the others. */
+/** Removes one after another; reports a refusal and continues with the others. @param nameOf how output names an id */
 export async function removeImages(
   cloud: Pick<ImageCloud, 'removeImage'>,
   images: readonly OwnImage[],
   line: (text: string) => void,
+  nameOf: (id: string) => string,
 ): Promise<Pruned> {
   const pruned: Pruned = { removed: [], refused: [] };
   for (const image of images) {
     try {
       await cloud.removeImage(image);
       pruned.removed.push(image.id);
-      line(`removed ${image.id}`);
+      line(`removed ${nameOf(image.id)}`);
     } catch (error) {
       const why = describeError(error);
       pruned.refused.push({ id: image.id, why });
-      line(`! ${image.id} could not be removed: ${why}`);
+      line(`! ${nameOf(image.id)} could not be removed: ${why}`);
     }
   }
   return pruned;
 }
 
 /** The command's error when some could not be removed; null when all were. */
-export function refusalOf({ refused }: Pruned): AppError | null {
+export function refusalOf({ refused }: Pruned, nameOf: (id: string) => string): AppError | null {
   if (refused.length === 0) return null;
-  return new AppError('aws-failed', `${refused.map(({ id }) => id).join(', ')} could not be removed`, {
+  return new AppError('aws-failed', `${refused.map(({ id }) => nameOf(id)).join(', ')} could not be removed`, {
     hint: 'It takes the rights of orchestrator setup --image, which cover images and snapshots with our owner in the tag crawlfleet:owner.',
   });
 }

@@ -6,6 +6,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { imageRecipe, packerFile } from '../../../userdata/image-recipe.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
 import { Ec2Images } from '../../cloud/image-ec2.ts';
+import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import {
   type Architecture,
@@ -20,7 +21,15 @@ import { withDatabase } from '../../app/run/find-run.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { confirmRun } from '../confirm.ts';
-import { type Copy, copyFailure, copyImage, howToPin, makeImage } from '../../app/image/make-image.ts';
+import {
+  type Copy,
+  copyFailure,
+  copyImage,
+  errorIn,
+  howToPin,
+  joinErrors,
+  makeImage,
+} from '../../app/image/make-image.ts';
 import {
   imagesInUse,
   keptImages,
@@ -187,21 +196,39 @@ async function networkOf({ aws, subnets, groups }: Place): Promise<{ subnetId: s
   return { subnetId: subnet!.id, securityGroupIds: await compute.securityGroups(groups, subnet!.vpcId) };
 }
 
+interface Listing {
+  answered: (Place & { own: OwnImage[] })[];
+  /** Of the regions that do not answer; printed. */
+  errors: AppError[];
+}
+
+async function listImages(places: readonly Place[], output: Output): Promise<Listing> {
+  const listing: Listing = { answered: [], errors: [] };
+  const answers = await Promise.allSettled(places.map(({ images }) => images.ownImages()));
+  for (const [i, answer] of answers.entries()) {
+    const place = places[i]!;
+    if (answer.status === 'fulfilled') listing.answered.push({ ...place, own: answer.value });
+    else listing.errors.push(errorIn(place.region, answer.reason));
+  }
+  for (const error of listing.errors) warn(error, output);
+  return listing;
+}
+
+const namesOf = (places: readonly Place[]): string => places.map(({ region }) => region).join(', ');
+
 async function show(places: readonly Place[], output: Output): Promise<ExitCode> {
-  const own = await Promise.all(
-    places.map(async ({ region, images }) => (await images.ownImages()).map((image) => ({ region, ...image }))),
-  );
-  const images = own.flat();
-  output.line(
-    images.length === 0
-      ? `orchestrator image has not made any image in this account and ${places.length > 1 ? 'these regions' : 'region'}.`
-      : renderTable(
-          ['image', 'region', 'architecture', 'state', 'made', 'Chromium'],
-          images.map((i) => [i.id, i.region, i.architecture, i.state, i.createdAt.slice(0, 19), i.chromium]),
-        ),
-  );
-  output.document({ images });
-  return EXIT.complete;
+  const { answered, errors } = await listImages(places, output);
+  const images = answered.flatMap(({ region, own }) => own.map((image) => ({ region, ...image })));
+  if (images.length > 0)
+    output.line(
+      renderTable(
+        ['image', 'region', 'architecture', 'state', 'made', 'Chromium'],
+        images.map((i) => [i.id, i.region, i.architecture, i.state, i.createdAt.slice(0, 19), i.chromium]),
+      ),
+    );
+  else if (answered.length > 0)
+    output.line(`orchestrator image has not made any image in this account in ${namesOf(answered)}.`);
+  return finish({ images }, joinErrors(errors), output);
 }
 
 async function prune(
@@ -211,26 +238,34 @@ async function prune(
   output: Output,
 ): Promise<ExitCode> {
   const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options)) };
-  const own = await Promise.all(places.map(({ images }) => images.ownImages()));
-  const old = own.map((images) => supersededImages(images, needed));
-  const kept = own.flatMap((images) => keptImages(images, needed));
-  for (const { id, why } of kept) output.line(`${id} is kept: ${why}`);
-  const ids = old.flat().map(({ id }) => id);
-  if (ids.length === 0) output.line('There is nothing to remove.');
-  else {
-    output.line(`To be removed, with their snapshots: ${ids.join(', ')}`);
+  const { answered, errors } = await listImages(places, output);
+  const perRegion = answered.map(({ region, images, own }) => ({
+    images,
+    old: supersededImages(own, needed),
+    kept: keptImages(own, needed),
+    nameOf: (id: string) => (places.length > 1 ? `${region} ${id}` : id),
+  }));
+  for (const { kept, nameOf } of perRegion)
+    for (const { id, why } of kept) output.line(`${nameOf(id)} is kept: ${why}`);
+  const names = perRegion.flatMap(({ old, nameOf }) => old.map(({ id }) => nameOf(id)));
+  if (names.length > 0) {
+    output.line(`To be removed, with their snapshots: ${names.join(', ')}`);
     const go = await confirmRun({ yes: options.yes, dryRun: false, json: output.json });
     if (!go) throw new AppError('interrupted', 'nothing was removed');
+  } else if (answered.length > 0) output.line(`There is nothing to remove in ${namesOf(answered)}.`);
+  const all: Pruned = { removed: [], refused: [] };
+  const refusals: AppError[] = [];
+  for (const { images, old, nameOf } of perRegion) {
+    const pruned = await removeImages(images, old, (text) => output.line(text), nameOf);
+    all.removed.push(...pruned.removed);
+    all.refused.push(...pruned.refused);
+    const refusal = refusalOf(pruned, nameOf);
+    if (refusal) refusals.push(refusal);
   }
-  const pruned: Pruned = { removed: [], refused: [] };
-  for (const [i, { images }] of places.entries()) {
-    const { removed, refused } = await removeImages(images, old[i]!, (text) => output.line(text));
-    pruned.removed.push(...removed);
-    pruned.refused.push(...refused);
-  }
-  const refusal = refusalOf(pruned);
+  const refusal = joinErrors(refusals);
   if (refusal) warn(refusal, output);
-  return finish({ ...pruned, kept }, refusal, output);
+  const kept = perRegion.flatMap(({ kept }) => kept);
+  return finish({ ...all, kept }, joinErrors([...errors, ...refusals]), output);
 }
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */

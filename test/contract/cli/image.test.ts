@@ -67,7 +67,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     const [left] = await compute.list({ key: TAG.owner, value: 'me' });
     expect(['shutting-down', 'terminated']).toContain(left?.state ?? 'terminated');
     const { stdout } = await runCommand(process.execPath, args('--list', '--json'));
-    expect(JSON.parse(stdout)).toEqual({ images: [] });
+    expect(JSON.parse(stdout)).toEqual({ images: [], exitCode: 0 });
   });
 
   it('lists and prunes in each of aws.regions', async () => {
@@ -115,7 +115,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     // An empty database: no run needs an image.
     writeFileSync(folder.file('fleet.db'), '');
     const image = async (...flags: string[]) => {
-      const { stdout, stderr } = await runCommand(process.execPath, [
+      const { stdout, stderr, exitCode } = await runCommand(process.execPath, [
         MAIN,
         'image',
         '-c',
@@ -124,20 +124,45 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
         ...flags,
       ]);
       expect(stdout, stderr).not.toBe('');
-      return JSON.parse(stdout) as object;
+      const document = JSON.parse(stdout) as { exitCode: number; images: { id: string; region: string }[] };
+      expect(document.exitCode).toBe(exitCode);
+      return { document, stderr };
     };
-    const list = async () =>
-      ((await image('--list')) as { images: { id: string; region: string }[] }).images.map((i) => [i.region, i.id]);
-    expect(await list()).toEqual(regions.flatMap((region, i) => [newest, old].map((ids) => [region, ids[i]])));
+    const list = async () => (await image('--list')).document.images.map((i) => [i.region, i.id]);
+    const all = regions.flatMap((region, i) => [newest, old].map((ids) => [region, ids[i]]));
+    expect(await list()).toEqual(all);
+
+    await sandbox.control('PATCH', 'conditions', { outages: ['eu-central-1'] });
+    const out = {
+      error: { code: 'aws-failed', message: expect.stringMatching(/^eu-central-1: DescribeImages/) as string },
+      exitCode: 1,
+    };
+    const listed = await image('--list');
+    expect(listed.document).toMatchObject(out);
+    expect(listed.document.images.map((i) => [i.region, i.id])).toEqual(
+      all.filter(([region]) => region !== 'eu-central-1'),
+    );
+    expect(listed.stderr).toContain('! eu-central-1: DescribeImages');
+    const partly = await image('--prune', '--yes');
+    expect(partly.document).toMatchObject({ removed: [old[0]], kept: [{ id: old[2] }], ...out });
+    expect(partly.stderr).toContain('! eu-central-1: DescribeImages');
+    expect(partly.stderr).toContain(`removed ${sandbox.region} ${old[0]}`);
+    expect(partly.stderr).toContain(`us-east-1 ${old[2]} is kept`);
+    await sandbox.control('PATCH', 'conditions', { outages: [] });
+
     const denied = { what: 'error', action: 'DeregisterImage', code: 'UnauthorizedOperation', status: 403, count: 1 };
     await sandbox.control('POST', 'faults', [denied]);
-    expect(await image('--prune', '--yes')).toMatchObject({
-      removed: [old[1]],
-      refused: [{ id: old[0] }],
-      error: { code: 'aws-failed', message: `${old[0]} could not be removed` },
+    const refused = await image('--prune', '--yes');
+    expect(refused.document).toMatchObject({
+      removed: [],
+      refused: [{ id: old[1] }],
+      error: { code: 'aws-failed', message: `eu-central-1 ${old[1]} could not be removed` },
       exitCode: 1,
     });
-    expect(await image('--prune', '--yes')).toMatchObject({ removed: [old[0]], kept: [{ id: old[2] }], exitCode: 0 });
+    expect(refused.stderr).toContain('setup --image');
+
+    const { document } = await image('--prune', '--yes');
+    expect(document).toMatchObject({ removed: [old[1]], refused: [], kept: [{ id: old[2] }], exitCode: 0 });
     expect((await list()).map(([, id]) => id)).toEqual([newest[0], newest[1], newest[2], old[2]]);
     await Promise.all(
       [first!, ...others].map(async (images) => {

@@ -139,10 +139,15 @@ describe('old images', () => {
       removeImage: ({ id }: Pick<OwnImage, 'id'>) =>
         id === 'a' ? Promise.reject(new Error('UnauthorizedOperation')) : Promise.resolve(),
     };
-    const pruned = await removeImages(cloud, [image('a', 'arm64'), image('b', 'arm64')], (text) => said.push(text));
+    const nameOf = (id: string): string => `eu-central-1 ${id}`;
+    const images = [image('a', 'arm64'), image('b', 'arm64')];
+    const pruned = await removeImages(cloud, images, (text) => said.push(text), nameOf);
     expect(pruned).toEqual({ removed: ['b'], refused: [{ id: 'a', why: expect.stringContaining('Unauthorized') }] });
-    expect(said).toEqual([expect.stringContaining('! a could not be removed'), 'removed b']);
-    expect(refusalOf(pruned)).toMatchObject({ code: 'aws-failed', message: 'a could not be removed' });
-    expect(refusalOf({ removed: ['b'], refused: [] })).toBeNull();
+    expect(said).toEqual([expect.stringContaining('! eu-central-1 a could not be removed'), 'removed eu-central-1 b']);
+    expect(refusalOf(pruned, nameOf)).toMatchObject({
+      code: 'aws-failed',
+      message: 'eu-central-1 a could not be removed',
+    });
+    expect(refusalOf({ removed: ['b'], refused: [] }, nameOf)).toBeNull();
   });
 });
