@@ -27,7 +27,7 @@ const CONSOLE_SHOWN = 1_500;
 /** Owner and expiry, for gc; a builder belongs to a run that no database knows. */
 const PURPOSE_TAG = 'crawlfleet:purpose';
 
-/** What it takes to wait for EC2. */
+/** Dependencies for polling EC2. */
 interface Watch {
   cloud: ImageCloud;
   clock: Clock;

@@ -96,7 +96,7 @@ interface Place {
   groups: readonly string[];
 }
 
-/** In the order of the configuration; none when it names no region. Makes no call. */
+/** In the order of the configuration; empty if no region is configured. Makes no call. */
 function placesOf(config: Config, environment: Environment): Place[] {
   const { endpoint, regions, ...there } = config.values.aws;
   const region = regionOf(config, environment);
