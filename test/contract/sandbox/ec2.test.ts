@@ -40,6 +40,14 @@ describe('launching', () => {
     expect(new Set(reply.Instances!.map((i) => i.PrivateIpAddress)).size).toBe(3);
   });
 
+  it('returns the same instance for the same client token, until it is terminated', async () => {
+    const again = { ClientToken: 'again' };
+    const { InstanceId } = await launch(clients, again);
+    expect((await launch(clients, again)).InstanceId).toBe(InstanceId);
+    await clients.ec2.terminateInstances({ InstanceIds: [InstanceId!] });
+    expect(await refusal(launch(clients, again))).toEqual({ code: 'IdempotentInstanceTerminated', status: 400 });
+  });
+
   it('accepts the network interface form, without a public address on request', async () => {
     const launched = await launch(clients, {
       SubnetId: undefined,
