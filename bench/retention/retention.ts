@@ -78,7 +78,12 @@ async function year(withRetention: boolean): Promise<Record<string, number>> {
       await bound.results.dropStaging();
       const startMs = performance.now();
       if (withRetention)
-        await prune(db, { beforeMs: nowMs - RETENTION_MS, nowMs, signal: new AbortController().signal });
+        await prune(db, {
+          tables: [run.settings.results.table],
+          beforeMs: nowMs - RETENTION_MS,
+          nowMs,
+          signal: new AbortController().signal,
+        });
       pruneMs += performance.now() - startMs;
       if (night === FULL || night === NIGHTS) {
         await db.knex.raw('pragma wal_checkpoint(truncate)');

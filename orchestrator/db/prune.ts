@@ -19,17 +19,23 @@ export interface Pruned {
 }
 
 /**
- * Removes ledger, events, parts, samples and attempts of runs that ended before `beforeMs`, and the changes of fields
- * that they published. In pieces: what an abort cuts off, the next call removes. A run is done once its `pruned_at` is set.
+ * Removes ledger, events, parts, samples and attempts of runs into these result tables that ended before `beforeMs`, and
+ * the changes of fields that they published. In pieces: what an abort cuts off, the next call removes. A run is done once its `pruned_at` is set.
  */
 export async function prune(
   db: Database,
-  { beforeMs, nowMs, signal }: { beforeMs: number; nowMs: number; signal: AbortSignal },
+  {
+    tables,
+    beforeMs,
+    nowMs,
+    signal,
+  }: { tables: readonly string[]; beforeMs: number; nowMs: number; signal: AbortSignal },
 ): Promise<Pruned> {
   const runs = await inQuery(db, (knex) =>
     rowsOf<{ id: string; settings: string }>(
       knex('crawlfleet_runs')
         .whereIn('phase', PUBLISHED)
+        .whereIn('results_table', tables)
         .where('finished_at', '<', beforeMs)
         .whereNull('pruned_at')
         .orderBy('finished_at')

@@ -230,7 +230,7 @@ const discover = z
       .max(10_000_000)
       .default(10_000)
       .describe(
-        'Maximum URLs of a run. The first plan is made for them, later ones for the URLs that wait or that the last run took, whichever are more.',
+        'Maximum URLs of a run. The first plan is made for them, later ones for the URLs that wait or that the last run took, whichever is larger.',
       ),
     seen: z
       .enum(['exact', 'bloom', 'auto'])
@@ -612,7 +612,7 @@ export const configSchema = z.strictObject({
   server: server.prefault({}).describe('The main server.'),
   schedule: schedule.prefault({}).describe('When `orchestrator schedule` starts runs.'),
   retention: orNull(positiveDuration()).describe(
-    'How long products, events, attempts and changes of a run are kept after its end; each run removes what is older. Results and reports stay. By default nothing is removed. See `orchestrator prune`.',
+    'How long products, events, attempts and changes of a run are kept after its end; each run removes what older runs of this configuration have left. Results and reports stay. By default nothing is removed. See `orchestrator prune`.',
   ),
   cloudwatch: orNull(z.literal('emf')).describe(
     "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",

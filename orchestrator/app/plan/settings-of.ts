@@ -10,6 +10,9 @@ import type { ConfigValues } from '../config/schema.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from './target.ts';
 
+/** The result table of the probes of a site. */
+export const probeTable = (resultTable: string): string => `${resultTable}_probe`;
+
 /** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
 export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();
 

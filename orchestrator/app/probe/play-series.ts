@@ -5,6 +5,7 @@ import type { ProbeLimits, Series } from '../../probe/series.ts';
 import type { SeriesWatch } from '../../probe/series-watch.ts';
 import type { Caller } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
+import { probeTable } from '../plan/settings-of.ts';
 import { type RunSource, startRun, type StartOptions } from '../run/start-run.ts';
 
 /** From the plan to the first page and from the last page to the end of the run, with time to spare: minutes on AWS. */
@@ -98,7 +99,7 @@ function seriesConfig(config: Config, series: Series, { retryEveryMs, maxBanMs }
         ban: { ...site.ban, cool_down: retryEveryMs },
       },
       products: { ...values.products, recrawl: null },
-      results: { ...results, table: `${results.table}_probe`, history: null, guard: null },
+      results: { ...results, table: probeTable(results.table), history: null, guard: null },
       run: {
         ...run,
         deadline: Math.ceil(AROUND_MS + crawlMs + (series.measuresBan ? maxBanMs : 0)),

@@ -8,13 +8,21 @@ import { settleFrontier } from '../../db/settle-frontier.ts';
 import { prune, type Pruned } from '../../db/prune.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
+import { probeTable } from '../plan/settings-of.ts';
 
 /** After a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
 
-export function pruneRuns(db: Database, retentionMs: number, signal: AbortSignal): Promise<Pruned> {
+/** Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`. */
+export function pruneRuns(
+  db: Database,
+  { values: { results, discover } }: Config,
+  retentionMs: number,
+  signal: AbortSignal,
+): Promise<Pruned> {
   const nowMs = systemClock.now();
-  return prune(db, { beforeMs: nowMs - retentionMs, nowMs, signal });
+  const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
+  return prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
 }
 
 /** After a run: takes bounded time and never fails. */
@@ -28,7 +36,7 @@ export async function prepareNextNight(db: Database, config: Config, output: Out
       if (waiting > 0) output.line(`  frontier    ${waiting} URLs wait for the next discovery`);
     }
     if (retentionMs === null) return;
-    const { runs } = await pruneRuns(db, retentionMs, AbortSignal.timeout(QUIET_MS));
+    const { runs } = await pruneRuns(db, config, retentionMs, AbortSignal.timeout(QUIET_MS));
     if (runs.length > 0) output.line(`  retention   removed what ${describePruned(runs.length, retentionMs)}`);
   } catch (error) {
     output.line(`! what the next night goes by could not be brought up to date: ${describeError(error)}`);

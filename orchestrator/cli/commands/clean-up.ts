@@ -66,7 +66,7 @@ export async function pruneCommand(options: PruneOptions, output: Output): Promi
       output.line('Nothing was changed.');
       return EXIT.interrupted;
     }
-    const pruned = await pruneRuns(database, retentionMs, interrupts.leave);
+    const pruned = await pruneRuns(database, config, retentionMs, interrupts.leave);
     output.line(`Removed what ${describePruned(pruned.runs.length, retentionMs)}: ${pruned.rows} rows.`);
     output.document(pruned);
     return interrupts.leave.aborted ? EXIT.interrupted : EXIT.complete;

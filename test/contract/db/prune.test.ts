@@ -32,14 +32,16 @@ onBothEngines('Pruning', (bench, engine) => {
       await night(NOW - 3 * DAY),
     ];
     const { id: open } = await createRun(bench(), 2);
-    const before = { beforeMs: NOW - 90 * DAY, nowMs: NOW, signal: new AbortController().signal };
-    const kept = await Promise.all([rowsOf(third), rowsOf(open)]);
+    // Another site's, with a retention of its own.
+    const other = await night(NOW - 100 * DAY, settings(`other_${engine}`, { history: 'changes' }));
+    const before = { tables: [table], beforeMs: NOW - 90 * DAY, nowMs: NOW, signal: new AbortController().signal };
+    const kept = await Promise.all([rowsOf(third), rowsOf(open), rowsOf(other)]);
     const rows = await allRows(bench(), table);
     const pruned = await prune(bench().db, before);
     expect(pruned.runs).toEqual([first, second]);
     expect(pruned.rows).toBeGreaterThan(10);
     for (const id of [first, second]) expect(await rowsOf(id)).toEqual({ items: 0, chunks: 0, parts: 0, events: 0 });
-    expect(await Promise.all([rowsOf(third), rowsOf(open)])).toEqual(kept);
+    expect(await Promise.all([rowsOf(third), rowsOf(open), rowsOf(other)])).toEqual(kept);
     expect(await allRows(bench(), table)).toEqual(rows);
     expect(await bench().stores.runs.get(first)).toMatchObject({ phase: 'completed' });
     const history = (await bench().db.knex(`${table}_history`).orderBy('id')) as Record<string, unknown>[];
@@ -54,7 +56,7 @@ onBothEngines('Pruning', (bench, engine) => {
     const run = await night(NOW - 200 * DAY, settings(`cut_${engine}`));
     const abort = new AbortController();
     abort.abort();
-    const before = { beforeMs: NOW - 150 * DAY, nowMs: NOW };
+    const before = { tables: [`cut_${engine}`], beforeMs: NOW - 150 * DAY, nowMs: NOW };
     expect((await prune(bench().db, { ...before, signal: abort.signal })).runs).toEqual([]);
     expect((await prune(bench().db, { ...before, signal: new AbortController().signal })).runs).toEqual([run]);
   });
