@@ -47,6 +47,14 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
 /** Newest runs, those of all sites that share the database. */
 const LOOKED_AT = 500;
 
+/** The newest runs of the configuration's site or result table, the newest first, and all that are unfinished. */
+export async function runsOfSite(runs: RunStore, config: Config): Promise<RunRecord[]> {
+  const names = lockNamesOfConfig(config);
+  const [listed, unfinished] = await Promise.all([runs.list(LOOKED_AT), runs.unfinished()]);
+  const byId = new Map([...listed, ...unfinished].map((run) => [run.id, run]));
+  return [...byId.values()].filter((run) => competesWith(run, names));
+}
+
 /**
  * The named run, else the newest that matches of the configuration's site or result table: others may share the
  * database. `kind` says in a word what matches. Throws `run-unknown`.
@@ -58,20 +66,19 @@ export async function findRun(
   wanted: (run: RunRecord) => boolean,
 ): Promise<RunRecord> {
   if (runId !== undefined) return getRun(runs, runId);
-  const known = await runs.list(LOOKED_AT);
-  const names = lockNamesOfConfig(config);
-  const run = known.find((each) => wanted(each) && competesWith(each, names));
+  const known = await runsOfSite(runs, config);
+  const run = known.find(wanted);
   if (run) return run;
   if (known.length > 0) {
     throw new AppError('run-unknown', `no run of this site or result table is ${kind}`, {
       hint: 'Look at them with: orchestrator status',
     });
   }
-  throw noRun();
+  throw noRun(' of this site or result table');
 }
 
-const noRun = (): AppError =>
-  new AppError('run-unknown', 'there is no run in this database', {
+const noRun = (of = ''): AppError =>
+  new AppError('run-unknown', `there is no run${of} in this database`, {
     hint: 'Start one with: orchestrator run. If there should be some, check --config and its database.url',
   });
 

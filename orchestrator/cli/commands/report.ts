@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { htmlReport } from '../../app/read/report-html.ts';
-import { assertKept, findRun, getRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, getRun, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
@@ -91,13 +91,14 @@ function renderVerdict(verdict: Verdict): string {
   return lines.join('\n');
 }
 
-const LAST = 10;
+/** Runs that are listed. */
+const LISTED = 10;
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, async (database, config) => {
     if (options.runId === undefined) {
       const stores = createStores(database);
-      const runs = (await isMigrated(database)) ? await stores.runs.list(LAST) : [];
+      const runs = (await isMigrated(database)) ? (await runsOfSite(stores.runs, config)).slice(0, LISTED) : [];
       const costs: RunCost[] = [];
       for (const run of runs) costs.push(await read(stores, run));
       output.line(costs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(costs));
