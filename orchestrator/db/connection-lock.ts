@@ -30,7 +30,8 @@ export class MysqlConnectionLock implements ConnectionLock {
   /** Makes no connection yet. */
   constructor(db: Database, names: readonly string[]) {
     this.#db = db;
-    this.#names = names.map((name) => lockName(db.schema ?? '', name));
+    // In one order, or two main servers could each hold a name that the other waits for.
+    this.#names = [...new Set(names)].sort().map((name) => lockName(db.schema ?? '', name));
   }
 
   async acquire(): Promise<'ours' | 'others'> {

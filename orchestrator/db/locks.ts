@@ -17,6 +17,7 @@ const LEASES = 'crawlfleet_leases';
 const FENCES = 'crawlfleet_fences';
 
 interface LeaseRow {
+  name: string;
   fence: SqlNumber;
   owner: string | null;
   token: string | null;
@@ -129,7 +130,7 @@ function lockLost(db: Database): AppError {
 }
 
 function holderOf(lease: LeaseRow): LockHolder {
-  return { owner: lease.owner ?? '', runId: lease.run_id, expiresAtMs: toNumber(lease.expires_at) };
+  return { name: lease.name, owner: lease.owner ?? '', runId: lease.run_id, expiresAtMs: toNumber(lease.expires_at) };
 }
 
 function isSame(a: LockHolder, b: LockHolder): boolean {

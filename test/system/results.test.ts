@@ -30,10 +30,17 @@ async function json(...args: string[]): Promise<{ exitCode: number | null; docum
 
 /** Replaces fields of the mapping. */
 function changeFields(fields: object): void {
-  const config = parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } } };
-  Object.assign(config.site.mapping.fields, fields);
-  writeFileSync(fleet.configPath, stringify(config));
+  const { site } = readConfig();
+  Object.assign(site.mapping.fields, fields);
+  changeConfig({ site });
 }
+
+const readConfig = () =>
+  parse(readFileSync(fleet.configPath, 'utf8')) as { site: { mapping: { fields: object } }; results?: object };
+
+/** Replaces whole sections. */
+const changeConfig = (sections: object): void =>
+  writeFileSync(fleet.configPath, stringify({ ...readConfig(), ...sections }));
 
 /** Brand and rating no longer match anything. */
 const SPOILT = { brand: '.nothing-like-it', rating: { css: '.nothing-like-it', number: true } };
@@ -141,6 +148,11 @@ describe('results', () => {
     const tables = await fleet.query(`select name from sqlite_master where type = 'table' and name like 'crawlfleet%'`);
     for (const { name } of tables) await fleet.query(`drop table "${String(name)}"`);
     await fleet.query('drop table product_snapshots');
+    const { results } = readConfig();
+    changeConfig({ results: { table: 'other_snapshots' } });
+    const other = await json('load', report.run);
+    expect(other).toMatchObject({ exitCode: 4, document: { error: { code: 'config-invalid' } } });
+    changeConfig({ results });
     const loaded = await json('load', report.run);
     expect(loaded.document).toMatchObject({ run: report.run, state: 'completed', products: report.products });
     expect(loaded.document.numbers).toMatchObject(
@@ -178,6 +190,8 @@ describe('the next run', () => {
   it('F42: ends one whose deadline is past before it begins, with the results that its instances left in the bucket', async () => {
     const { id, deadline_at } = await killed('40s');
     await waitFor(() => Promise.resolve(Date.now() > deadline_at), { what: 'the deadline', timeoutMs: 60_000 });
+    // A run into another table has to end the earlier one of its site as well.
+    changeConfig({ results: { table: 'later_snapshots' } });
     const next = await fleet.dryRun();
     expect(next.stderr).toContain(`Run ${id} has lost its main server`);
     expect(next.report.run).not.toBe(id);

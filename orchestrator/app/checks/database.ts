@@ -11,7 +11,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { unfinishedRuns } from '../run/find-run.ts';
-import { livingHolder, lockNamesOfConfig } from '../run/run-lock.ts';
+import { livingHolder, lockNamesOfConfig, workOf } from '../run/run-lock.ts';
 
 /** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;
@@ -115,8 +115,8 @@ export const otherRun: Check = {
     const names = lockNamesOfConfig(config);
     const holder = await livingHolder(runs, names);
     if (holder) {
-      const what = holder.runId ? `is running ${holder.runId}` : 'is starting a run';
-      return failed('lock-held', `another main server (${holder.owner}) ${what}`, 'Wait for it: orchestrator watch');
+      const text = `another main server (${holder.owner}) ${workOf(holder)}`;
+      return failed('lock-held', text, 'Wait for it: orchestrator watch');
     }
     const unfinished = (await unfinishedRuns(runs, names)).filter((run) => !isRebuilt(run));
     const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);

@@ -18,7 +18,7 @@ import { eventOf } from '../../control/model/run-event.ts';
 import type { InstanceRecord, RunReader, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { bundlesOf } from '../cloud/launch-template.ts';
 import { getRun } from '../run/find-run.ts';
-import { isAtWork } from '../run/run-lock.ts';
+import { holderAtWork } from '../run/run-lock.ts';
 
 export interface UpdateParts {
   run: RunRecord;
@@ -67,7 +67,7 @@ const BOOTS: ReadonlySet<InstancePhase> = new Set(['claimed', 'pending', 'bootin
  */
 export async function updateFleet(parts: UpdateParts, signal: AbortSignal): Promise<UpdateReport> {
   const { run, runs, row, clock, sha256, say } = parts;
-  if (!(await isAtWork(runs, run)))
+  if ((await holderAtWork(runs, run)) === null)
     throw new AppError(
       'usage',
       `no main server works on run ${run.id}, so nothing would show that an instance is back`,

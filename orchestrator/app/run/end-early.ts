@@ -6,7 +6,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { CarriedOut } from './carry-out.ts';
 import { getRun } from './find-run.ts';
-import { lockNamesOfRun, lookAtHolder } from './run-lock.ts';
+import { holderAtWork, lockNamesOfRun, lookAtHolder } from './run-lock.ts';
 
 export interface EarlyEnd {
   run: RunRecord;
@@ -25,13 +25,13 @@ export interface EarlyEnd {
 export async function endEarly(runs: RunStore, end: EarlyEnd, output: Output): Promise<ExitCode> {
   const { run, request } = end;
   if (!(await runs.setRequest(run.id, request))) await assertGoesOn(runs, run.id);
-  const { state, holder } = await lookAtHolder(runs, lockNamesOfRun(run));
-  const atWork = state === 'alive' && (holder?.runId ?? run.id) === run.id;
+  const atWork = await holderAtWork(runs, run);
   if (atWork) {
     output.line(end.promise);
-    output.document({ run: run.id, requested: request, mainServer: holder!.owner });
+    output.document({ run: run.id, requested: request, mainServer: atWork.owner });
     return EXIT.complete;
   }
+  const { holder } = await lookAtHolder(runs, lockNamesOfRun(run));
   const gone = holder?.runId === run.id ? ` (${holder.owner})` : '';
   output.line(`The main server of run ${run.id}${gone} is gone; this command takes its place until the run has ended.`);
   const { exitCode, finished } = await end.takeOver();

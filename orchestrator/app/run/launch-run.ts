@@ -154,7 +154,7 @@ async function withSession(
     const ids = settings.discover ? [] : options.products.ids;
     await writeRunDescription(cloud.objects, run, ids, systemClock);
     await stores.runs.create(run, ids, lock.fence, systemClock.now());
-    lock.setRun(runId);
+    await lock.setRun(runId);
     // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);

@@ -36,7 +36,8 @@ export interface LoadOptions extends ConfigPlace {
 }
 
 /** The inputs of a load; the caller holds the lock. */
-type Loading = Omit<Resumption, 'run'> & Pick<LoadOptions, 'runId' | 'environment'> & { database: Database };
+type Loading = Omit<Resumption, 'run'> &
+  Pick<LoadOptions, 'runId' | 'environment'> & { database: Database; names: readonly string[] };
 
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
   const { runId, environment } = options;
@@ -45,9 +46,9 @@ export async function loadRun(options: LoadOptions, caller: Caller): Promise<Exi
     const stores = createStores(database);
     const known = await stores.runs.get(runId);
     const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
-    return underLock(stores.runs, names, (lock) => {
-      lock.setRun(runId);
-      return loadUnder({ ...caller, runId, config, environment, database, stores, lock });
+    return underLock(stores.runs, names, async (lock) => {
+      await lock.setRun(runId);
+      return loadUnder({ ...caller, runId, config, environment, database, stores, lock, names });
     });
   });
 }
@@ -98,6 +99,15 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
     });
   }
   const lost = rebuiltRun(description);
+  const others = lockNamesOfRun(lost).filter((name) => !loading.names.includes(name));
+  if (others.length > 0)
+    throw new AppError(
+      'config-invalid',
+      `run ${runId} is of another site or result table than ${config.file}: ${others.join(', ')}`,
+      {
+        hint: 'Name the configuration of that run with --config, with its site.product_url and results.table.',
+      },
+    );
   // Without the list of what it took nothing can be proved, and links cannot be judged without depths.
   if (lost.settings.discover)
     throw new AppError(

@@ -45,8 +45,8 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
     }
-    return underLock(stores.runs, lockNamesOfRun(run), (lock) => {
-      lock.setRun(run.id);
+    return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
+      await lock.setRun(run.id);
       return resumeRun({ ...caller, run, stores, lock, config });
     });
   });

@@ -28,8 +28,8 @@ const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, set
 
 export interface RunLock {
   fence: number;
-  /** Names the run the lock is held for. */
-  setRun(runId: string): void;
+  /** Names the run the lock is held for, and stores it: until then the garbage collection of another site does not spare it. */
+  setRun(runId: string): Promise<void>;
   /** Aborts with an AppError when another main server has the lock, or `giveUp` was called. */
   lost: AbortSignal;
   /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
@@ -37,10 +37,13 @@ export interface RunLock {
   release(): Promise<void>;
 }
 
-/** What a run needs for itself: the hosts of its site, whose pace two runs would break, and its result table. */
+/**
+ * Names of the locks that a run needs: the hosts of its site, whose pace two runs would break, and its result table, whose
+ * name some databases read in any case.
+ */
 export function lockNamesOf({ productUrl, table }: { productUrl: ProductUrl; table: string }): string[] {
   const hosts = templatesOf(productUrl).map((template) => `host:${siteHostOf(new URL(template))}`);
-  return [...hosts, `table:${table}`];
+  return [...new Set([...hosts, `table:${table.toLowerCase()}`])];
 }
 
 export const lockNamesOfRun = ({ settings }: Pick<RunRecord, 'settings'>): string[] =>
@@ -119,10 +122,10 @@ export async function livingHolder(
   return state === 'alive' ? holder : null;
 }
 
-/** True when a living main server works on this run. */
-export async function isAtWork(runs: Pick<RunStore, 'guard'>, run: RunRecord): Promise<boolean> {
+/** The living main server that works on this run, or is about to; null without one. */
+export async function holderAtWork(runs: Pick<RunStore, 'guard'>, run: RunRecord): Promise<LockHolder | null> {
   const holder = await livingHolder(runs, lockNamesOfRun(run));
-  return holder !== null && (holder.runId ?? run.id) === run.id;
+  return holder !== null && (holder.runId ?? run.id) === run.id ? holder : null;
 }
 
 /** The runs of all living main servers of this database. One that is starting has launched nothing. */
@@ -177,10 +180,15 @@ async function takeConnection(connection: ConnectionLock, locking: Required<Lock
   throw held(holder);
 }
 
+/** What the holder of a lock is at: its run, and which of the locks it has. */
+export function workOf(holder: LockHolder | null): string {
+  const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
+  return holder ? `${what} and has the lock of ${holder.name.replace(':', ' ')}` : what;
+}
+
 function held(holder: LockHolder | null): AppError {
   const who = holder ? ` (${holder.owner})` : '';
-  const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-  return new AppError('lock-held', `another main server${who} ${what} on this site or result table`, {
+  return new AppError('lock-held', `another main server${who} ${workOf(holder)}`, {
     hint: 'Wait for it, or look at it with: orchestrator status',
   });
 }
@@ -231,8 +239,12 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   const renewing = renew();
   return {
     fence,
-    setRun(id) {
+    async setRun(id) {
       runId = id;
+      // The next renewal repeats what fails here.
+      await now()
+        .then((nowMs) => runs.renewLock(fence, nowMs, times.leaseMs, id))
+        .catch(() => undefined);
     },
     lost: lost.signal,
     giveUp: (error) => lost.abort(error),

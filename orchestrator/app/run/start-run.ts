@@ -29,11 +29,11 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
 import { ownName } from './process-name.ts';
-import { lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
+import { livingHolder, lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
 import { unfinishedRuns } from './find-run.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import type { RunRecord } from '../../control/model/stores.ts';
+import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { type Resumption, resumeRun } from './resume.ts';
 
@@ -107,8 +107,9 @@ async function start(
   const { target, profile } = await recognizeEndpoint(chosenTarget);
   const place = { config, target, environment };
   await using checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
-  return await underLock(checked.stores.runs, lockNamesOfConfig(config), async (lock) => {
-    await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config });
+  const names = await namesToLock(checked.stores.runs, lockNamesOfConfig(config));
+  return await underLock(checked.stores.runs, names, async (lock) => {
+    await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config }, names);
     const { database } = checked;
     const { runs } = checked.stores;
     // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
@@ -210,14 +211,23 @@ async function runNothing(options: LaunchRunOptions & { plan: Plan; products: Pr
 type UnfinishedOptions = Omit<Resumption, 'run'>;
 
 /**
- * Ends every unfinished run of this site whose deadline is past, and every ended run without a report: loads and publishes what its
- * instances have left in the bucket, terminates its remaining resources, writes its report. Throws `run-unfinished`
- * when a deadline is still ahead: two crawls at a time would double the load on the site. A run that cannot be ended is
- * reported; it does not block the new run.
+ * The locks of a new run, and those of the unfinished runs that it has to end first: a discovery of the same host has
+ * another table. Without the latter if another main server has one of them.
  */
-async function takeUpUnfinished(options: UnfinishedOptions): Promise<void> {
-  const names = lockNamesOfConfig(options.config);
-  const unfinished = await unfinishedRuns(options.stores.runs, names);
+async function namesToLock(runs: RunStore, names: readonly string[]): Promise<readonly string[]> {
+  const others = (await unfinishedRuns(runs, names)).flatMap(lockNamesOfRun).filter((name) => !names.includes(name));
+  return others.length > 0 && (await livingHolder(runs, others)) === null ? [...new Set([...names, ...others])] : names;
+}
+
+/**
+ * Ends every unfinished run of this site or result table whose deadline is past, and every ended run without a report:
+ * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its report.
+ * Throws `run-unfinished` when a deadline is still ahead: two crawls at a time would double the load on the site. A run
+ * that cannot be ended is reported; it does not block the new run.
+ * @param names of the locks that are held
+ */
+async function takeUpUnfinished(options: UnfinishedOptions, names: readonly string[]): Promise<void> {
+  const unfinished = await unfinishedRuns(options.stores.runs, lockNamesOfConfig(options.config));
   const ahead = unfinished.find(
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );
@@ -228,7 +238,7 @@ async function takeUpUnfinished(options: UnfinishedOptions): Promise<void> {
     if (others.length === 0) await endOne(options, run);
     else
       options.output.line(
-        `! run ${run.id} is not ended, as it has ${others.join(' and ')}, too: orchestrator resume ${run.id}`,
+        `! run ${run.id} is not ended: another main server has the lock of ${others.join(', ').replaceAll(':', ' ')}. End it later with: orchestrator resume ${run.id}`,
       );
   }
 }
@@ -245,7 +255,7 @@ async function endOne(options: UnfinishedOptions, run: RunRecord): Promise<void>
       : `Run ${run.id} has lost its main server, and its deadline is past: it is ended first.`,
   );
   try {
-    lock.setRun(run.id);
+    await lock.setRun(run.id);
     // A command prints one JSON document: that of the new run.
     const quiet = { ...output, document: () => undefined };
     // Ctrl-C leaves at once: it was meant for the new run, and must not end the old one as stopped by the user.

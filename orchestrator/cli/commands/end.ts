@@ -73,7 +73,7 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
 /** The move stores the request too: stored alone it could stay on a run that another process publishes. */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
   return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
-    lock.setRun(run.id);
+    await lock.setRun(run.id);
     const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
     const reason = 'cancelled while its rows were held';
     const exitCode = EXIT.interrupted;
@@ -97,7 +97,7 @@ export async function publishCommand(options: StatusOptions & { force?: boolean 
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'held', (r) => r.phase === 'held');
     return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
-      lock.setRun(run.id);
+      await lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
       // Another process may have published or discarded it while we waited for the lock.
       const { rows } = await publishHeld(core, (await core.run.get())!, options.force === true);

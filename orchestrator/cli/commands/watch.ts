@@ -9,7 +9,7 @@ import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../app/run/fi
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { isAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
+import { holderAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;
@@ -35,7 +35,7 @@ export async function watchCommand(options: StatusOptions, output: Output): Prom
         output.document({ run: id, state: phase, reason, exitCode: facts.run.exitCode, report: facts.run.report });
         return EXIT.complete;
       }
-      const isAlone = !(await isAtWork(stores.runs, facts.run));
+      const isAlone = (await holderAtWork(stores.runs, facts.run)) === null;
       if (isAlone && !wasAlone) {
         progress.end();
         output.line(`! no main server works on this run; take it up with: orchestrator resume ${id}`);

@@ -76,13 +76,15 @@ export interface RunEvent {
 }
 
 export interface LockHolder {
+  /** One of the names that were asked about and that it has a lease of. */
+  name: string;
   /** `host:pid` */
   owner: string;
   runId: string | null;
   expiresAtMs: number;
 }
 
-/** What one main server at a time may use: the hosts that it crawls, the table that it publishes into. */
+/** A request for leases, all or none, of the hosts that a run crawls and the table that it publishes into. */
 export interface LockRequest {
   owner: string;
   /** Such as `host:shop.example` and `table:products`. */
@@ -107,7 +109,7 @@ export interface ConnectionLock {
 export interface LockGuard {
   /** The time on the clock that all main servers of this database share. */
   nowMs(): Promise<number>;
-  /** Those who hold a lease of any of these names, or of any name, expired or not. */
+  /** The holders of leases with these names, of all leases without names; expired ones too. */
   holders(names?: readonly string[]): Promise<LockHolder[]>;
   /** The database is a file on this machine, so a failed write is this machine's fault. */
   isFile: boolean;
@@ -189,6 +191,7 @@ export interface RunStore {
   samples?(id: string, afterMs: number): Promise<RunSample[]>;
 }
 
+/** Of a run's row, with its events, which anyone may add. */
 interface RunRowReader {
   get(): Promise<RunRecord | null>;
   /** Newest first; only events of `kind` if given. */

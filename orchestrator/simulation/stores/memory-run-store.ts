@@ -28,13 +28,22 @@ export class MemoryRunStore implements OneRunStore {
   }
 
   /** One run at a time, so its names make no difference. */
-  acquireLock({ owner, nowMs, leaseMs, steal = [] }: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }> {
+  acquireLock({
+    owner,
+    names,
+    nowMs,
+    leaseMs,
+    steal = [],
+  }: LockRequest): Promise<{ fence: number } | { heldBy: LockHolder }> {
     const db = this.#db;
     return db.call('runs.acquireLock', () => {
       const { holder, fence } = db.lease;
       const isStolen = steal.some((dead) => dead.owner === holder?.owner && dead.expiresAtMs === holder.expiresAtMs);
       if (holder !== null && holder.expiresAtMs > nowMs && !isStolen) return { heldBy: { ...holder } };
-      db.lease = { fence: fence + 1, holder: { owner, runId: null, expiresAtMs: nowMs + leaseMs } };
+      db.lease = {
+        fence: fence + 1,
+        holder: { name: names[0] ?? '', owner, runId: null, expiresAtMs: nowMs + leaseMs },
+      };
       return { fence: fence + 1 };
     });
   }

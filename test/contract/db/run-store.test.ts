@@ -17,7 +17,7 @@ import {
   toLoading,
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
-import { lockRequest } from '../../support/lock-request.ts';
+import { LOCK_NAMES, lockRequest } from '../../support/lock-request.ts';
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -246,11 +246,11 @@ onBothEngines('The lock', (bench) => {
     const first = await runs.acquireLock(lockRequest('a', NOW, 1_000));
     const fence = 'fence' in first ? first.fence : 0;
     expect(fence).toBeGreaterThan(bench().fence);
-    const held = { heldBy: { owner: 'a', runId: null, expiresAtMs: NOW + 1_000 } };
+    const held = { heldBy: { name: LOCK_NAMES[0], owner: 'a', runId: null, expiresAtMs: NOW + 1_000 } };
     expect(await runs.acquireLock(lockRequest('b', NOW + 999, 1_000))).toEqual(held);
 
     expect(await runs.renewLock(fence, NOW + 500, 1_000, 'run-1')).toBe(true);
-    const holder = { owner: 'a', runId: 'run-1', expiresAtMs: NOW + 1_500 };
+    const holder = { name: LOCK_NAMES[0]!, owner: 'a', runId: 'run-1', expiresAtMs: NOW + 1_500 };
     expect(await runs.acquireLock(lockRequest('b', NOW + 1_000, 1_000))).toEqual({ heldBy: holder });
     expect(await runs.acquireLock(lockRequest('b', NOW + 1_000, 1_000, { ...holder, owner: 'c' }))).toEqual({
       heldBy: holder,
@@ -278,9 +278,11 @@ onBothEngines('The lock', (bench) => {
       const { runs } = bench().stores;
       await take('a', 'host:a', 'table:a');
       await take('b', 'host:b', 'table:b');
-      const heldBy = (owner: string) => ({ heldBy: { owner, runId: null, expiresAtMs: NOW + 1_000 } });
-      expect(await runs.acquireLock(requestOf('c', 'host:c', 'table:a'))).toEqual(heldBy('a'));
-      expect(await runs.acquireLock(requestOf('c', 'host:b', 'table:c'))).toEqual(heldBy('b'));
+      const heldBy = (owner: string, name: string) => ({
+        heldBy: { name, owner, runId: null, expiresAtMs: NOW + 1_000 },
+      });
+      expect(await runs.acquireLock(requestOf('c', 'host:c', 'table:a'))).toEqual(heldBy('a', 'table:a'));
+      expect(await runs.acquireLock(requestOf('c', 'host:b', 'table:c'))).toEqual(heldBy('b', 'host:b'));
       await take('c', 'host:c', 'table:c');
       const owners = async (...names: string[]) => (await runs.guard!.holders(names)).map(({ owner }) => owner).sort();
       expect(await owners('host:a', 'table:a', 'host:c', 'host:d')).toEqual(['a', 'c']);

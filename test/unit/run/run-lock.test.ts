@@ -12,6 +12,13 @@ it.each([
     ],
     ['host:shop.example', 'host:shop.test', 'table:products'],
   ],
+  [
+    [
+      { url: 'https://shop.example/de/{id}', weight: 1 },
+      { url: 'https://www.shop.example/en/{id}', weight: 1 },
+    ],
+    ['host:shop.example', 'table:products'],
+  ],
 ])('a run of %j locks its hosts and its table', (productUrl, names) => {
-  expect(lockNamesOf({ productUrl, table: 'products' })).toEqual(names);
+  expect(lockNamesOf({ productUrl, table: 'Products' })).toEqual(names);
 });
