@@ -34,7 +34,7 @@ export const nodeVersion: Check = {
     if (proxyOf(environment) !== undefined && !knowsProxies())
       return warning(
         `${text} cannot use HTTPS_PROXY for calls to AWS`,
-        'Install Node 24.5 or newer, or 22.21 or a later 22',
+        'Install Node 24.5 or newer, or 22.21 or a newer 22',
       );
     return ok(text);
   },

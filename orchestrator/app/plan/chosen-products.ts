@@ -16,6 +16,7 @@ export function idsFrom(file: string): RunSource {
         throw new AppError(
           'usage',
           `${nameOf(file)} has more than ${MAX_PRODUCTS.toLocaleString('en-US')} lines, the most that a run takes`,
+          { hint: 'Divide the file, and run its parts one after the other.' },
         );
       const faults: string[] = [];
       const ids = new Set<string>();

@@ -1,5 +1,6 @@
 /** With `products.recrawl`: as many of the due products as one night can crawl, most overdue first. */
 import type { Plan } from '../../plan/plan.ts';
+import { MAX_IN_REGION } from '../config/schema.ts';
 import { makePlan, type PlanFacts } from './make-plan.ts';
 import type { ProductList } from './products.ts';
 
@@ -27,7 +28,7 @@ export function fitNight(facts: PlanFacts): Planned {
   const everyDay = {
     products: Math.ceil(productsPerDay),
     minInstances: 1,
-    maxInstances: 1_000,
+    maxInstances: MAX_IN_REGION * (facts.config.values.aws.regions?.length ?? 1),
     maxCost: null,
     vcpuQuota: null,
   };

@@ -101,7 +101,7 @@ function checkCountries({ file, values: { site, aws } }: Config, region: string)
   const regions = aws.regions?.map((each) => each.region) ?? [region];
   const outside = site.countries === null ? [] : regionsOutside(regions, site.countries);
   if (outside.length === 0) return;
-  const where = outside.map((each) => `${each} (${countryOf(each) ?? 'of a country that this version does not know'})`);
+  const where = outside.map((each) => `${each} (${countryOf(each) ?? 'in a country that this version does not know'})`);
   throw new AppError(
     'config-invalid',
     `${file}: site.countries allows ${site.countries!.join(', ')}, but not ${where.join(', ')}`,

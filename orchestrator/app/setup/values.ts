@@ -118,8 +118,8 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
       : [`aws.instance_profile ${instanceProfile} is no profile name`]),
     ...[...subnets, ...others.flatMap((each) => each.subnets)]
       .filter((id) => !/^subnet-[\w-]+$/.test(id))
-      .map((id) => `${aws?.regions ? 'aws.regions' : 'aws.subnets'}: ${id} is no id of a subnet`),
-    ...others.filter((each) => !REGION.test(each.region)).map((each) => `aws.regions: ${each.region} is no region`),
+      .map((id) => `${aws?.regions ? 'aws.regions' : 'aws.subnets'}: ${id} is not the id of a subnet`),
+    ...others.filter((each) => !REGION.test(each.region)).map((each) => `aws.regions: ${each.region} is not a region`),
     ...(flags.vpc !== undefined && entry
       ? ['--vpc applies to one region: name subnets of the VPC in the entries of aws.regions']
       : []),

@@ -40,7 +40,7 @@ export interface SimulateOptions {
 }
 
 const DEFAULT_CONFIG = 'fleet.yaml';
-/** All are in memory, 2 GB for this many. */
+/** All products are held in memory: 2 GB at this limit. */
 const MAX_SIMULATED = 1_000_000;
 const DEFAULT_PRODUCTS = 30_000;
 const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
@@ -85,8 +85,8 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
 async function countProducts({ products }: SimulateOptions, config: Config | null): Promise<number> {
   const count = products ?? (config === null ? DEFAULT_PRODUCTS : await countListed(config));
   if (count <= MAX_SIMULATED) return count;
-  throw new AppError('usage', `a simulation plays at most ${MAX_SIMULATED.toLocaleString('en-US')} products`, {
-    hint: 'Play a part of them with as large a part of the instances: --products, --instances',
+  throw new AppError('usage', `a simulation takes at most ${MAX_SIMULATED.toLocaleString('en-US')} products`, {
+    hint: 'Divide --products and --instances by the same number.',
   });
 }
 

@@ -98,7 +98,7 @@ export function crontabLines(program: Program, expression: string, timezone: str
 # times in the zone of the machine (timedatectl): there use the daemon, or set that zone to ${timezone}.
 # PATH is for npm, which some runs fetch the Node of their instances with: cron's own has /usr/bin and /bin alone.
 # Both stand for all lines after them: put lines of your own before them.
-${noNpm}# The targets of notify learn of runs that end or are refused, not of runs that cron did not start: see the log for exit codes other than 0.
+${noNpm}# The targets of notify are notified when a run ends or is refused, not when cron fails to start one: see the log for exit codes other than 0.
 CRON_TZ=${timezone}
 PATH=${path}
 ${line(cron, '', 'run', '--yes', '--json', ...(dryRun ? ['--dry-run'] : []))}

@@ -199,7 +199,7 @@ export interface GcFacts {
   nowMs: number;
   /** The runs of this database that the tags name. */
   runs: ReadonlyMap<string, RunRecord>;
-  /** The run that a main server works on now, whatever its deadline; null for none. */
+  /** The runs that main servers work on now, whatever their deadlines. */
   workedOn: ReadonlySet<string>;
 }
 

@@ -210,7 +210,7 @@ describe('site.countries', () => {
   it.each([
     [['JP'], two, 'allows JP, but not us-east-1 (US)'],
     [['DE', 'FR'], { region: 'us-west-2' }, 'allows DE, FR, but not us-west-2 (US)'],
-    [['JP'], { region: 'xy-new-9' }, 'not xy-new-9 (of a country that this version does not know)'],
+    [['JP'], { region: 'xy-new-9' }, 'not xy-new-9 (in a country that this version does not know)'],
   ])('%j refuses %j on AWS, with the country, and allows a dry run', (countries, aws, expected) => {
     expect(() => choose(countries, aws)).toThrow(expected);
     expect(choose(countries, aws, true).kind).toBe('sandbox');

@@ -234,8 +234,8 @@ describe('the security groups of aws.regions', () => {
     expect(write({ mainServer: '203.0.113.7' }, named)).not.toThrow();
     expect(write({ vpc: 'vpc-0a' }, SEVERAL)).toThrow('--vpc applies to one region');
     expect(write({ mainServerOn: 'ec2', mainServer: 'vpc' }, SEVERAL)).toThrow('other regions cannot reach');
-    expect(write({}, SEVERAL.replace('subnet-0b', '"$(x)"'))).toThrow('aws.regions: $(x) is no id of a subnet');
-    expect(write({}, SEVERAL.replace('us-east-1', '"$(x)"'))).toThrow('$(x) is no region');
+    expect(write({}, SEVERAL.replace('subnet-0b', '"$(x)"'))).toThrow('aws.regions: $(x) is not the id of a subnet');
+    expect(write({}, SEVERAL.replace('us-east-1', '"$(x)"'))).toThrow('$(x) is not a region');
   });
 });
 
@@ -268,7 +268,7 @@ describe('the lines for fleet.yaml', () => {
     const asked = values({ vpc: 'vpc-0a1b2c', mainServer: '203.0.113.7' });
     const config = configOf(` }\n${fleetLines(asked)}`);
     expect(config.aws.subnets).toEqual(['SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE', 'SUBNET-OF-vpc-0a1b2c-IN-ANOTHER-ZONE']);
-    expect(() => values({}, config)).toThrow(/SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE is no id of a subnet/);
+    expect(() => values({}, config)).toThrow(/SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE is not the id of a subnet/);
     for (const write of [terraformText, awsCliText])
       expect(write(asked)).toContain('subnets: [SUBNET-OF-vpc-0a1b2c-IN');
   });
