@@ -1,6 +1,8 @@
 /** What is read of one site, in a database to which other sites have added many runs since. */
 import { beforeAll, expect, it } from 'vitest';
+import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { readProduct } from '../../../orchestrator/app/read/product-document.ts';
+import { findRun, isUnfinished, runsOfSite } from '../../../orchestrator/app/run/find-run.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import { History } from '../../../orchestrator/db/history.ts';
 import { metricsText } from '../../../orchestrator/web/metrics.ts';
@@ -27,6 +29,15 @@ onBothEngines('After sixty runs of other sites', (bench) => {
     const { nights, rows } = await readProduct('https://a.example/p1', { stores, history: new History(db) });
     expect(nights.map(({ run }) => run)).toEqual([first.id]);
     expect(rows.map(({ table }) => table)).toContain('first_site');
+  });
+
+  it('the commands still find its runs, and only these', async () => {
+    const { runs } = bench().stores;
+    const values = { site: { product_url: 'https://www.a.example/{id}' }, results: { table: 'any' } };
+    const config = { values } as Config;
+    expect((await runsOfSite(runs, config)).map(({ id }) => id)).toEqual([first.id]);
+    const found = await findRun(runs, { runId: undefined, config }, 'unfinished', isUnfinished);
+    expect(found.id).toBe(first.id);
   });
 
   it('the metrics still have the run that is at work', async () => {
