@@ -11,7 +11,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../../control/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { unfinishedRuns } from '../run/find-run.ts';
-import { livingHolder, lockNamesOfConfig, workOf } from '../run/run-lock.ts';
+import { holderText, livingHolder, lockNamesOfConfig } from '../run/run-lock.ts';
 
 /** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;
@@ -114,10 +114,7 @@ export const otherRun: Check = {
     const { runs } = createStores(db);
     const names = lockNamesOfConfig(config);
     const holder = await livingHolder(runs, names);
-    if (holder) {
-      const text = `another main server (${holder.owner}) ${workOf(holder)}`;
-      return failed('lock-held', text, 'Wait for it: orchestrator watch');
-    }
+    if (holder) return failed('lock-held', holderText(holder), 'Wait for it: orchestrator watch');
     const unfinished = (await unfinishedRuns(runs, names)).filter((run) => !isRebuilt(run));
     const ahead = unfinished.find((run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs);
     if (ahead)

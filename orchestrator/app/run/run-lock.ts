@@ -180,15 +180,16 @@ async function takeConnection(connection: ConnectionLock, locking: Required<Lock
   throw held(holder);
 }
 
-/** What the holder of a lock is at: its run, and which of the locks it has. */
-export function workOf(holder: LockHolder | null): string {
-  const what = holder?.runId ? `is running ${holder.runId}` : 'is starting a run';
-  return holder ? `${what} and has the lock of ${holder.name.replace(':', ' ')}` : what;
+/** Who holds a lock that this process needs; null when its holder was too quick to be seen. */
+export function holderText(holder: LockHolder | null): string {
+  if (holder === null) return 'another main server is starting a run';
+  const { owner, runId, name } = holder;
+  const what = runId === null ? 'is starting a run' : `is running ${runId}`;
+  return `another main server (${owner}) ${what} and has the lock of ${name.replace(':', ' ')}`;
 }
 
 function held(holder: LockHolder | null): AppError {
-  const who = holder ? ` (${holder.owner})` : '';
-  return new AppError('lock-held', `another main server${who} ${workOf(holder)}`, {
+  return new AppError('lock-held', holderText(holder), {
     hint: 'Wait for it, or look at it with: orchestrator status',
   });
 }

@@ -70,7 +70,7 @@ aws: { region: ${region}, endpoint: "${endpoint}", owner: me, instance_types: [t
     expect(JSON.parse(stdout)).toEqual({ images: [], exitCode: 0 });
   });
 
-  it('lists and prunes in each of aws.regions', async () => {
+  it('lists and prunes in each of aws.regions', { tags: ['nightly'] }, async () => {
     const { endpoint } = sandbox;
     const regions = [sandbox.region, 'eu-central-1', 'us-east-1'];
     const [first, ...others] = regions.map(
