@@ -77,14 +77,14 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await other.release();
   });
 
-  it('names the lock that is held, and the run as soon as it is known', async () => {
+  it('names the lock that is held, and the run as soon as it is known', onMySqlByDay, async () => {
     const lock = await take(['host:b.example', 'table:b']);
     await lock.setRun('run-b');
     await expect(take(['host:a.example', 'table:b'])).rejects.toThrow('is running run-b and has the lock of table b');
     await lock.release();
   });
 
-  it('goes to one of two that request the same names in another order', async () => {
+  it('goes to one of two that request the same names in another order', onMySqlByDay, async () => {
     const names = ['host:a.example', 'host:b.example', 'table:a'];
     const asked = await Promise.allSettled([take(names), take(names.toReversed())]);
     const locks = asked.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));

@@ -65,32 +65,38 @@ onMysql('A transaction on a faulty MySQL', (bench, database) => {
     expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(50);
   });
 
-  it('F46: keeps nothing of a transaction whose last statement waited too long for a lock', async () => {
-    const { id, results } = await createRun(bench(), 2_000);
-    await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 2_000)]);
-    const other = await createConnection({ uri: database().url });
-    try {
-      await other.query('begin');
-      // The last of the products in insertion order; the first batch does not meet it.
-      const row = `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`;
-      await other.query(row);
-      const place = { slot: 0, epoch: 1, seq: 0 };
-      const load = results.load(place, manyStored(2_000));
-      load.catch(() => undefined);
-      const first = await waitingTransaction(new Set());
-      // Another transaction waits there: the server ended the first one's statement, and we rolled back the rest.
-      const second = await waitingTransaction(new Set([first]));
-      const [living] = await other.query(`select trx_id from information_schema.innodb_trx where trx_id = ?`, [first]);
-      expect(living).toEqual([]);
-      expect(second).not.toBe(first);
-      expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toEqual([]);
-      await other.query('rollback');
-      expect(await load).toEqual({ stored: 2_000, gone: 0, failed: 0 });
-    } finally {
-      other.destroy();
-    }
-    expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
-  });
+  it(
+    'F46: keeps nothing of a transaction whose last statement waited too long for a lock',
+    { tags: ['nightly'] },
+    async () => {
+      const { id, results } = await createRun(bench(), 2_000);
+      await results.register(at(0), [partRef(id, { ...at(0), seq: 0 }, 2_000)]);
+      const other = await createConnection({ uri: database().url });
+      try {
+        await other.query('begin');
+        // The last of the products in insertion order; the first batch does not meet it.
+        const row = `insert into \`crawlfleet_staging_${id}\` (product_id, url, crawled_at) values ('p999', '', now())`;
+        await other.query(row);
+        const place = { slot: 0, epoch: 1, seq: 0 };
+        const load = results.load(place, manyStored(2_000));
+        load.catch(() => undefined);
+        const first = await waitingTransaction(new Set());
+        // Another transaction waits there: the server ended the first one's statement, and we rolled back the rest.
+        const second = await waitingTransaction(new Set([first]));
+        const [living] = await other.query(`select trx_id from information_schema.innodb_trx where trx_id = ?`, [
+          first,
+        ]);
+        expect(living).toEqual([]);
+        expect(second).not.toBe(first);
+        expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toEqual([]);
+        await other.query('rollback');
+        expect(await load).toEqual({ stored: 2_000, gone: 0, failed: 0 });
+      } finally {
+        other.destroy();
+      }
+      expect(await bench().db.knex(`crawlfleet_staging_${id}`).select('product_id')).toHaveLength(2_000);
+    },
+  );
 
   /** The ID of another transaction of this database that waits for a lock and is not in `known`. */
   async function waitingTransaction(known: ReadonlySet<string>): Promise<string> {
