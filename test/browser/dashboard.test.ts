@@ -87,7 +87,9 @@ describe('the page', () => {
       await page.locator('h1').first().waitFor();
       for (const width of [1600, 360]) {
         await page.setViewportSize({ width, height: 800 });
-        expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(width);
+        // Charts follow the width of the page in the next frame.
+        const pageWidth = () => page.evaluate<number>('document.documentElement.scrollWidth');
+        await expect.poll(pageWidth, { timeout: 10_000, message: path }).toBe(width);
         // As the list of a long night, which scrolls.
         await page.evaluate("for (const list of document.querySelectorAll('.story')) list.style.maxHeight = '1rem'");
         // Of the rules only the contrast depends on the colours, and it hardly on the width.
