@@ -46,6 +46,8 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
 
 /** Newest runs, those of all sites that share the database. */
 const LOOKED_AT = 500;
+/** Runs that a command without a RUN lists. */
+export const LISTED = 10;
 
 /** The newest runs of the configuration's site or result table, the newest first, and all that are unfinished. */
 export async function runsOfSite(runs: RunStore, config: Config): Promise<RunRecord[]> {

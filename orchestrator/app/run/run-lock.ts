@@ -28,7 +28,7 @@ const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, set
 
 export interface RunLock {
   fence: number;
-  /** Names the run the lock is held for, and stores it: until then the garbage collection of another site does not spare it. */
+  /** Names the run the lock is held for, and stores it: from then on the gc of another site spares what the run has. */
   setRun(runId: string): Promise<void>;
   /** Aborts with an AppError when another main server has the lock, or `giveUp` was called. */
   lost: AbortSignal;

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { htmlReport } from '../../app/read/report-html.ts';
-import { assertKept, findRun, getRun, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
@@ -90,9 +90,6 @@ function renderVerdict(verdict: Verdict): string {
   ];
   return lines.join('\n');
 }
-
-/** Runs that are listed. */
-const LISTED = 10;
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
   return withDatabase(options, async (database, config) => {

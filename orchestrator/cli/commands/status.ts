@@ -15,16 +15,13 @@ import {
 } from '../../app/read/run-documents.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { listFailed } from '../../app/run/carry-out.ts';
-import { getRun, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { drainAtMs } from '../../control/model/run-deadlines.ts';
 import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import type { Output } from '../output.ts';
-
-/** Runs that are listed. */
-const LAST = 10;
 
 export interface StatusOptions extends ConfigPlace {
   runId: string | undefined;
@@ -37,7 +34,7 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     const stores = createStores(database);
     const migrated = await isMigrated(database);
     if (options.runId === undefined) {
-      const runs = migrated ? (await runsOfSite(stores.runs, config)).slice(0, LAST) : [];
+      const runs = migrated ? (await runsOfSite(stores.runs, config)).slice(0, LISTED) : [];
       output.line(runs.length === 0 ? 'No run yet. Start one with: orchestrator run' : await renderRuns(runs, stores));
       output.document({ runs: runs.map(summaryOf) });
       return EXIT.complete;
