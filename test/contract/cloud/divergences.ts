@@ -5,7 +5,7 @@
 export interface Divergence {
   /** The name by which orchestrator/cloud/probe.ts recognizes the endpoint. */
   endpoint: 'moto' | 'localstack' | 'unknown';
-  contract: 'Compute' | 'LoadBalancer' | 'ObjectStore';
+  contract: 'Compute' | 'LoadBalancer' | 'ObjectStore' | 'Regions';
   /** The case of the contract that fails there. */
   title: string;
   why: string;

