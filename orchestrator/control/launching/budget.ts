@@ -1,10 +1,10 @@
 /** What the run may still spend on launches. Pure; prices from plan/prices.ts. */
 import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
-import type { LaunchBill } from '../model/launch-history.ts';
+import type { LaunchBill, Pool } from '../model/launch-history.ts';
 import { actualCost } from '../../plan/prices.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
-import { billingTerms } from '../model/run-settings.ts';
+import { billingTerms, regionsOf } from '../model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
@@ -18,9 +18,12 @@ export interface Spending {
   cap: number | null;
 }
 
+/** What is to be launched; by default the plan's type, in the cheapest region of the run. */
+type Wanted = Partial<Pick<Pool, 'instanceType' | 'region'>>;
+
 /** True when `n` further instances, alive until deadline + grace, keep the run within `run.max_cost`. */
-export function canAfford(world: World, n = 1, instanceType = world.run.plan.instanceType): boolean {
-  const { committed, each, cap } = spendingOf(world, instanceType);
+export function canAfford(world: World, n = 1, wanted: Wanted = {}): boolean {
+  const { committed, each, cap } = spendingOf(world, wanted);
   return cap === null || committed + n * each <= cap;
 }
 
@@ -38,11 +41,11 @@ export function canAffordRotation(world: World, underWay: number): number {
 }
 
 /** The figures behind `canAfford`. */
-export function spendingOf(world: World, instanceType = world.run.plan.instanceType): Spending {
+export function spendingOf(world: World, wanted: Wanted = {}): Spending {
   const { run } = world;
   return {
     committed: fleetCost(run, billed(world.fleet), powerOffAtMs(run)) + balancerCost(run),
-    each: oneMore(run, instanceType, world.nowMs),
+    each: oneMore(run, wanted, world.nowMs),
     cap: run.settings.run.maxCost,
   };
 }
@@ -63,7 +66,7 @@ export function isShortOfMoney(world: World): boolean {
     if (freeMs === null || freeMs + world.limits.bootMs >= drainAtMs(run)) continue;
     const then = billed(world.fleet, freeMs).filter((b) => b.launchedAtMs <= freeMs);
     const committed = fleetCost(run, then, powerOffAtMs(run)) + balancerCost(run);
-    if (committed + oneMore(run, run.plan.instanceType, freeMs) > cap) return true;
+    if (committed + oneMore(run, {}, freeMs) > cap) return true;
   }
   return false;
 }
@@ -86,8 +89,20 @@ function fleetCost(run: RunRecord, bills: readonly LaunchBill[], latestMs: numbe
   return cost.total - cost.balancer;
 }
 
-function oneMore(run: RunRecord, instanceType: string, launchedAtMs: number): number {
-  return fleetCost(run, [{ instanceType, launchedAtMs, endedAtMs: null }], powerOffAtMs(run));
+function oneMore(
+  run: RunRecord,
+  { instanceType = run.plan.instanceType, region }: Wanted,
+  launchedAtMs: number,
+): number {
+  const regions = region === undefined ? regionsOf(run.settings.aws).map((each) => each.region) : [region];
+  const endedAtMs = powerOffAtMs(run);
+  const prices = regions.map((each) => {
+    const bill = { region: each, instanceType, launchedAtMs, endedAtMs: Math.max(endedAtMs, launchedAtMs) };
+    const { total, balancer, traffic = 0 } = actualCost({ ...frame(run), instances: [bill] });
+    // Traffic grows with the products, not with the instances: `committed` has that of all products.
+    return total - balancer - traffic;
+  });
+  return Math.min(...prices);
 }
 
 const balancerCost = (run: RunRecord): number => {

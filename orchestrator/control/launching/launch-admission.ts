@@ -50,7 +50,7 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
   const refused = new Set<Action>();
   let dearest = 0;
   for (const claim of claims) {
-    const { each } = spendingOf(world, claim.pool?.instanceType);
+    const { each } = spendingOf(world, claim.pool ?? {});
     if (committed + each > cap) refused.add(claim);
     else committed += each;
     dearest = Math.max(dearest, each);

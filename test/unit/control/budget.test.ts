@@ -59,7 +59,20 @@ describe('spending', () => {
   it('is lower for a later launch, and higher for a larger type', () => {
     const early = spendingOf(world(1, []));
     expect(spendingOf(world(1, [], 2 * HOUR_MS)).each).toBeLessThan(early.each * 0.6);
-    expect(spendingOf(world(1, []), 't4g.small').each).toBeGreaterThan(early.each);
+    expect(spendingOf(world(1, []), { instanceType: 't4g.small' }).each).toBeGreaterThan(early.each);
+  });
+
+  it('counts a further instance at the price of its region; without one, of the cheapest of the run', () => {
+    const run = runWith(1);
+    const { region, subnets, securityGroups, image } = run.settings.aws;
+    const place = { subnets, securityGroups, image, loadBalancer: null };
+    const regions = [region, 'us-east-1'].map((name) => ({ region: name, ...place }));
+    const settings = { ...run.settings, aws: { ...run.settings.aws, regions } };
+    const eachIn = (there?: string) =>
+      spendingOf(world(1, [], 0, { run: { ...run, settings } }), there ? { region: there } : {}).each;
+    expect(eachIn(region)).toBeCloseTo(spendingOf(world(1, [])).each, 6);
+    expect(eachIn('us-east-1')).toBeLessThan(eachIn(region));
+    expect(eachIn()).toBe(eachIn('us-east-1'));
   });
 });
 
@@ -70,7 +83,7 @@ describe('canAfford', () => {
     const cap = committed + 2 * each;
     expect(canAfford(world(cap, three()), 2)).toBe(true);
     expect(canAfford(world(cap, three()), 3)).toBe(false);
-    expect(canAfford(world(cap, three()), 2, 't4g.medium')).toBe(false);
+    expect(canAfford(world(cap, three()), 2, { instanceType: 't4g.medium' })).toBe(false);
   });
 
   it('I5: the bill never exceeds the cap, whatever is launched while it returns true', () => {
