@@ -1,5 +1,5 @@
 /** The known instance types: what a plan needs of them, and which of the allowed ones to take. */
-import { hourlyPrice, type PriceList } from './price-table.ts';
+import { hourlyPrice, type Prices } from './price-table.ts';
 
 export type Architecture = 'x86_64' | 'arm64';
 
@@ -55,7 +55,7 @@ export function chooseInstanceType(
   allowed: readonly string[],
   region: string,
   memoryGb = HTTP_MEMORY_GB,
-  prices?: PriceList | null,
+  prices?: Prices | null,
 ): InstanceType {
   const types = allowed.map(describeInstanceType);
   const price = (t: InstanceType): number => hourlyPrice(region, t.name, prices).usd;

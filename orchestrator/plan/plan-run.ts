@@ -139,6 +139,9 @@ function memoryWarnings({ input, type }: Planning): string[] {
 function priceWarnings({ input, type }: Planning): string[] {
   const regions = input.regions?.map(({ region }) => region) ?? [input.region];
   return regions
-    .flatMap((region) => [hourlyPrice(region, type.name, input.prices).warning, servicePrices(region).warning])
+    .flatMap((region) => [
+      hourlyPrice(region, type.name, input.prices).warning,
+      servicePrices(region, input.prices).warning,
+    ])
     .filter((warning) => warning !== null);
 }

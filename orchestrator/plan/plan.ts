@@ -1,6 +1,6 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { DomainPace } from '../../shared/domain/domains.ts';
-import type { PriceList } from './price-table.ts';
+import type { Prices } from './price-table.ts';
 import type { PlanRegion } from './spread.ts';
 
 /** The parts of a run's configuration, besides region and types, that decide its bill. */
@@ -19,7 +19,7 @@ export interface BillingTerms {
 
 export interface PlanInput extends BillingTerms {
   /** Fresher prices than the shipped ones; null or omitted for none. */
-  prices?: PriceList | null;
+  prices?: Prices | null;
   products: number;
   /** From the start of the run to the deadline. */
   deadlineMs: number;
@@ -167,7 +167,7 @@ export interface Plan {
   noBalancer?: { saves: number };
   renewals?: RotationPlan;
   /** The prices used, for the sums during and after the run; omitted for the shipped prices. */
-  prices?: PriceList;
+  prices?: Prices;
   /** Warnings that do not block the run: duplicates, a long Crawl-delay … */
   warnings: string[];
 }

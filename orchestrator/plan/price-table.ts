@@ -50,9 +50,9 @@ export interface Price {
   warning: string | null;
 }
 
-/** USD per hour of an instance: from the list if it has the type in this region, else from the table. */
-export function hourlyPrice(region: string, instanceType: string, list?: PriceList | null): Price {
-  const fetched = list?.region === region ? list.hourly[instanceType] : undefined;
+/** USD per hour of an instance: from the region's list if it has the type, else from the table. */
+export function hourlyPrice(region: string, instanceType: string, prices?: Prices | null): Price {
+  const fetched = listOf(region, prices)?.hourly[instanceType];
   if (fetched !== undefined) return { usd: fetched, warning: null };
   const known = REGIONS[region];
   const listed = known ? listedPrice(known, instanceType) : null;
@@ -86,11 +86,21 @@ export interface ServicePrices extends Omit<RegionPrices, 't4gNano' | 't3Nano'> 
   warning: string | null;
 }
 
-/** All prices except those of instances; from the list where it has them for this region. */
-export function servicePrices(region: string, list?: PriceList | null): ServicePrices {
-  const { region: of, hourly: _, of: _date, ...fetched } = list ?? { region: null, hourly: {}, of: '' };
-  return { ...tablePrices(region), ...(of === region ? fetched : {}) };
+/** All prices except those of instances; from the region's list where it has them. */
+export function servicePrices(region: string, prices?: Prices | null): ServicePrices {
+  const { region: _, hourly: _hourly, of: _of, ...fetched } = listOf(region, prices) ?? { region, hourly: {}, of: '' };
+  const table = tablePrices(region);
+  const isComplete = SERVICES.every(([key]) => fetched[key] !== undefined);
+  const warning =
+    table.warning !== null && isComplete ? guessed(`prices of S3 and of traffic in ${region}`) : table.warning;
+  return { ...table, ...fetched, warning };
 }
+
+/** Date of the prices used for a region. */
+export const datePriced = (region: string, prices?: Prices | null): string => listOf(region, prices)?.of ?? PRICES_OF;
+
+const listOf = (region: string, prices?: Prices | null): PriceList | undefined =>
+  [prices ?? []].flat().find((list) => list.region === region);
 
 /** Maximum factor between an API price and the shipped one: beyond it the API price was more likely misread. */
 const MAX_FACTOR = 10;
@@ -139,11 +149,15 @@ function tablePrices(region: string): ServicePrices {
     s3Put: priceOf('s3Put'),
     s3Get: priceOf('s3Get'),
     outGb: priceOf('outGb'),
-    warning: known
-      ? null
-      : `The prices of ${region} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`,
+    warning: known ? null : guessed(`prices of ${region}`),
   };
 }
+
+/** One list per region. A single list is what earlier versions stored in the plan of a run. */
+export type Prices = PriceList | readonly PriceList[];
+
+const guessed = (what: string): string =>
+  `The ${what} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`;
 
 /** Prices from the price API, on-demand, Linux, USD, all of one region; the shipped table fills every gap. */
 export interface PriceList {

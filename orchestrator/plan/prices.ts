@@ -1,7 +1,7 @@
 /** What a fleet costs: before the run from the plan's sums, after it from what actually ran. */
 import { limitsFor } from '../../shared/domain/limits.ts';
 import type { BillingTerms, CostBreakdown } from './plan.ts';
-import { hourlyPrice, type PriceList, PRICES_OF, servicePrices } from './price-table.ts';
+import { datePriced, hourlyPrice, type Prices, servicePrices } from './price-table.ts';
 import { describeInstanceType } from './instance-types.ts';
 
 const HOUR_MS = 3_600_000;
@@ -32,7 +32,7 @@ export interface EstimateInput extends BillingTerms, S3Requests {
   /** Crawled in this region. */
   products: number;
   /** Fresher prices than the shipped ones; null or omitted for none. */
-  prices?: PriceList | null;
+  prices?: Prices | null;
   instanceType: string;
   instances: number;
   /** Mean life of an instance, launch to end. */
@@ -67,7 +67,7 @@ export interface ActualInput extends BillingTerms {
   /** Of the bucket; and of instances that name none. */
   region: string;
   /** The prices of the plan. */
-  prices?: PriceList | null;
+  prices?: Prices | null;
   instances: readonly BilledInstance[];
   /** A load balancer existed, possibly without any instance; omitted: when there are instances. */
   hadBalancer?: boolean;
@@ -90,7 +90,7 @@ export function actualCost(input: ActualInput): CostBreakdown {
   );
 }
 
-/** The costs of several regions as one. */
+/** The costs of several regions as one, with the date of the oldest prices. */
 export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
   return costs.reduce((sum, cost) => ({
     ...sum,
@@ -102,6 +102,7 @@ export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
     s3: round(sum.s3 + cost.s3),
     traffic: round((sum.traffic ?? 0) + (cost.traffic ?? 0)),
     total: round(sum.total + cost.total),
+    pricesOf: sum.pricesOf < cost.pricesOf ? sum.pricesOf : cost.pricesOf,
   }));
 }
 
@@ -158,9 +159,9 @@ function breakdown(
   terms: BillingTerms & Pick<EstimateInput, 'region' | 'bucketRegion' | 'prices'>,
   used: Used,
 ): CostBreakdown {
-  const { region, bucketRegion = region, prices: list, volumeGb = ROOT_VOLUME_GB } = terms;
+  const { region, bucketRegion = region, prices: lists, volumeGb = ROOT_VOLUME_GB } = terms;
   const { ownBalancer = false, noBalancer = false, balancerAddresses = 0, browser = false } = terms;
-  const prices = servicePrices(region, list);
+  const prices = servicePrices(region, lists);
   const balancerMs = noBalancer ? 0 : used.balancerMs;
   const balancerAddressHours = ownBalancer || balancerMs === 0 ? 0 : balancerAddresses * billedHours(balancerMs);
   const parts = {
@@ -178,7 +179,7 @@ function breakdown(
     ...(region === bucketRegion ? {} : { traffic: round(trafficCost(region, bucketRegion, used)) }),
   };
   const total = round(Object.values(parts).reduce((sum, usd) => sum + usd, 0));
-  return { ...parts, total, currency: 'USD', pricesOf: list?.region === region ? list.of : PRICES_OF };
+  return { ...parts, total, currency: 'USD', pricesOf: datePriced(region, lists) };
 }
 
 /** Results go to the bucket's region, and the bundle comes from there. */

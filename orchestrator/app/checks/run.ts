@@ -103,10 +103,11 @@ export const prices: Check = {
   title: 'prices',
   isSlow: true,
   async run({ config, target }) {
-    const { list, warnings } = await pricesFor(config, target);
+    const { lists, warnings } = await pricesFor(config, target);
     const remedy = "Allow pricing:GetProducts, or compare the plan's prices with aws.amazon.com/ec2/pricing";
     if (warnings.length > 0) return warnings.map((text) => warning(text, remedy));
-    return ok(list === null ? `those shipped with this version, of ${PRICES_OF}` : `AWS's own, of ${list.of}`);
+    const [first] = lists.map(({ of }) => of).sort();
+    return ok(first === undefined ? `those shipped with this version, of ${PRICES_OF}` : `AWS's own, of ${first}`);
   },
 };
 

@@ -11,67 +11,93 @@ const KEPT_MS = 24 * 3_600_000;
 const TIMEOUT_MS = 5_000;
 
 const price = z.number().positive();
-const cacheSchema = z.object({
-  askedAtMs: z.number(),
-  list: z.object({
-    region: z.string(),
-    of: z.string(),
-    hourly: z.record(z.string(), price),
-    ipv4Hour: z.optional(price),
-    gp3GbMonth: z.optional(price),
-    balancerHour: z.optional(price),
-    lcuHour: z.optional(price),
+const keptSchema = z.array(
+  z.object({
+    askedAtMs: z.number(),
+    list: z.object({
+      region: z.string(),
+      of: z.string(),
+      hourly: z.record(z.string(), price),
+      ipv4Hour: z.optional(price),
+      gp3GbMonth: z.optional(price),
+      balancerHour: z.optional(price),
+      lcuHour: z.optional(price),
+    }),
   }),
-});
+);
+
+interface Kept {
+  askedAtMs: number;
+  list: PriceList;
+}
 
 export interface FreshPrices {
-  /** Null for the shipped table. */
-  list: PriceList | null;
+  /** One per region; none for a region of the shipped table. */
+  lists: PriceList[];
   warnings: string[];
 }
 
 export interface PriceSource {
   file: string;
   clock: Clock;
-  region: string;
+  regions: readonly string[];
   instanceTypes: readonly string[];
   api?: Pick<PriceQuestion, 'endpoint' | 'credentials' | 'proxy'> & { timeoutMs?: number };
 }
 
 /** Takes at most five seconds and never throws: on any failure the shipped prices stand in, with a warning. */
-export async function freshPrices(source: PriceSource): Promise<FreshPrices> {
-  const { file, clock, region, instanceTypes } = source;
+export async function freshPrices({ file, clock, regions, instanceTypes, api }: PriceSource): Promise<FreshPrices> {
   const nowMs = clock.now();
-  const kept = readKept(file);
-  const fits =
-    kept !== null &&
-    kept.list.region === region &&
-    instanceTypes.every((type) => kept.list.hourly[type] !== undefined) &&
-    nowMs >= kept.askedAtMs &&
-    nowMs - kept.askedAtMs < KEPT_MS;
-  // Validated again: the user may have edited the file, or a newer shipped table may contradict it.
-  if (fits) return checkPrices(kept.list);
-  try {
-    const question = { instanceTypes, nowMs, endpoint: null, timeoutMs: TIMEOUT_MS, ...source.api, region };
-    const checked = checkPrices(await askPrices(question));
-    if (checked.warnings.length === 0) keep(file, { askedAtMs: nowMs, list: checked.list });
-    return checked;
-  } catch (error) {
-    const why = describeError(error);
-    return { list: null, warnings: [`AWS's price API did not answer (${why}); prices are those of ${PRICES_OF}.`] };
-  }
+  const kept = readKept(file).filter(({ askedAtMs }) => nowMs >= askedAtMs && nowMs - askedAtMs < KEPT_MS);
+  const keptOf = (region: string): Kept | undefined =>
+    kept.find(({ list }) => list.region === region && instanceTypes.every((type) => list.hourly[type] !== undefined));
+  const answers = await Promise.all(
+    regions.map(async (region): Promise<Kept | Failure> => {
+      const question = { instanceTypes, nowMs, endpoint: null, timeoutMs: TIMEOUT_MS, ...api, region };
+      try {
+        return keptOf(region) ?? { askedAtMs: nowMs, list: await askPrices(question) };
+      } catch (error) {
+        return { region, why: describeError(error) };
+      }
+    }),
+  );
+  // Kept prices are checked again: the user may have edited the file, or a newer shipped table may contradict it.
+  const found = answers.flatMap((each) => ('list' in each ? { ...each, ...checkPrices(each.list) } : []));
+  const sound = found
+    .filter(({ warnings }) => warnings.length === 0)
+    .map(({ askedAtMs, list }) => ({ askedAtMs, list }));
+  const others = kept.filter(({ list }) => !regions.includes(list.region));
+  if (sound.some(({ list }) => keptOf(list.region) === undefined)) keep(file, [...others, ...sound]);
+  const failures = answers.filter((each) => 'why' in each);
+  return {
+    lists: found.map(({ list }) => list),
+    warnings: [...failureWarnings(failures, regions.length), ...found.flatMap(({ warnings }) => warnings)],
+  };
 }
 
-function readKept(file: string): { askedAtMs: number; list: PriceList } | null {
+interface Failure {
+  region: string;
+  why: string;
+}
+
+/** One for each cause; it names the regions if the run has several. */
+function failureWarnings(failures: readonly Failure[], regions: number): string[] {
+  return [...Map.groupBy(failures, ({ why }) => why)].map(([why, those]) => {
+    const where = regions === 1 ? '' : ` for ${those.map(({ region }) => region).join(', ')}`;
+    return `AWS's price API did not answer${where} (${why}); prices are those of ${PRICES_OF}.`;
+  });
+}
+
+function readKept(file: string): Kept[] {
   try {
-    return cacheSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) as { askedAtMs: number; list: PriceList };
+    return keptSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) as Kept[];
   } catch {
-    return null;
+    return [];
   }
 }
 
 /** Prices that cannot be cached are fetched again next time. */
-function keep(file: string, content: { askedAtMs: number; list: PriceList }): void {
+function keep(file: string, content: readonly Kept[]): void {
   try {
     mkdirSync(dirname(file), { recursive: true });
     const fresh = join(dirname(file), `.prices-${process.pid}.json`);

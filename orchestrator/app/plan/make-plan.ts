@@ -83,7 +83,7 @@ export function makePlan(
     recycleEveryMs: aws.recycle_every,
     region: target.region,
     ...(regions ? { regions: regions.list } : {}),
-    prices: prices.list,
+    ...(prices.lists.length === 0 ? {} : { prices: prices.lists }),
     instanceTypes: aws.instance_types,
     ...instead,
   };

@@ -30,11 +30,11 @@ import { readRobots } from './site-robots.ts';
 
 /** AWS's own prices if the run's target is AWS itself; otherwise the shipped table. */
 export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
-  if (target.dryRun || target.endpoint !== null) return { list: null, warnings: [] };
+  if (target.dryRun || target.endpoint !== null) return { lists: [], warnings: [] };
   return freshPrices({
     file: stateDirOf(config.file).prices,
     clock: systemClock,
-    region: target.region,
+    regions: config.values.aws.regions?.map(({ region }) => region) ?? [target.region],
     instanceTypes: config.values.aws.instance_types,
     api: awsOptions(target, false),
   });

@@ -1,6 +1,6 @@
 /** What a run costs, from its row and its instances: so far while it runs, in total once it is over. Pure. */
 import type { CostBreakdown } from '../../plan/plan.ts';
-import { hourlyPrice, IPV4_HOUR } from '../../plan/price-table.ts';
+import { hourlyPrice, servicePrices } from '../../plan/price-table.ts';
 import { actualCost, billedHours } from '../../plan/prices.ts';
 import { hasBalancer } from '../model/regions.ts';
 import { billingTerms } from '../model/run-settings.ts';
@@ -74,7 +74,7 @@ export function costOfRun(
       const hours = billedHours(i.endedAtMs - i.launchedAtMs);
       const seconds = Math.round(hours * 3_600);
       const usdPerHour = hourlyPrice(i.region, instanceType, prices).usd;
-      const usd = round(hours * (usdPerHour + (prices?.ipv4Hour ?? IPV4_HOUR)));
+      const usd = round(hours * (usdPerHour + servicePrices(i.region, prices).ipv4Hour));
       return { slot, epoch, instanceId, instanceType, seconds, usdPerHour, usd, running };
     }),
   };

@@ -37,7 +37,7 @@ const planOf = (config: Config, change: Partial<PlanFacts> = {}): Plan =>
     target: TARGET,
     products: products(5),
     robots: ALLOW_ALL,
-    prices: { list: null, warnings: [] },
+    prices: { lists: [], warnings: [] },
     quota: { vcpus: config.values.aws.vcpu_quota, note: null },
     browser: 'ready',
     ...change,
