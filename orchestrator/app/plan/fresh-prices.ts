@@ -2,7 +2,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { describeError } from '../../../shared/domain/errors.ts';
+import { firstLineOf } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { askPrices, type PriceQuestion } from '../../cloud/price-api.ts';
 import { checkPrices, type PriceList, PRICES_OF } from '../../plan/price-table.ts';
@@ -57,7 +57,7 @@ export async function freshPrices({ file, clock, regions, instanceTypes, api }: 
       try {
         return keptOf(region) ?? { askedAtMs: nowMs, list: await askPrices(question) };
       } catch (error) {
-        return { region, why: describeError(error) };
+        return { region, why: firstLineOf(error) };
       }
     }),
   );

@@ -157,6 +157,7 @@ describe('F45 prices', () => {
     expect(lists).toEqual([]);
     expect(warnings).toHaveLength(1);
     expect(warnings[0]).toContain(PRICES_OF);
+    expect(warnings[0]).not.toContain('\n');
   });
 
   it('are those of each region of the run, and one region that fails has the shipped ones', async () => {
