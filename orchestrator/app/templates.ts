@@ -30,14 +30,13 @@ run:
   max_instances: 100
   max_failed: 5%                                   # more failed products than this: exit code 12
 
-# For runs on AWS; a dry run needs none of it.
+# For runs on AWS; a dry run needs none of it. With region and bucket set, "orchestrator setup" prints the other lines.
 # aws:
 #   region: ap-northeast-1
 #   bucket: my-bucket
 #   instance_types: [t4g.nano, t3.nano]
-#   subnets: [subnet-a, subnet-b]
-#   security_groups: [sg-fleet]
-#   instance_profile: crawl-instance
+#   instance_profile: crawlfleet-instance
+#   owner: "main-1"
 # server:
 #   listen: "0.0.0.0:8700"
 #   url: "http://10.0.0.5:8700"                    # how instances reach this server
