@@ -115,4 +115,6 @@ function render({ run, proofs, cost, worstUsd, failure }: CanaryResult): string 
   ].join('\n');
 }
 
+// As the commands of the product: its database and configuration are the user's alone.
+process.umask(0o077);
 process.exitCode = await main();
