@@ -25,12 +25,14 @@ export function fitNight(facts: PlanFacts): Planned {
     }
   }
   const { listed, unseen, due, productsPerDay } = night.backlog;
+  const regions = facts.regions?.list.map((each) => ({ ...each, maxInstances: MAX_IN_REGION, vcpuQuota: null }));
   const everyDay = {
     products: Math.ceil(productsPerDay),
     minInstances: 1,
-    maxInstances: MAX_IN_REGION * (facts.config.values.aws.regions?.length ?? 1),
+    maxInstances: MAX_IN_REGION * (regions?.length ?? 1),
     maxCost: null,
     vcpuQuota: null,
+    ...(regions ? { regions } : {}),
   };
   const fresh = makePlan(facts, everyDay);
   const keepsFresh = { products: everyDay.products, instances: fresh.instances, cost: fresh.cost.total };
