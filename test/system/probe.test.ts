@@ -4,7 +4,7 @@
  * @module-tag nightly
  */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Findings } from '../../orchestrator/probe/findings.ts';
 import { type CommandResult, waitFor } from '../support/processes.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';
@@ -30,8 +30,6 @@ describe('probe', () => {
   };
   const sent = async (): Promise<number> => (await shop.stats()).requests;
   const openShop = () => open(productIds(150), { site: { interval: '1s', ban: { cool_down: '1m' } } });
-
-  afterEach(() => expect(fleet.leftovers()).toEqual([]));
 
   it('finds interval and length of a ban within a tenth, keeps the budget, and writes the settings', async () => {
     await openShop();
@@ -63,6 +61,7 @@ describe('probe', () => {
     expect(text).toMatch(/^# our shop\n/);
     expect(text).toContain('interval: 500ms\n');
     expect(text).toContain(`cool_down: ${coolDown!.ms / 1_000}s\n`);
+    expect(fleet.leftovers()).toEqual([]);
   });
 
   it('obeys a Crawl-delay, and counts redirects as requests of the budget', async () => {
@@ -79,6 +78,7 @@ describe('probe', () => {
     expect(requests).toBeGreaterThanOrEqual(8);
     expect(requests).toBeLessThanOrEqual(9);
     expect((await shop.stats()).minGapMs).toBeGreaterThanOrEqual(300);
+    expect(fleet.leftovers()).toEqual([]);
   });
 
   it('ends at Ctrl-C with what is known', async () => {
@@ -94,5 +94,27 @@ describe('probe', () => {
     expect(series[1]).toMatchObject({ intervalMs: 200, ban: null, isComplete: false });
     expect(series[1]!.requests).toBeLessThan(60);
     expect(interval).toMatchObject({ ms: 300 });
+    expect(fleet.leftovers()).toEqual([]);
+  });
+
+  it('leaves a run that `cancel` ends when it is killed; the next probe begins anew', async () => {
+    await openShop();
+    const probe = start('--intervals', '300ms', '--requests', '60');
+    await waitFor(async () => (await sent()) > 10, { what: 'the first series', timeoutMs: 90_000 });
+    probe.kill('SIGKILL');
+    await probe.finished;
+    const again = () => start('--intervals', '300ms', '--requests', '8').finished;
+    const refused = await again();
+    expect(refused.exitCode, refused.stderr).toBe(20);
+    const [run] = await fleet.query('select id from crawlfleet_runs');
+    expect(refused.stderr).toContain(`orchestrator cancel ${String(run!.id)}`);
+    const canceled = await fleet.run('cancel', String(run!.id), '--yes');
+    expect(canceled.exitCode, canceled.stderr).toBe(0);
+    await shop.reset();
+    const result = await again();
+    expect(result.exitCode, result.stderr).toBe(0);
+    expect(read(result)).toMatchObject({ series: [{ intervalMs: 300, requests: 8, ban: null, isComplete: true }] });
+    expect(await sent()).toBe(8);
+    expect(fleet.leftovers()).toEqual([]);
   });
 });
