@@ -171,9 +171,13 @@ describe('results', () => {
 describe('the next run', () => {
   /** Kills the main server of a run in the middle of it; returns the run's row. */
   async function killed(deadline: string): Promise<{ id: string; deadline_at: number }> {
+    // Slow enough to be killed in its middle when this process gets little of a busy machine.
+    const { site } = readConfig();
+    changeConfig({ site: { ...site, interval: '1s' } });
     const run = await crawl(12, '--deadline', deadline);
     run.kill('SIGKILL');
     await run.finished;
+    changeConfig({ site });
     const [row] = await fleet.query('select id, deadline_at from crawlfleet_runs');
     return row as { id: string; deadline_at: number };
   }
