@@ -32,8 +32,8 @@ async function run(): Promise<BenchResult> {
     ids: Array.from({ length: PAGES }, (_, i) => `product-${String(i).padStart(6, '0')}`),
     config: {
       site: { interval: `${INTERVAL_MS}ms`, mapping: RECORD_MAPPING },
-      // Time limits and heartbeats are scaled to it: on two cores a fleet of this size boots for longer than a deadline of 10 minutes allows.
-      run: { deadline: '1h', min_instances: INSTANCES, max_instances: INSTANCES },
+      // Time limits, heartbeats and parts are scaled to the deadline. This is the one that the README begins with.
+      run: { deadline: '4h', min_instances: INSTANCES, max_instances: INSTANCES },
     },
     timeoutMs: RUN_LIMIT_MS,
   });
@@ -68,6 +68,7 @@ async function run(): Promise<BenchResult> {
       smallestGapMs: Math.min(...gaps),
       replaced: report.instances.replaced,
       bootCpuMs: median(boots),
+      instancesCpuS: [...instanceCpu.values()].reduce((all, samples) => all + samples.at(-1)!.cpuMs, 0) / 1_000,
       instancePssMb: watched.instancePssBytes / 1e6,
       instanceMaxRssMb: watched.instanceRssBytes / 1e6,
       mainServerCpuS: watched.cpuMs / 1_000,
@@ -75,7 +76,7 @@ async function run(): Promise<BenchResult> {
       verify: verified.exitCode ?? -1,
     };
     return {
-      about: `${INSTANCES} instances, ${PAGES} pages of ${RECORDS} records, ${INTERVAL_MS} ms between requests of one address, a deadline of 1 h, so a heartbeat every 3.75 s; instances, shop, sandbox, main server and MariaDB are processes on the same two cores. bootCpuMs is the processor time of an instance until its first request.`,
+      about: `${INSTANCES} instances, ${PAGES} pages of ${RECORDS} records, ${INTERVAL_MS} ms between requests of one address, a deadline of 4 h, so a heartbeat every 15 s; instances, shop, sandbox, main server and MariaDB are processes on the same two cores. bootCpuMs is the processor time of an instance until its first request, instancesCpuS that of all instances.`,
       rows: [{ name: 'run', figures }],
       ratios: [
         { name: 'rows that are right', value: rows / ROWS, target: '1' },
