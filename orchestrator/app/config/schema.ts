@@ -72,8 +72,11 @@ const domains = () =>
       }
     });
 
+/** The name of an AWS region. */
+export const REGION = /^[a-z]{2,4}(-[a-z]+)+-\d$/;
+
 const place = () =>
-  z.string().regex(/^([A-Z]{2}|[a-z]{2,4}(-[a-z]+)+-\d)$/, {
+  z.string().regex(new RegExp(`^[A-Z]{2}$|${REGION.source}`), {
     error: 'must be an ISO country code such as JP, or a region such as ap-northeast-1',
   });
 

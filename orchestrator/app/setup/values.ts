@@ -4,7 +4,7 @@ import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
-import { type ConfigValues, KMS_KEY } from '../config/schema.ts';
+import { type ConfigValues, KMS_KEY, REGION } from '../config/schema.ts';
 import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
@@ -73,8 +73,6 @@ const DEFAULT_CALLBACK_PORT = 8700;
 export const CANARY_PORT = 8780;
 /** Of the main server that setup makes. */
 export const MAIN_SERVER_TYPE = 't4g.small';
-
-const REGION = /^[a-z]{2,4}(-[a-z]+)+-\d$/;
 
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
