@@ -53,7 +53,7 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
   if (!hasMoreWork(world) || !mayFill(world, slot, record) || widestGate(world) === 'held') return [];
   // Until EC2 shows the old machine as ended, its cost adds to its successor's: that is no lack of budget.
-  if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world)) return [];
+  if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world, slot)) return [];
   const next = nextPool(world, slot);
   return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: (record?.epoch ?? 0) + 1, pool: next.pool }] : [];
 }

@@ -60,7 +60,7 @@ export function mayFill(world: World, slot: number, record: InstanceRecord | und
 /** `mayFill`, and the money is there, or will be once EC2 has ended the machine that makes room: until then both are counted. */
 export function canFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   const makesRoom = record?.reason === LOSS_REASON.rotated && record.phase !== 'terminated';
-  return mayFill(world, slot, record) && (makesRoom || canAfford(world));
+  return mayFill(world, slot, record) && (makesRoom || canAfford(world, slot));
 }
 
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */

@@ -8,23 +8,30 @@ import { billingTerms, regionsOf } from '../model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
+import { homeOf, nextPool } from './pools.ts';
 
 export interface Spending {
-  /** USD for everything launched so far, if running instances and the balancer last until deadline + grace. */
+  /** USD for everything launched so far, if running instances and the balancers last until deadline + grace. */
   committed: number;
-  /** USD for each further instance, from now until deadline + grace. */
+  /** USD that the further launch would add, from now until deadline + grace. */
   each: number;
   /** `run.max_cost`; null when there is none. */
   cap: number | null;
 }
 
-/** What is to be launched; by default the plan's type, in the cheapest region of the run. */
-type Wanted = Partial<Pick<Pool, 'instanceType' | 'region'>>;
+/** A further launch. A region without a load balancer gets one with its first launch. */
+export type Wanted = Partial<Pick<Pool, 'instanceType' | 'region'>>;
 
-/** True when `n` further instances, alive until deadline + grace, keep the run within `run.max_cost`. */
-export function canAfford(world: World, n = 1, wanted: Wanted = {}): boolean {
-  const { committed, each, cap } = spendingOf(world, wanted);
-  return cap === null || committed + n * each <= cap;
+/** True when the next launches of these slots, alive until deadline + grace, keep the run within `run.max_cost`. */
+export function canAfford(world: World, ...slots: number[]): boolean {
+  const cap = world.run.settings.run.maxCost;
+  return cap === null || billWith(world, ...slots.map((slot) => nextLaunch(world, slot))) <= cap;
+}
+
+/** The slot's next launch, as far as its pool is known: else where the plan has it, of the plan's type. */
+function nextLaunch(world: World, slot: number): Wanted {
+  const next = nextPool(world, slot);
+  return (next.kind === 'pool' && next.pool) || { region: homeOf(world, slot) };
 }
 
 /** A rotated machine is billed along with its successor until EC2 has ended it; each start costs at least a minute. */
@@ -32,22 +39,28 @@ const OVERLAP_MS = 120_000;
 
 /** How many addresses can be rotated within `run.max_cost`, besides the `underWay` ones; Infinity without a cap. */
 export function canAffordRotation(world: World, underWay: number): number {
-  const { committed, cap } = spendingOf(world);
-  if (cap === null) return Infinity;
   const { run, nowMs } = world;
-  const bill = { instanceType: run.plan.instanceType, launchedAtMs: nowMs, endedAtMs: nowMs + OVERLAP_MS };
-  const each = fleetCost(run, [bill], nowMs);
+  const cap = run.settings.run.maxCost;
+  if (cap === null) return Infinity;
+  const committed = billWith(world);
+  const { instanceType } = run.plan;
+  const each = Math.max(
+    ...plannedRegions(run).map((region) => {
+      const overlap = { region, instanceType, launchedAtMs: nowMs, endedAtMs: nowMs + OVERLAP_MS };
+      return billOf(run, [...billed(world.fleet), overlap]) - committed;
+    }),
+  );
   return Math.max(0, Math.floor((cap - committed) / each) - underWay);
 }
 
-/** The figures behind `canAfford`. */
 export function spendingOf(world: World, wanted: Wanted = {}): Spending {
-  const { run } = world;
-  return {
-    committed: fleetCost(run, billed(world.fleet), powerOffAtMs(run)) + balancerCost(run),
-    each: oneMore(run, wanted, world.nowMs),
-    cap: run.settings.run.maxCost,
-  };
+  const committed = billWith(world);
+  return { committed, each: billWith(world, wanted) - committed, cap: world.run.settings.run.maxCost };
+}
+
+/** USD for everything launched so far and these launches, if everything alive lasts until deadline + grace. */
+export function billWith({ run, fleet, nowMs }: World, ...launches: readonly Wanted[]): number {
+  return billOf(run, [...billed(fleet), ...launches.map((wanted) => launchedAt(run, wanted, nowMs))]);
 }
 
 /**
@@ -65,8 +78,7 @@ export function isShortOfMoney(world: World): boolean {
     const freeMs = record ? freeSinceMs(record) : run.startedAtMs;
     if (freeMs === null || freeMs + world.limits.bootMs >= drainAtMs(run)) continue;
     const then = billed(world.fleet, freeMs).filter((b) => b.launchedAtMs <= freeMs);
-    const committed = fleetCost(run, then, powerOffAtMs(run)) + balancerCost(run);
-    if (committed + oneMore(run, {}, freeMs) > cap) return true;
+    if (billOf(run, [...then, launchedAt(run, { region: homeOf(world, slot) }, freeMs)]) > cap) return true;
   }
   return false;
 }
@@ -81,35 +93,31 @@ function freeSinceMs(record: InstanceRecord): number | null {
 const billed = ({ launches }: FleetSnapshot, atMs = Infinity): LaunchBill[] =>
   launches.bills.map((b) => (b.endedAtMs !== null && b.endedAtMs > atMs ? { ...b, endedAtMs: null } : b));
 
-/** Without the balancer, which is billed anyway. */
-function fleetCost(run: RunRecord, bills: readonly LaunchBill[], latestMs: number): number {
-  if (bills.length === 0) return 0;
-  const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(latestMs, b.launchedAtMs) }));
-  const cost = actualCost({ ...frame(run), instances });
-  return cost.total - cost.balancer;
+const launchedAt = ({ plan }: RunRecord, wanted: Wanted, launchedAtMs: number): LaunchBill => ({
+  instanceType: plan.instanceType,
+  ...wanted,
+  launchedAtMs,
+  endedAtMs: null,
+});
+
+/** Including the balancers of the planned regions, which are billed anyway, and of those launched in. */
+function billOf(run: RunRecord, bills: readonly LaunchBill[]): number {
+  const instances = bills.map((b) => ({ ...b, endedAtMs: b.endedAtMs ?? Math.max(powerOffAtMs(run), b.launchedAtMs) }));
+  const regions = new Set([...plannedRegions(run), ...bills.map((b) => b.region ?? run.settings.aws.region)]);
+  const { plan, startedAtMs } = run;
+  const one = { instanceType: plan.instanceType, launchedAtMs: startedAtMs, endedAtMs: startedAtMs };
+  const balancers = actualCost({
+    ...frame(run),
+    instances: [...regions].map((region) => ({ ...one, region })),
+  }).balancer;
+  if (bills.length === 0) return balancers;
+  const { total, balancer } = actualCost({ ...frame(run), instances });
+  return total - balancer + balancers;
 }
 
-function oneMore(
-  run: RunRecord,
-  { instanceType = run.plan.instanceType, region }: Wanted,
-  launchedAtMs: number,
-): number {
-  const regions = region === undefined ? regionsOf(run.settings.aws).map((each) => each.region) : [region];
-  const endedAtMs = powerOffAtMs(run);
-  const prices = regions.map((each) => {
-    const bill = { region: each, instanceType, launchedAtMs, endedAtMs: Math.max(endedAtMs, launchedAtMs) };
-    const { total, balancer, traffic = 0 } = actualCost({ ...frame(run), instances: [bill] });
-    // Traffic grows with the products, not with the instances: `committed` has that of all products.
-    return total - balancer - traffic;
-  });
-  return Math.min(...prices);
-}
-
-const balancerCost = (run: RunRecord): number => {
-  const one = { instanceType: run.plan.instanceType, launchedAtMs: run.startedAtMs, endedAtMs: run.startedAtMs };
-  const instances = run.plan.regions?.map(({ region }) => ({ ...one, region })) ?? [one];
-  return actualCost({ ...frame(run), instances }).balancer;
-};
+/** The regions for which the plan has instances. */
+const plannedRegions = ({ plan, settings }: RunRecord): string[] =>
+  plan.regions?.map(({ region }) => region) ?? [regionsOf(settings.aws)[0]!.region];
 
 const frame = (run: RunRecord) => ({
   region: run.settings.aws.region,

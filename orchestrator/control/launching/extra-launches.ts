@@ -102,7 +102,10 @@ const mostExtra = (planned: number): number => Math.max(2, Math.ceil(planned / 2
 /** The smallest number that finishes by the last moment; when none does, as many as help. */
 function fewestFor(world: World, room: number, latestMs: number): number {
   let best = { count: 0, endMs: forecastEnd(world).p95Ms ?? Infinity };
-  for (let count = 1; count <= room && canAfford(world, count); count++) {
+  const slots: number[] = [];
+  for (let count = 1; count <= room; count++) {
+    slots.push(world.fleet.slotCount(world.run.plan) + slots.length);
+    if (!canAfford(world, ...slots)) break;
     const endMs = forecastEnd(world, count).p95Ms ?? Infinity;
     if (endMs < best.endMs - world.limits.heartbeatMs) best = { count, endMs };
     if (endMs <= latestMs) break;

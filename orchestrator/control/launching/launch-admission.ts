@@ -2,8 +2,8 @@
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { Action } from '../model/actions.ts';
 import { launchGate } from './launch-gate.ts';
-import { spendingOf } from './budget.ts';
-import { isTrial, roomIn } from './pools.ts';
+import { billWith, type Wanted } from './budget.ts';
+import { homeOf, isTrial, roomIn } from './pools.ts';
 import { poolKey } from '../model/launch-history.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { World } from '../model/world.ts';
@@ -46,14 +46,19 @@ function withinMoney(world: World, actions: readonly Action[]): Action[] {
   const claims = actions.filter((a) => a.kind === 'claim');
   const cap = world.run.settings.run.maxCost;
   if (cap === null || claims.length === 0) return [...actions];
-  let { committed } = spendingOf(world);
+  const admitted: Wanted[] = [];
+  let committed = billWith(world);
   const refused = new Set<Action>();
   let dearest = 0;
   for (const claim of claims) {
-    const { each } = spendingOf(world, claim.pool ?? {});
-    if (committed + each > cap) refused.add(claim);
-    else committed += each;
-    dearest = Math.max(dearest, each);
+    const wanted = claim.pool ?? { region: homeOf(world, claim.slot) };
+    const bill = billWith(world, ...admitted, wanted);
+    dearest = Math.max(dearest, bill - committed);
+    if (bill > cap) refused.add(claim);
+    else {
+      admitted.push(wanted);
+      committed = bill;
+    }
   }
   if (refused.size === 0) return [...actions];
   const detail =
@@ -82,8 +87,9 @@ function isFirstCall(world: World, id: EpochId): boolean {
 }
 
 /** The region of a claim or a launch; null for any other action. */
-function placeOf({ fleet, regions }: World, action: Action): string | null {
-  if (action.kind === 'claim') return regionNamed(regions, action.pool?.region).name;
+function placeOf(world: World, action: Action): string | null {
+  if (action.kind === 'claim') return action.pool?.region ?? homeOf(world, action.slot);
+  const { fleet, regions } = world;
   return action.kind === 'launch' ? regionNamed(regions, fleet.find(action)?.request.region).name : null;
 }
 

@@ -20,7 +20,7 @@ import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate } from '../model/core.ts';
-import { type NextPool, nextPool } from './pools.ts';
+import { type NextPool, homeOf, nextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
 import { regionNamed } from '../model/regions.ts';
 import { drainAtMs, powerOffAtMs } from '../model/run-deadlines.ts';
@@ -54,6 +54,8 @@ export async function claim(
     pool === null ? nextPool({ ...world, pools: core.processState.pools }, slot) : { kind: 'pool', pool };
   if (next.kind !== 'pool') return;
   const { region, subnetId, instanceType } = next.pool!;
+  // Admitted for the slot's own region: any other is for the next round, which knows the pools.
+  if (pool === null && region !== homeOf(world, slot)) return;
   const place = regionNamed(template.regions, region);
   const token = randomBytes(32).toString('hex');
   // Signing calls no AWS service: it fails only without credentials.

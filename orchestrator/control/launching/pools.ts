@@ -42,7 +42,7 @@ export function nextPool(world: World, slot: number): NextPool {
  * All pools in the order of a slot: those of its own region first. In a region it starts in a subnet of its own and
  * tries all of them before the next type.
  */
-export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home: string | null = null): Pool[] {
+export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home?: string): Pool[] {
   const ordered = regions.toSorted((a, b) => Number(b.name === home) - Number(a.name === home));
   return ordered.flatMap(({ name: region, subnetIds }) => {
     const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
@@ -50,15 +50,15 @@ export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home: 
   });
 }
 
-/** The region for which the plan has the slot; null in a run of one region. Slots beyond the plan are spread as it is. */
-function homeOf({ run }: World, slot: number): string | null {
+/** The region for which the plan has the slot; the only one of a run of one. Slots beyond the plan are spread as it is. */
+export function homeOf({ run, regions: all }: World, slot: number): string {
   const { regions = [], instances } = run.plan;
   let rest = slot % Math.max(1, instances);
   for (const { region, instances: share } of regions) {
     if (rest < share) return region;
     rest -= share;
   }
-  return null;
+  return all[0]!.name;
 }
 
 /** EC2 has refused this pool, or its type everywhere, for a reason that waiting does not fix. */

@@ -1,10 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/launching/budget.ts';
+import { billWith, canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/launching/budget.ts';
+import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
+import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
+import { costOfRun } from '../../../orchestrator/control/results/cost-of-run.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
 import { aClaim, anInstance, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
@@ -61,29 +64,98 @@ describe('spending', () => {
     expect(spendingOf(world(1, [], 2 * HOUR_MS)).each).toBeLessThan(early.each * 0.6);
     expect(spendingOf(world(1, []), { instanceType: 't4g.small' }).each).toBeGreaterThan(early.each);
   });
+});
 
-  it('counts a further instance at the price of its region; without one, of the cheapest of the run', () => {
-    const run = runWith(1);
-    const { region, subnets, securityGroups, image } = run.settings.aws;
-    const place = { subnets, securityGroups, image, loadBalancer: null };
-    const regions = [region, 'us-east-1'].map((name) => ({ region: name, ...place }));
-    const settings = { ...run.settings, aws: { ...run.settings.aws, regions } };
-    const eachIn = (there?: string) =>
-      spendingOf(world(1, [], 0, { run: { ...run, settings } }), there ? { region: there } : {}).each;
-    expect(eachIn(region)).toBeCloseTo(spendingOf(world(1, [])).each, 6);
-    expect(eachIn('us-east-1')).toBeLessThan(eachIn(region));
-    expect(eachIn()).toBe(eachIn('us-east-1'));
+describe('a run of several regions', () => {
+  const region = aRun().settings.aws.region;
+  const place = { subnets: [], securityGroups: [], image: null, loadBalancer: null };
+  const share = { vcpus: 0, vcpuQuota: null, cost: 0 };
+  /** The bucket is in the first region; the plan has instances in the first two. */
+  const REGIONS = [region, 'us-east-1', 'eu-west-1'];
+  const over = (maxCost: number | null): RunRecord => {
+    const run = runWith(maxCost);
+    const aws = { ...run.settings.aws, regions: REGIONS.map((name) => ({ region: name, ...place })) };
+    const regions = [
+      { region, instances: 1, ...share },
+      { region: 'us-east-1', instances: 2, ...share },
+    ];
+    return { ...run, settings: { ...run.settings, aws }, plan: { ...run.plan, instances: 3, regions } };
+  };
+  const eachIn = (there: string): number =>
+    spendingOf(world(1, [], 0, { run: over(1) }), { region: there, instanceType: 't4g.nano' }).each;
+
+  it('counts a launch at the price of its region, with the bundle that it fetches from another one', () => {
+    const hours = 4 + 1 / 6;
+    const dearer = hours * (0.0054 - 0.0042);
+    const volume = (hours * 8 * (0.096 - 0.08)) / 730;
+    const traffic = 0.05 * 0.09 + aRun().planned * 0.000_001 * 0.02;
+    expect(eachIn('us-east-1') - eachIn(region)).toBeCloseTo(traffic - dearer - volume, 4);
+  });
+
+  it('counts the load balancer of a region for which the plan has none, once', () => {
+    const run = over(1);
+    const { committed, each } = spendingOf(world(1, [], 0, { run }), { region: 'eu-west-1' });
+    expect(each - eachIn('us-east-1')).toBeGreaterThan(5 * 0.02);
+    const there = anInstance(0);
+    const one = [{ ...there, request: { ...there.request, region: 'eu-west-1' } }];
+    const second = spendingOf(world(1, one, 0, { run }), { region: 'eu-west-1' });
+    expect(second.committed).toBeCloseTo(committed + each, 3);
+    expect(second.each).toBeLessThan(each - 5 * 0.02);
+  });
+
+  it('counts a claim before its pool is known in the region for which the plan has the slot', () => {
+    const claims = [0, 1].map((slot): Action => ({ kind: 'claim', slot, epoch: 1, pool: null }));
+    const known = billWith(world(1, [], 0, { run: over(1) }), { region }, { region: 'us-east-1' });
+    const admitted = (cap: number) =>
+      admitLaunches(world(cap, [], 0, { run: over(cap), pools: null }), claims).filter((a) => a.kind === 'claim');
+    expect(admitted(known + 1e-5)).toEqual(claims);
+    expect(admitted(known - 1e-5)).toEqual(claims.slice(0, 1));
+  });
+
+  it('I5: the bill never exceeds the cap, in whichever region launches are admitted', () => {
+    const steps = fc.array(
+      fc.record({
+        there: fc.constantFrom(...REGIONS),
+        waitMs: fc.integer({ min: 0, max: HOUR_MS }),
+        lifeMs: fc.integer({ min: 1, max: 6 * HOUR_MS }),
+      }),
+      { maxLength: 20 },
+    );
+    fc.assert(
+      fc.property(steps, fc.double({ min: 0.3, max: 1, noNaN: true }), (launches, cap) => {
+        const run = over(cap);
+        const endMs = powerOffAtMs(run);
+        const all: InstanceRecord[] = [];
+        let nowMs = START_MS;
+        for (const [slot, { there, waitMs, lifeMs }] of launches.entries()) {
+          nowMs = Math.min(endMs, nowMs + waitMs);
+          const now = aWorld({ run, instances: seenAt(all, nowMs), nowMs });
+          const pool = { region: there, subnetId: 's', instanceType: 't4g.nano' };
+          const claim: Action = { kind: 'claim', slot, epoch: 1, pool };
+          if (!admitLaunches(now, [claim]).includes(claim)) continue;
+          const terminatedAtMs = Math.min(endMs, nowMs + lifeMs);
+          const launched = anInstance(slot, { launchedAtMs: nowMs, claimedAtMs: nowMs, terminatedAtMs });
+          all.push({ ...launched, request: { ...launched.request, region: there } });
+        }
+        const end = all.map((r): InstanceRecord => ({ ...r, phase: 'terminated' }));
+        const { actual } = costOfRun({ ...run, finishedAtMs: endMs }, end, 0, endMs);
+        return actual.total <= cap + 1e-5 * (launches.length + 1);
+      }),
+    );
   });
 });
 
+/** As the rows were before the instances ended that are alive at this moment. */
+const seenAt = (all: readonly InstanceRecord[], nowMs: number): InstanceRecord[] =>
+  all.map((r) => (r.terminatedAtMs! > nowMs ? { ...r, terminatedAtMs: null } : { ...r, phase: 'terminated' }));
+
 describe('canAfford', () => {
   it('allows everything without a cap, and nothing beyond it', () => {
-    expect(canAfford(world(null, three()), 1_000)).toBe(true);
+    expect(canAfford(world(null, three()), ...Array.from({ length: 1_000 }, (_, i) => i))).toBe(true);
     const { committed, each } = spendingOf(world(1, three()));
-    const cap = committed + 2 * each;
-    expect(canAfford(world(cap, three()), 2)).toBe(true);
-    expect(canAfford(world(cap, three()), 3)).toBe(false);
-    expect(canAfford(world(cap, three()), 2, { instanceType: 't4g.medium' })).toBe(false);
+    const cap = committed + 2.5 * each;
+    expect(canAfford(world(cap, three()), 3, 4)).toBe(true);
+    expect(canAfford(world(cap, three()), 3, 4, 5)).toBe(false);
   });
 
   it('I5: the bill never exceeds the cap, whatever is launched while it returns true', () => {
@@ -99,9 +171,7 @@ describe('canAfford', () => {
         let nowMs = START_MS;
         for (const [slot, { waitMs, lifeMs }] of launches.entries()) {
           nowMs = Math.min(endMs, nowMs + waitMs);
-          const seen = all.map((r) => (r.terminatedAtMs! > nowMs ? { ...r, terminatedAtMs: null } : r));
-          const now = seen.map((r): InstanceRecord => (r.terminatedAtMs === null ? r : { ...r, phase: 'terminated' }));
-          if (!canAfford(aWorld({ run, instances: now, nowMs }))) continue;
+          if (!canAfford(aWorld({ run, instances: seenAt(all, nowMs), nowMs }), slot)) continue;
           const terminatedAtMs = Math.min(endMs, nowMs + lifeMs);
           all.push(anInstance(slot, { launchedAtMs: nowMs, claimedAtMs: nowMs, terminatedAtMs }));
         }
