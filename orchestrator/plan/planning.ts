@@ -29,7 +29,9 @@ const RENEWAL_OVERLAP_MS = 120_000;
 export function prepare(input: PlanInput, days: readonly Day[]): Planning {
   const work = workOf(input);
   const model = new FinishModel(input, work, days);
-  const type = chooseInstanceType(input.instanceTypes, input.region, input.memoryGb, input.prices);
+  // Where instances run: the bucket may be in a region of which no prices were asked.
+  const place = input.regions?.[0] ?? input;
+  const type = chooseInstanceType(input.instanceTypes, place.region, input.memoryGb, input.prices);
   const { partMs } = limitsFor(input.deadlineMs);
   const priceIn = ({ region, instances }: Placed, share: number, lifeMs: number, balancerMs: number): CostBreakdown => {
     const products = Math.ceil(input.products * share);

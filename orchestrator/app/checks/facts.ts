@@ -115,8 +115,9 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
 }
 
 function typeFor(config: Config, target: Target): string {
-  const memoryGb = config.values.site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB;
-  return chooseInstanceType(config.values.aws.instance_types, target.region, memoryGb).name;
+  const { site, aws } = config.values;
+  const memoryGb = site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB;
+  return chooseInstanceType(aws.instance_types, (aws.regions?.[0] ?? target).region, memoryGb).name;
 }
 
 type Place = Pick<LaunchRequest, 'instanceType' | 'imageId' | 'subnetId' | 'securityGroupIds'>;

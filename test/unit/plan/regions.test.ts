@@ -54,6 +54,13 @@ describe('a plan over regions', () => {
     expect(text).toContain('44 (quota unknown in a region)');
   });
 
+  it('takes the type that is cheapest where instances run, not where the bucket is', () => {
+    const prices = [{ region: 'us-east-1', of: '2026-11-01', hourly: { 't3.nano': 0.0052, 't4g.nano': 0.0061 } }];
+    const instanceTypes = ['t4g.nano', 't3.nano'];
+    expect(plan({ instanceTypes, prices, regions: [at('us-east-1')] }).instanceType).toBe('t3.nano');
+    expect(plan({ instanceTypes, prices }).instanceType).toBe('t4g.nano');
+  });
+
   it('is refused when all regions together do not allow enough', () => {
     const found = plan({ regions: regions.slice(1) });
     expect(found.verdict).toBe('over-quota');
