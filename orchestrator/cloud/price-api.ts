@@ -22,8 +22,8 @@ export interface PriceQuestion extends Pick<AwsOptions, 'credentials' | 'proxy'>
 }
 
 /**
- * On-demand prices in USD. Throws when an instance type cannot be priced; a service's price that does not have the
- * expected form is left out.
+ * On-demand prices in USD. Throws when a query fails or an instance type cannot be priced; a service's price that does
+ * not have the expected form is left out.
  */
 export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   const { region, endpoint, credentials, proxy, timeoutMs, nowMs } = question;
@@ -41,7 +41,7 @@ export async function askPrices(question: PriceQuestion): Promise<PriceList> {
   return callOnce(lazyPricing, options, 'GetProducts', async (pricing) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const ask = (query: Query): Promise<number | undefined> => findPrice(pricing, query, region, signal);
-    const services = Promise.all(Object.entries(SERVICES).map(async ([key, q]) => [key, await ask(q).catch(ignore)]));
+    const services = Promise.all(Object.entries(SERVICES).map(async ([key, q]) => [key, await ask(q)]));
     const hourly = Promise.all(
       question.instanceTypes.map(async (type) => {
         const usd = await ask(instanceQuery(type));
@@ -157,5 +157,3 @@ function pricesIn(document: unknown, query: Query, region: string): number[] {
     .map((d) => Number(d.pricePerUnit?.USD))
     .filter((usd) => usd > 0);
 }
-
-const ignore = (): undefined => undefined;

@@ -86,6 +86,9 @@ export interface ServicePrices extends Omit<RegionPrices, 't4gNano' | 't3Nano'> 
   warning: string | null;
 }
 
+const guessed = (what: string): string =>
+  `The ${what} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`;
+
 /** All prices except those of instances; from the region's list where it has them. */
 export function servicePrices(region: string, prices?: Prices | null): ServicePrices {
   const { region: _, hourly: _hourly, of: _of, ...fetched } = listOf(region, prices) ?? { region, hourly: {}, of: '' };
@@ -155,9 +158,6 @@ function tablePrices(region: string): ServicePrices {
 
 /** One list per region. A single list is what earlier versions stored in the plan of a run. */
 export type Prices = PriceList | readonly PriceList[];
-
-const guessed = (what: string): string =>
-  `The ${what} are not known here; the dearest known ones are taken, times ${UNKNOWN_FACTOR}.`;
 
 /** Prices from the price API, on-demand, Linux, USD, all of one region; the shipped table fills every gap. */
 export interface PriceList {

@@ -7,8 +7,9 @@ import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 
 const USAGE = 'usage: npm run contract -- --endpoint URL [--region R] | --aws --yes [--region R]';
-const COST = `--aws launches about twenty t4g.nano instances and ten load balancers in your account, for a few minutes each, and
-removes them again: less than one dollar. Your own credentials are used. Say --yes to go on.`;
+const COST = `--aws launches about twenty t4g.nano instances and ten load balancers in your account, for a few minutes each, one of
+both in us-east-1 (in us-west-2 if --region is us-east-1), and removes them again: less than one dollar. Your own
+credentials are used. Say --yes to go on.`;
 
 process.exitCode = await main();
 

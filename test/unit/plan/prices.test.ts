@@ -122,6 +122,26 @@ describe('prices', () => {
     expect(servicePrices('us-east-1').warning).toBeNull();
   });
 
+  it('of an unknown region are guesses only as far as no list has them', () => {
+    const list = { region: 'mars-1', of: '2026-11-01', hourly: { 't4g.nano': 0.01 }, ipv4Hour: 0.005, gp3GbMonth: 0.1 };
+    const complete = { ...list, balancerHour: 0.03, lcuHour: 0.01 };
+    expect(servicePrices('mars-1', [complete]).warning).toContain('prices of S3 and of traffic in mars-1');
+    expect(servicePrices('mars-1', [list]).warning).toBe(servicePrices('mars-1').warning);
+  });
+
+  it('have the date of the oldest ones', () => {
+    const listOf = (region: string, of: string) => ({ region, of, hourly: {} });
+    const prices = [listOf('eu-west-1', '2019-01-01'), listOf('us-east-1', '2018-01-01')];
+    const instances = ['eu-west-1', 'us-east-1', 'ap-northeast-1'].map((region) => ({
+      region,
+      instanceType: 't4g.nano',
+      launchedAtMs: 0,
+      endedAtMs: 1,
+    }));
+    const times = { startedAtMs: 0, finishedAtMs: 1, products: 1 };
+    expect(actualCost({ region: 'eu-west-1', prices, instances, ...times }).pricesOf).toBe('2018-01-01');
+  });
+
   it('grow with the size of an unlisted type', () => {
     const usd = ['c7g.large', 'c7g.xlarge', 'c7g.4xlarge'].map((t) => hourlyPrice('us-east-1', t).usd);
     expect(usd).toEqual([...usd].sort((a, b) => a - b));
