@@ -18,14 +18,21 @@ import {
   unremarkable,
 } from './judgement.ts';
 import type { SiteRules } from './site-rules.ts';
+import { namesProduct, repeatsRequest, type Requested } from '../../shared/domain/landing.ts';
 import { isSameSite } from '../../shared/domain/same-site.ts';
+
+/** A request: its URL, and the product for which it was sent. */
+export interface Asked {
+  url: string;
+  product: Requested;
+}
 
 /** Statuses that refuse visitors; 430 and 999 by custom, 503 only without a Retry-After. */
 const REFUSING_STATUSES = new Set([401, 403, 418, 420, 430, 451, 503, 999]);
 
-/** @param url the URL that was requested */
-export function judge(page: SeenPage, url: string, rules: SiteRules): Judgement {
-  return (page.reply && judgeBySite(page, page.reply, url, rules)) ?? judgeByKind(page, url, rules);
+/** @param asked what was requested: the URL, and the product that it belongs to */
+export function judge(page: SeenPage, asked: Asked, rules: SiteRules): Judgement {
+  return (page.reply && judgeBySite(page, page.reply, asked.url, rules)) ?? judgeByKind(page, asked, rules);
 }
 
 /** The site's own rules, and the headers of a challenge: for every reply. */
@@ -38,30 +45,31 @@ function judgeBySite(page: SeenPage, reply: SeenReply, url: string, rules: SiteR
   return challenge === null ? null : accused('banned', `challenge-${challenge}`, url, reply);
 }
 
-function judgeByKind(page: SeenPage, url: string, rules: SiteRules): Judgement {
+function judgeByKind(page: SeenPage, asked: Asked, rules: SiteRules): Judgement {
   switch (page.kind) {
     case 'page':
-      return judgePage(page, url, rules);
+      return judgePage(page, asked, rules);
     case 'gone':
-      return judgeGone(page.reply, url);
+      return judgeGone(page.reply, asked);
     case 'unchanged':
       return unremarkable('unchanged');
     case 'redirect':
-      return judgeRedirect(page, url, rules);
+      return judgeRedirect(page, asked, rules);
     case 'failed':
-      return judgeFailure(page, url);
+      return judgeFailure(page, asked);
   }
 }
 
-function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules: SiteRules): Judgement {
+function judgePage(page: Extract<SeenPage, { kind: 'page' }>, asked: Asked, rules: SiteRules): Judgement {
   const { reply, missing } = page;
+  const { url } = asked;
   if (missing === null && page.hasValues && rules.provesPages) return unremarkable('right');
   const shape = reply.shape();
   const hasProduct = missing === null && page.hasValues;
   // Values of optional fields may be any page's heading: only marks that no ordinary page has count against them.
   const content = judgeContent(reply, shape, isSmall(shape) && !hasProduct, url);
   if (content !== null) return content;
-  const moved = judgeMove(url, reply);
+  const moved = judgeMove(asked, reply);
   if (moved !== null) return moved;
   if (isLogIn(shape)) return accused('refusal', 'log-in-page', url, reply);
   if (hasProduct) return unremarkable('right');
@@ -71,26 +79,26 @@ function judgePage(page: Extract<SeenPage, { kind: 'page' }>, url: string, rules
 /**
  * Status 200 is a page that a script or refresh sends elsewhere, as the browser reports it: a page without its values.
  */
-function judgeRedirect(page: Extract<SeenPage, { kind: 'redirect' }>, url: string, rules: SiteRules): Judgement {
+function judgeRedirect(page: Extract<SeenPage, { kind: 'redirect' }>, asked: Asked, rules: SiteRules): Judgement {
   const { reply, to } = page;
   if (reply.status === 200) {
-    const shown = judgePage({ kind: 'page', reply, missing: null, hasValues: false }, url, rules);
+    const shown = judgePage({ kind: 'page', reply, missing: null, hasValues: false }, asked, rules);
     if (shown.kind !== 'odd') return shown;
   }
-  const target = classifyRedirect(url, to);
-  return target === 'hop' ? unremarkable('hop') : accused('refusal', `redirect-${target}`, url, reply);
+  const target = classifyRedirect(asked, to);
+  return target === 'hop' ? unremarkable('hop') : accused('refusal', `redirect-${target}`, asked.url, reply);
 }
 
 /** A browser follows redirects on its own: its final URL is as good as a redirect target. */
-function judgeMove(url: string, reply: SeenReply): Judgement | null {
-  const target = reply.url === url ? 'hop' : classifyRedirect(url, reply.url);
-  return target === 'hop' ? null : accused('refusal', `redirect-${target}`, url, reply);
+function judgeMove(asked: Asked, reply: SeenReply): Judgement | null {
+  const target = reply.url === asked.url ? 'hop' : classifyRedirect(asked, reply.url);
+  return target === 'hop' ? null : accused('refusal', `redirect-${target}`, asked.url, reply);
 }
 
 /** A ban may present itself as a 404. */
-function judgeGone(reply: SeenReply, url: string): Judgement {
+function judgeGone(reply: SeenReply, asked: Asked): Judgement {
   const shape = reply.shape();
-  return judgeContent(reply, shape, isSmall(shape), url) ?? judgeMove(url, reply) ?? unremarkable('gone');
+  return judgeContent(reply, shape, isSmall(shape), asked.url) ?? judgeMove(asked, reply) ?? unremarkable('gone');
 }
 
 /** Content alone makes a page a refusal, never a ban: a shop's own pages may look like this. */
@@ -114,12 +122,13 @@ function markedSource(reply: SeenReply, shape: PageShape | null): string {
 /** True when the whole page has hardly any text; false where that is unknown. */
 const isSmall = (shape: PageShape | null): boolean => shape !== null && shape.textChars < ENOUGH_CHARS;
 
-function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, url: string): Judgement {
+function judgeFailure(page: Extract<SeenPage, { kind: 'failed' }>, asked: Asked): Judgement {
   const { reply, retryAfterMs } = page;
+  const { url } = asked;
   if (reply === null) return unremarkable('failed');
   const { status } = reply;
   const isRefusing = REFUSING_STATUSES.has(status) || status === 429 || status === 405;
-  const moved = judgeMove(url, reply);
+  const moved = judgeMove(asked, reply);
   if (moved === null && retryAfterMs !== null && (status === 429 || status === 503)) return unremarkable('wait');
   if (status === 429 && moved === null) return accused('banned', 'status-429', url, reply);
   const shape = status >= 300 ? reply.shape() : null;
@@ -157,15 +166,20 @@ function isScriptShell(body: string, shape: PageShape): boolean {
   return shape.textChars === 0 && shape.otherElements === 0 && shape.scripts !== '' && !shape.hasExternalScript;
 }
 
-/** Last step of a path (without its extension) or any whole step of it. */
+/** Steps of a path, without extensions, in lower case. */
 const LOG_IN_STEPS = new Set('login log-in signin sign-in sign_in logon sso auth'.split(' '));
-const CHECK_STEPS = new Set(
-  (
-    'verify verification captcha validatecaptcha challenge checkpoint blocked block banned denied access-denied ' +
-    'accessdenied forbidden robot robotcheck bot-check botcheck are-you-human human sorry unusual-traffic punish'
-  ).split(' '),
+/** No page is called so but one that checks or refuses visitors. */
+const CHECK_NAMES = new Set(
+  'captcha validatecaptcha access-denied accessdenied robotcheck bot-check botcheck are-you-human unusual-traffic'.split(
+    ' ',
+  ),
+);
+/** Such a page, or a product: a book is called `Sorry`, a toy `Robot`. */
+const CHECK_WORDS = new Set(
+  'verify verification challenge checkpoint blocked block banned denied forbidden robot human sorry punish'.split(' '),
 );
 const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/home', '/top']);
+const LOCALE = /^[a-z]{2}(?:[-_][a-z]{2})?$/;
 
 /**
  * hop        another URL of the same site, perhaps the product's own
@@ -176,17 +190,35 @@ const HOME_PATHS = new Set(['/', '/index.html', '/index.htm', '/index.php', '/ho
  */
 type RedirectTarget = 'hop' | 'elsewhere' | 'home' | 'log-in' | 'check';
 
-function classifyRedirect(from: string, to: string): RedirectTarget {
-  if (!isSameSite(from, to)) return 'elsewhere';
+/** An address that names the product is its page, whatever other words are in it. */
+function classifyRedirect({ url, product }: Asked, to: string): RedirectTarget {
+  if (!isSameSite(url, to)) return 'elsewhere';
+  if (namesProduct(to, product)) return 'hop';
   const path = pathOf(to);
-  const steps = path.split('/').map((step) => step.replace(/\.[a-z]{2,5}$/, ''));
-  const known = new Set(pathOf(from).split('/'));
+  const steps = path
+    .split('/')
+    .filter((step) => step !== '')
+    .map((step) => step.replace(/\.[a-z]{2,5}$/, ''));
+  const known = new Set(pathOf(url).split('/'));
   // A path step that the product's own URL has, too, is no evidence.
   const fresh = steps.filter((step) => !known.has(step));
-  if (fresh.some((step) => CHECK_STEPS.has(step))) return 'check';
+  if (fresh.some((step) => CHECK_NAMES.has(step))) return 'check';
+  // Below `/books/` it is a title; at the top, or with an address to return to, it is a page of the site.
+  const first = steps.find((step) => !LOCALE.test(step));
+  const isOfSite = repeatsRequest(to, url) || repeatsRequest(to, product.url);
+  if (fresh.some((step) => CHECK_WORDS.has(step) && (isOfSite || step === first))) return 'check';
   if (fresh.some((step) => LOG_IN_STEPS.has(step))) return 'log-in';
-  if (HOME_PATHS.has(path) && !HOME_PATHS.has(pathOf(from))) return 'home';
+  if (HOME_PATHS.has(path) && !HOME_PATHS.has(pathOf(url)) && !hasOwnId(to)) return 'home';
   return 'hop';
+}
+
+/** Of a visit or a visitor, not of a page: `sid`, `PHPSESSID`, `gclid`. */
+const VISIT_ID = /(?:^s|cs|sess|session_?|cl|clk|click_?|visitor_?|user_?|client_?)id$/i;
+
+/** `/index.php?products_id=12`: another page than the front page, by an ID of the site's own. */
+function hasOwnId(url: string): boolean {
+  const parameters = URL.parse(url)?.searchParams ?? new URLSearchParams();
+  return [...parameters].some(([name, value]) => value !== '' && /id$/i.test(name) && !VISIT_ID.test(name));
 }
 
 function pathOf(url: string): string {

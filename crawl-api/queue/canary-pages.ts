@@ -65,7 +65,8 @@ export class CanaryPages {
     if (id === null) return 'none';
     const url = productUrl(this.#template, id);
     const policy = this.#policy;
-    const fetched = await fetchProduct(parts, { n: CANARY_PAGE, url, interruptible: false, extent: 'needed' }, work);
+    const target = { n: CANARY_PAGE, product: { id, url }, interruptible: false, extent: 'needed' } as const;
+    const fetched = await fetchProduct(parts, target, work);
     if (fetched.kind === 'not-now') return 'not-now';
     if (fetched.kind === 'disallowed') {
       // Proves nothing about the address: try the next one.

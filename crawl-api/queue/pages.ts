@@ -4,6 +4,7 @@
  * redirect hop, further page, canary page, retry with the browser) goes through here.
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
+import type { Requested } from '../../shared/domain/landing.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
@@ -47,8 +48,8 @@ export interface PageTarget {
   /** The product's number, or CANARY_PAGE. */
   n: number;
   url: string;
-  /** The product's own URL, which decides whether a redirect may be followed. */
-  site: string;
+  /** Its own URL decides whether a redirect may be followed. */
+  product: Requested;
   /** The first request gives up its turn when something changes during the wait: the caller then chooses again. */
   interruptible: boolean;
   /** Makes the first request conditional, unless a browser sends it. */
@@ -65,7 +66,7 @@ export type JudgedFetch =
   | { kind: 'disallowed'; url: string }
   | NotNow;
 
-type Request = Omit<PageTarget, 'site'> & { via: 'http' | 'browser' };
+type Request = PageTarget & { via: 'http' | 'browser' };
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
@@ -86,14 +87,14 @@ export class Pages {
     let { url, interruptible, validators } = target;
     for (;;) {
       seen.add(url);
-      const fetched = await this.#fetchOnce({ n: target.n, url, via, interruptible, validators }, work);
+      const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators }, work);
       if (fetched.kind !== 'judged' || fetched.judgement.kind !== 'hop' || fetched.page.kind !== 'redirect')
         return fetched;
       const { to, reply } = fetched.page;
       if (seen.has(to) || seen.size > MAX_REDIRECTS)
         return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
-      if (!this.mayFollow(target.site, to))
+      if (!this.mayFollow(target.product.url, to))
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
       url = to;
       interruptible = false;
@@ -140,7 +141,7 @@ export class Pages {
     if (page.kind === 'not-now') return page;
     const { queue, rules } = this.#parts;
     queue.tally.noteTry(page);
-    const judgement = judge(toSeenPage(page), url, rules);
+    const judgement = judge(toSeenPage(page), request, rules);
     queue.tally.noteJudgement(judgement.kind);
     return { kind: 'judged', page, url, judgement };
   }

@@ -1,6 +1,7 @@
 /** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import type { ProductUrl } from '../../shared/domain/domains.ts';
+import type { Requested } from '../../shared/domain/landing.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
@@ -41,8 +42,9 @@ const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
   const url = productUrl(parts.productUrl, item.id);
-  const { n, validators } = item;
-  const fetched = await fetchProduct(parts, { n, url, interruptible: true, extent: 'all', validators }, work);
+  const { n, id, validators } = item;
+  const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
+  const fetched = await fetchProduct(parts, target, work);
   return toEnd(parts, item, url, fetched);
 }
 
@@ -76,7 +78,7 @@ const MAX_PAGES = 20;
 export interface ProductTarget {
   /** As in PageTarget. */
   n: number;
-  url: string;
+  product: Requested;
   /** The first request gives up its turn when something changes. */
   interruptible: boolean;
   /** As in PageTarget. */
@@ -98,8 +100,9 @@ export async function fetchProduct(
   target: ProductTarget,
   work: AbortSignal,
 ): Promise<JudgedFetch> {
-  const { n, url, extent } = target;
-  const first = await parts.pages.fetch({ ...target, site: url }, work);
+  const { n, product: asked, extent } = target;
+  const { url } = asked;
+  const first = await parts.pages.fetch({ ...target, url }, work);
   if (!isPage(first)) return first;
   const product = new GatheredProduct();
   if (!product.add(first)) return first;
@@ -114,7 +117,7 @@ export async function fetchProduct(
   for (let next = links.next(); next !== undefined; next = links.next()) {
     if ((extent === 'needed' && isEnough()) || excess() !== null) break;
     alone = false;
-    const fetched = await parts.pages.fetch({ n, url: next, site: url, interruptible: false }, work);
+    const fetched = await parts.pages.fetch({ n, url: next, product: asked, interruptible: false }, work);
     // The list has become shorter since the page linked to it; or it is a ban that presents itself as a 404.
     if (fetched.kind === 'judged' && fetched.judgement.kind === 'gone') {
       isShorter = true;

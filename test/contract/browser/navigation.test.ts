@@ -45,7 +45,11 @@ async function visit(path: string): Promise<{ result: PageAnswer; asked: string[
 
 async function judgementOf(result: PageAnswer, path: string) {
   const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
-  const { kind, rule } = judge(result as SeenPage, site.url + path, rules);
+  const { kind, rule } = judge(
+    result as SeenPage,
+    { url: site.url + path, product: { id: 'P1', url: site.url + path } },
+    rules,
+  );
   return { kind, rule };
 }
 
@@ -112,7 +116,7 @@ describe('a page that leads elsewhere', () => {
       changed: new SignalFlag(),
     });
     const url = `${site.url}/p/moved`;
-    const fetched = await pages.fetch({ n: 0, url, site: url, interruptible: false }, neverAborted());
+    const fetched = await pages.fetch({ n: 0, url, product: { id: 'P1', url }, interruptible: false }, neverAborted());
     expect(fetched).toMatchObject({ kind: 'judged', url: `${site.url}/p/good`, judgement: { kind: 'right' } });
     expect(sent).toEqual(['/p/moved', '/p/good']);
   });

@@ -93,7 +93,9 @@ describe('a 304', () => {
     [[304], 'banned', 'site-status'],
   ])('is judged by the rules of the site: %j', async (statuses, kind, rule) => {
     const rules = await compileSiteRules({ statuses, redirects: [], patterns: [] }, true);
-    expect(judge({ kind: 'unchanged', reply: reply('/', 304) }, '/', rules)).toMatchObject({ kind, rule });
+    expect(
+      judge({ kind: 'unchanged', reply: reply('/', 304) }, { url: '/', product: { id: '1', url: '/' } }, rules),
+    ).toMatchObject({ kind, rule });
   });
 
   it('is accepted once an unconditional request yields a right page: at the end, and after fifty', async () => {

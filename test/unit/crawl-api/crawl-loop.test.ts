@@ -208,7 +208,7 @@ describe('the crawl loop', () => {
     const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null });
     const send = (n: number) => {
       const url = `http://shop/${n}`;
-      return pages.fetch({ n, url, site: url, interruptible: false }, new AbortController().signal);
+      return pages.fetch({ n, url, product: { id: 'P1', url }, interruptible: false }, new AbortController().signal);
     };
     const answers = send(1).then(async (first) => [first, await send(2)]);
     await clock.advance(120_000);

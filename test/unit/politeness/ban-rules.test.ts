@@ -8,7 +8,18 @@ import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/
 import { EVIDENCE_BODY_BYTES } from '../../../shared/domain/verdict.ts';
 import { evidenceSchema } from '../../../shared/wire/callbacks.ts';
 import { cpuMs } from '../../support/cpu-ms.ts';
-import { URL_ASKED, gone, productPage, redirect, reply, right, shownRedirect, status, without } from './replies.ts';
+import {
+  ASKED,
+  URL_ASKED,
+  gone,
+  productPage,
+  redirect,
+  reply,
+  right,
+  shownRedirect,
+  status,
+  without,
+} from './replies.ts';
 
 const NO_RULES = { statuses: [], redirects: [], patterns: [] };
 let builtIn: SiteRules;
@@ -27,6 +38,11 @@ const PAGES: Record<string, Record<string, SeenPage>> = {
   'refusal status-403': { '403': status(403, '<h1>403 Forbidden</h1>') },
   'refusal redirect-check': {
     'a 302 to a verification page': redirect('https://shop.example.jp/verify?back=%2Fitem%2FP1'),
+    'a 302 to a page of the site that refuses': redirect('https://shop.example.jp/ja/blocked.html'),
+    'a 302 to a page below others that takes visitors back': redirect(
+      'https://shop.example.jp/security/sorry/index?continue=https://shop.example.jp/item/P1',
+    ),
+    'a 302 to a page that is called like nothing else': redirect('https://shop.example.jp/errors/validateCaptcha'),
     'a page with text that redirects to a verification page by script': shownRedirect(
       'https://shop.example.jp/captcha',
       productPage(),
@@ -96,12 +112,23 @@ const PAGES: Record<string, Record<string, SeenPage>> = {
     'a redirect to the login': redirect('https://shop.example.jp/account/login.php?next=%2Fitem%2FP1'),
     'a browser that ended up at the login': without('<p>Hello</p>', { url: 'https://shop.example.jp/login' }),
   },
-  'refusal redirect-home': { 'a redirect to the front page': redirect('https://shop.example.jp/') },
+  'refusal redirect-home': {
+    'a redirect to the front page': redirect('https://shop.example.jp/'),
+    'a redirect to the front page with a session': redirect('https://shop.example.jp/index.php?osCsid=1f&gclid=2'),
+    'a redirect to the front page that repeats the request': redirect('https://shop.example.jp/?from=/item/P1'),
+  },
   'refusal redirect-elsewhere': { 'a redirect to another site': redirect('https://validate.example.net/?u=shop') },
   hop: {
     'a redirect to the URL with a name in it': redirect('https://shop.example.jp/item/P1/captcha-solver-toy', 301),
     'a page with text that redirects by script': shownRedirect('https://shop.example.jp/item/P2', productPage()),
     'a redirect to the www form': redirect('https://www.shop.example.jp/item/P1', 301),
+    'a redirect to its ID and a title that is a word of bans': redirect('https://shop.example.jp/book/P1/sorry', 301),
+    'a redirect to a title that is a word of bans': redirect('https://shop.example.jp/toys/robot', 301),
+    'a redirect to a parameter with its ID': redirect('https://shop.example.jp/?p=P1', 301),
+    'a redirect to a parameter with an ID of the site': redirect(
+      'https://shop.example.jp/index.php?main_page=product&products_id=88',
+      301,
+    ),
   },
   'refusal captcha': {
     'a page that reloads in a browser, with a captcha': shownRedirect(
@@ -254,7 +281,7 @@ const CASES = Object.entries(PAGES).flatMap(([judgement, pages]) => {
 
 describe('the built-in ban rules', () => {
   it.each(CASES)('$what', ({ page, kind, rule }) => {
-    const judgement = judge(page, URL_ASKED, builtIn);
+    const judgement = judge(page, ASKED, builtIn);
     expect([judgement.kind, judgement.rule]).toEqual([kind, rule]);
     const verdict = rule === null ? 'ok' : kind === 'banned' ? 'banned' : 'suspect';
     expect(judgement.verdict).toBe(verdict);
@@ -280,7 +307,7 @@ describe('the built-in ban rules', () => {
     ['a script shell with a title', '<title>shop</title><script>location.href="/check"</script>', 'refusal'],
     ['a page that embeds a captcha', '<h1>Bag</h1><div class="g-recaptcha"></div>', 'right'],
   ] as const)('do not trust values of optional fields: %s', (_what, body, kind) => {
-    expect(judge(right(body), URL_ASKED, unproven).kind).toBe(kind);
+    expect(judge(right(body), ASKED, unproven).kind).toBe(kind);
   });
 });
 
@@ -298,13 +325,13 @@ describe("the site's own rules", () => {
       { statuses: [403, 429], redirects: ['/sorry/'], patterns: ['unusual traffic', 'アクセスが\\s+拒否.*#\\d+'] },
       true,
     );
-    expect(judge(page, URL_ASKED, rules).rule).toBe(rule);
+    expect(judge(page, ASKED, rules).rule).toBe(rule);
   });
 
   it('match in linear time, whatever the pattern', async () => {
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: ['(a+)+$', '(x|xx)*y'] }, true);
     const page = right(`${'a'.repeat(60_000)}!${'x'.repeat(5_000)}`);
-    expect(cpuMs(() => expect(judge(page, URL_ASKED, rules).kind).toBe('right'))).toBeLessThan(3_000);
+    expect(cpuMs(() => expect(judge(page, ASKED, rules).kind).toBe('right'))).toBeLessThan(3_000);
   });
 });
 
@@ -323,18 +350,18 @@ describe('a browser that ended up elsewhere', () => {
     ['400 at a verification page', at(status(400), CHECK), 'redirect-check'],
     ['503 with a Retry-After at a verification page', at(status(503, '', {}, 5_000), CHECK), 'redirect-check'],
   ])('is refused, as it is without a browser: %s', (_what, page, rule) => {
-    expect(judge(page, URL_ASKED, builtIn)).toMatchObject({ kind: 'refusal', rule });
+    expect(judge(page, ASKED, builtIn)).toMatchObject({ kind: 'refusal', rule });
   });
 
   it('is not refused at another address of the product', () => {
     const moved = `${URL_ASKED}-canvas-bag`;
-    expect(judge(at(gone('<h1>Not found</h1>'), moved), URL_ASKED, builtIn).kind).toBe('gone');
-    expect(judge(at(status(500), moved), URL_ASKED, builtIn).kind).toBe('failed');
+    expect(judge(at(gone('<h1>Not found</h1>'), moved), ASKED, builtIn).kind).toBe('gone');
+    expect(judge(at(status(500), moved), ASKED, builtIn).kind).toBe('failed');
   });
 
   it('has no product where no field is required', () => {
     const page = right('<h1>Welcome</h1>', { url: 'https://shop.example.jp/' });
-    expect(judge(page, URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'redirect-home' });
+    expect(judge(page, ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'redirect-home' });
   });
 });
 
@@ -342,12 +369,12 @@ describe('a mapping without required fields', () => {
   const LOG_IN_FORM = '<h1>Members</h1><form action=/login><input type=password></form>';
 
   it('does not treat a login page as a product', () => {
-    expect(judge(right(LOG_IN_FORM), URL_ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'log-in-page' });
-    expect(judge(right(LOG_IN_FORM), URL_ASKED, builtIn).kind).toBe('right');
+    expect(judge(right(LOG_IN_FORM), ASKED, unproven)).toMatchObject({ kind: 'refusal', rule: 'log-in-page' });
+    expect(judge(right(LOG_IN_FORM), ASKED, builtIn).kind).toBe('right');
   });
 
   it('treats a page with a value as a product', () => {
-    expect(judge(right('<h1>Bag</h1>'), URL_ASKED, unproven).kind).toBe('right');
+    expect(judge(right('<h1>Bag</h1>'), ASKED, unproven).kind).toBe('right');
   });
 });
 
@@ -357,7 +384,7 @@ describe('evidence', () => {
     for (let i = 0; i < 500; i++) headers[`x-${i}`] = 'v';
     const url = `https://shop.example.jp/${'a'.repeat(20_000)}`;
     const refused = reply({ status: 403, headers, body: '日本語😀'.repeat(5_000), url });
-    const { evidence } = judge({ kind: 'failed', reply: refused, retryAfterMs: null }, URL_ASKED, builtIn);
+    const { evidence } = judge({ kind: 'failed', reply: refused, retryAfterMs: null }, ASKED, builtIn);
     expect(evidenceSchema.parse(evidence)).toEqual(evidence);
     expect(Buffer.byteLength(evidence!.body)).toBeLessThanOrEqual(EVIDENCE_BODY_BYTES);
     expect(evidence!.body).not.toContain('\uFFFD');
@@ -377,6 +404,6 @@ describe('reading a page', () => {
     ['spaces', `<script>location${' '.repeat(60_000)}</script>`],
     ['refreshes', '<meta http-equiv=refresh'.repeat(2_500)],
   ])('takes linear time: %s', (_what, body) => {
-    expect(cpuMs(() => judge(without(body), URL_ASKED, builtIn))).toBeLessThan(500);
+    expect(cpuMs(() => judge(without(body), ASKED, builtIn))).toBeLessThan(500);
   });
 });

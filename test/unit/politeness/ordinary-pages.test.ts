@@ -9,7 +9,7 @@ import type { Judgement, SeenReply } from '../../../crawl-api/politeness/judgeme
 import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { ordinaryPages } from '../../support/pages/ordinary-pages.ts';
 import { cssField, pageMapping } from '../crawl-api/extract-page.ts';
-import { URL_ASKED, reply } from './replies.ts';
+import { ASKED, reply, URL_ASKED } from './replies.ts';
 
 /** Like the instance: passes the bytes through decoder, parser and extractor, and returns the input of the rules. */
 function seen(html: string, status: number, mapping: CompiledMapping): SeenReply & { finding: Finding | null } {
@@ -42,11 +42,11 @@ describe('the ban rules on ordinary pages', () => {
 
   const judged = (html: string, status: number, which: 'required' | 'optional'): Judgement => {
     const { finding, ...page } = seen(html, status, mappings[which]);
-    if (status === 404) return judge({ kind: 'gone', reply: page }, URL_ASKED, rules[which]);
+    if (status === 404) return judge({ kind: 'gone', reply: page }, ASKED, rules[which]);
     if (finding?.kind !== 'page') throw new Error(`no page: ${JSON.stringify(finding)}`);
     const { extraction } = finding;
     const values = { missing: extraction.missing, hasValues: hasValues(extraction) };
-    return judge({ kind: 'page', reply: page, ...values }, URL_ASKED, rules[which]);
+    return judge({ kind: 'page', reply: page, ...values }, ASKED, rules[which]);
   };
 
   it.each([
@@ -93,6 +93,6 @@ describe('the ban rules on ordinary pages', () => {
   it('find no script shell in a page that was not read to its end', () => {
     const cut = reply({ body: '<html><head><script>location.href="/check"</script>', shape: () => null });
     const page = { kind: 'page', reply: cut, missing: 'price', hasValues: false } as const;
-    expect(judge(page, URL_ASKED, rules.required).kind).toBe('odd');
+    expect(judge(page, ASKED, rules.required).kind).toBe('odd');
   });
 });

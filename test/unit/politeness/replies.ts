@@ -3,6 +3,8 @@ import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import type { SeenPage, SeenReply } from '../../../crawl-api/politeness/judgement.ts';
 
 export const URL_ASKED = 'https://shop.example.jp/item/P1';
+/** The request for it. */
+export const ASKED = { url: URL_ASKED, product: { id: 'P1', url: URL_ASKED } };
 
 export function reply(changes: Partial<SeenReply> = {}): SeenReply {
   return {
