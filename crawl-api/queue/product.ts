@@ -59,6 +59,8 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
   const stamp = conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
+  const finalUrl = page.reply?.url ?? url;
+  if (result.outcome === 'stored' && finalUrl !== url) result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);
   if (reportsLinks && result.outcome === 'stored' && page.kind === 'page')
     result.links = page.extraction.links.filter((link) => link.length <= MAX_LINK_CHARS);
   if (judgement.kind === 'wait' && page.kind === 'failed' && page.retryAfterMs !== null)

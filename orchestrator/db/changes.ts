@@ -140,8 +140,8 @@ export function isSameKey(db: Database, key: string, column: ColumnInfo): string
   return `r.${key} = cast(s.${key} as binary)`;
 }
 
-/** By bytes: to the user's collation "a" and "A" may be the same. */
-function isOther(db: Database, column: ColumnInfo, old: string, fresh: string): string {
+/** SQL that is true where two values differ. By bytes: to the user's collation "a" and "A" may be the same. */
+export function isOther(db: Database, column: ColumnInfo, old: string, fresh: string): string {
   if (db.engine === 'sqlite') return `${old} is not (${fresh} collate binary)`;
   return column.charset === null
     ? `not (${old} <=> ${fresh})`

@@ -47,6 +47,7 @@ export async function noteCrawls(db: Database, resultTable: string, nowMs: numbe
         .join('crawlfleet_runs as r', 'r.id', 'i.run_id')
         .where('i.run_id', id)
         .whereNotNull('i.outcome')
+        .whereNull('i.refused_at')
         .whereNot((failed) => void failed.where('i.outcome', 'failed').whereIn('i.reason', [...NOT_CRAWLED]))
         .select('i.product_id', trx.raw('coalesce(i.settled_at, r.started_at)'), 'i.outcome', trx.raw('1, 0, 0'));
       // Each assignment reads what stood there before: MySQL carries them out from left to right.

@@ -124,7 +124,7 @@ function settle(result: ItemResult): Settlement {
     case 'gone':
       return { ...common, outcome: 'gone', reason: null, detail: `HTTP ${result.status}` };
     case 'failed':
-      return { ...common, outcome: 'failed', reason: result.reason, detail: cut(detailOf(result)) };
+      return { ...common, outcome: 'failed', reason: result.reason, detail: cutDetail(detailOf(result)) };
   }
 }
 
@@ -138,10 +138,10 @@ function detailOf({ detail, evidence }: ItemResult & { outcome: 'failed' }): str
 function refuse(settlement: Settlement, detail: string): void {
   settlement.outcome = 'failed';
   settlement.reason = 'load';
-  settlement.detail = cut(detail);
+  settlement.detail = cutDetail(detail);
 }
 
-function cut(detail: string): string {
+export function cutDetail(detail: string): string {
   // A cut through a surrogate pair leaves half of it, which every database rejects.
   return detail.slice(0, DETAIL_CHARS).toWellFormed();
 }
@@ -191,7 +191,7 @@ async function writeAttempts(
       seen.set(kind, (seen.get(kind) ?? 0) + 1);
       const kept = evidence !== undefined && seen.get(kind)! <= SAME_EVIDENCE ? JSON.stringify(evidence) : null;
       const atMs = Date.parse(at);
-      return { run_id: runId, n: result.n, at: atMs, slot, epoch, reason, detail: cut(detail), evidence: kept };
+      return { run_id: runId, n: result.n, at: atMs, slot, epoch, reason, detail: cutDetail(detail), evidence: kept };
     });
   });
   for (const piece of inPieces(rows, LIST))
@@ -222,7 +222,7 @@ const WORTH = 4;
 type OnNumbers = (query: Knex.QueryBuilder) => void;
 
 /** Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists otherwise. @param numbers ascending, each once */
-function onNumbers(numbers: readonly number[]): OnNumbers[] {
+export function onNumbers(numbers: readonly number[]): OnNumbers[] {
   const runs = runsOf(numbers);
   if (runs.length * WORTH > numbers.length)
     return inPieces(numbers, NUMBERS).map((piece) => (query) => void query.whereIn('n', piece));

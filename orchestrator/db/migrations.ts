@@ -402,6 +402,8 @@ export const MIGRATIONS: readonly Migration[] = [
       await knex.schema.dropTableIfExists('crawlfleet_locks');
     },
   },
+  // When a stored product was refused, before its rows were published.
+  { name: 'refused-rows', columns: { crawlfleet_items: { refused_at: (t) => t.bigInteger('refused_at') } } },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -12,17 +12,22 @@ import type {
   PartRecord,
   PublishEnd,
   PublishedPhase,
+  Refusal,
   ResultStore,
+  SharedResults,
 } from '../control/model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
+import { readFill } from './fill.ts';
 import { LinkIntake } from './link-intake.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
-import { noteNumbers, readDecisions, fieldValues } from './number-columns.ts';
+import { noteNumbers, readDecisions } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
+import { refuseProducts } from './refuse.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
+import { readProductsOn, readSharedResults } from './shared-results.ts';
 import { dropStaging } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
@@ -139,31 +144,26 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     return this.query((knex) => newerRuns(knex, this.id));
   }
 
-  /** One pass over the staging table. */
   fillOfFields(): Promise<FillRates['fields']> {
     const { db, id } = this;
     return this.query(async (knex) => {
       const shape = await readRunShape(knex, db, id);
-      const { columns, staging } = shape;
-      const values = fieldValues(shape, await readDecisions(knex, id, shape));
-      const sums = columns.map((column, i) => {
-        // An empty text or list counts as no value, whatever the type of the user's column.
-        const empty = column.type === 'json' ? `('', '[]')` : `('')`;
-        const { sql } = values[i]!;
-        return { i, sql: `sum(case when ${sql} is null or cast(${sql} as char) in ${empty} then 0 else 1 end) as ??` };
-      });
-      const select = ['count(*) as ??', ...sums.map((s) => s.sql)].join(', ');
-      const bindings = ['found', ...sums.flatMap(({ i }) => [...values[i]!.bindings, ...values[i]!.bindings, `f${i}`])];
-      const row = await rowOf<Record<string, SqlNumber | null>>(
-        knex(staging)
-          .select(knex.raw(select, bindings) as never)
-          .first()
-          .options({ timeout: LONG_STATEMENT_MS }),
-      );
-      const found = toNumber(row?.found);
-      if (found === 0) return {};
-      return Object.fromEntries(columns.map((column, i) => [column.name, toNumber(row?.[`f${i}`]) / found]));
+      return readFill(knex, { shape, decisions: await readDecisions(knex, id, shape) });
     });
+  }
+
+  sharedResults(least: number): Promise<SharedResults> {
+    const { db, id } = this;
+    return this.query((knex) => readSharedResults(knex, db, { runId: id, least }));
+  }
+
+  productsOn(page: string): Promise<string[]> {
+    const { db, id } = this;
+    return this.query(async (knex) => readProductsOn(knex, await readRunShape(knex, db, id), page));
+  }
+
+  refuse(refusals: readonly Refusal[], note: string): Promise<number> {
+    return refuseProducts(this, refusals, note);
   }
 
   noteNumbers(): Promise<void> {

@@ -3,9 +3,10 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { type Column, columnsOf, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
+import { titleFields } from '../control/results/shared-results.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
-import { STAMP_COLUMN, type StagedNumber, stagingName, unreadColumns } from './staging.ts';
+import { LANDING_COLUMN, STAMP_COLUMN, type StagedNumber, stagingName, unreadColumns } from './staging.ts';
 import { type ColumnInfo, findColumn, readTable } from './table-info.ts';
 import { rowOf } from './rows.ts';
 
@@ -20,6 +21,10 @@ export interface RunShape {
   unread: StagedNumber[];
   /** The staging table takes what the site calls each page (`site.conditional`). */
   stamps: boolean;
+  /** The staging table takes what products may share: the page they ended on, and their row. */
+  shares: boolean;
+  /** Fields by which people tell products apart. */
+  titles: ReadonlySet<string>;
   /** How row_key compares keys; null for a mapping without `rows`. */
   rowKey: 'exact' | 'integer' | null;
   /** A stored product may have another number of rows than one. */
@@ -45,6 +50,8 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
       .filter(({ text }) => findColumn(info, text))
       .map((own) => ({ ...own, mayBeEmpty: findColumn(info, columns[own.place]!.name)?.nullable !== false })),
     stamps: settings.results.conditional !== undefined && findColumn(info, STAMP_COLUMN) !== undefined,
+    shares: findColumn(info, LANDING_COLUMN) !== undefined,
+    titles: titleFields(settings.mapping),
     columnOf: findColumns(settings.mapping, columns),
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     countsRows: rowKey !== undefined || settings.mapping.pages.some(({ fields }) => fields.length === 0),

@@ -1,8 +1,10 @@
 /** Stages the rows of a part's stored products: a product is staged with all of its rows or not at all. */
 import type { Knex } from 'knex';
+import { landingOf } from '../../shared/domain/landing.ts';
 import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
 import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
+import { tellsApart } from '../control/results/shared-results.ts';
 import { hashOf } from '../discovery/seen-urls.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { keyColumns } from './column-types.ts';
@@ -11,7 +13,7 @@ import type { Database } from './connect.ts';
 import { inPieces } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { findUnread, marksOf, settle } from './settled-values.ts';
-import { STAMP_COLUMN, stagingColumns } from './staging.ts';
+import { CONTENT_COLUMN, LANDING_COLUMN, MAX_LANDING_CHARS, STAMP_COLUMN, stagingColumns } from './staging.ts';
 
 export type StoredResult = ItemResult & { outcome: 'stored' };
 
@@ -48,6 +50,7 @@ export async function stageRows(
       for (const [at, row] of own.entries()) {
         owners.push(i);
         if (shape.stamps) row.push(at === 0 ? stampOf(result) : null);
+        if (shape.shares) row.push(...(at === 0 ? [landingPlace(result), contentOf(shape, result)] : [null, null]));
         yield row;
       }
     }
@@ -59,6 +62,7 @@ export async function stageRows(
       ...stagingColumns(shape.mapping),
       ...shape.unread.flatMap(({ text, point, comma }) => [text, point, comma]),
       ...(shape.stamps ? [STAMP_COLUMN] : []),
+      ...(shape.shares ? [LANDING_COLUMN, CONTENT_COLUMN] : []),
     ],
     existing: 'keep',
     keyColumns: keyColumns(shape.mapping).length,
@@ -82,6 +86,19 @@ const hasUnread = ({ rows }: StoredResult): boolean =>
 function stampOf(result: StoredResult): string | null {
   const page = hasUnread(result) ? null : readPageOf(result);
   return page && JSON.stringify(page);
+}
+
+/** The page on which the request ended, if it is not the product's own. */
+function landingPlace({ id, url, finalUrl }: StoredResult): string | null {
+  const landing = finalUrl === undefined ? null : landingOf(finalUrl, { id, url });
+  return landing && landing.slice(0, MAX_LANDING_CHARS);
+}
+
+/** 64 bits of a hash of the row, as text; null for a row that may rightly be that of many products. */
+function contentOf({ rowKey, titles }: RunShape, { rows }: StoredResult): string | null {
+  const [only] = rows;
+  if (rowKey !== null || only === undefined || !tellsApart(only.row, titles)) return null;
+  return hashOf(JSON.stringify(only.row)).readBigInt64BE(0).toString();
 }
 
 /** A page that was read whole, as it is remembered. */

@@ -5,7 +5,7 @@
  */
 import { AppError } from '../../shared/domain/errors.ts';
 import { columnsOf, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
-import { keyColumns, type NeededColumn, neededColumns, productIdType, rowKeyType } from './column-types.ts';
+import { byteText, keyColumns, type NeededColumn, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { numberPlaces } from './settled-values.ts';
@@ -26,6 +26,17 @@ export function stagingColumns(mapping: Mapping): string[] {
 
 /** Beside the first row of a product, where its page is named: a PageStamp with the marks of its numbers. */
 export const STAMP_COLUMN = '_page';
+
+/**
+ * Beside the first row of a product: the page on which its request ended, as landingOf() spells it, if that is not its own;
+ * and 64 bits of a hash of the row, if it has enough values to tell products apart. Staging tables of earlier versions have
+ * neither.
+ */
+export const LANDING_COLUMN = '_landing';
+export const CONTENT_COLUMN = '_content';
+
+/** Longer ones are cut. */
+export const MAX_LANDING_CHARS = 500;
 
 /** Creates the table unless it exists. */
 export async function createStaging(db: Database, runId: string, resultTable: string, mapping: Mapping): Promise<void> {
@@ -49,6 +60,7 @@ export async function createStaging(db: Database, runId: string, resultTable: st
       lines.push(`?? text${orNull}`, `?? ${type}${orNull}`, `?? ${type}${orNull}`);
     }
     lines.push(`${STAMP_COLUMN} text${orNull}`);
+    lines.push(`${LANDING_COLUMN} ${byteText(db, MAX_LANDING_CHARS)}${orNull}`, `${CONTENT_COLUMN} bigint${orNull}`);
     lines.push(`primary key (${keyColumns(mapping).join(', ')})`);
     await createTable(knex, db, {
       table: stagingName(runId),

@@ -47,6 +47,7 @@ interface ItemRow extends Pick<LedgerItem, 'outcome' | 'reason'> {
   epoch: number | null;
   seq: number | null;
   result_rows: number | null;
+  refused_at: SqlNumber | null;
 }
 
 /** In the order of the products. */
@@ -58,7 +59,7 @@ async function* readItemRows(
   for (let after = 0; ;) {
     const items = knex(ITEMS).where({ run_id: runId }).where('n', '>', after).where(narrow).orderBy('n').limit(PAGE);
     const page = await rowsOf<ItemRow>(
-      items.select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows'),
+      items.select('n', 'product_id', 'outcome', 'reason', 'slot', 'epoch', 'seq', 'result_rows', 'refused_at'),
     );
     yield* page;
     if (page.length < PAGE) return;
@@ -67,7 +68,10 @@ async function* readItemRows(
 }
 
 async function* readItems(knex: Knex, runId: string): AsyncGenerator<LedgerItem> {
-  for await (const { product_id, outcome, reason, slot, epoch, seq, result_rows } of readItemRows(knex, runId))
+  for await (const { product_id, outcome, reason, slot, epoch, seq, result_rows, refused_at } of readItemRows(
+    knex,
+    runId,
+  ))
     yield {
       id: product_id,
       outcome,
@@ -75,6 +79,7 @@ async function* readItems(knex: Knex, runId: string): AsyncGenerator<LedgerItem>
       part: seq === null ? '' : `${slot}/${epoch}/${seq}`,
       // Null: one row, as with every mapping without `rows`.
       rows: outcome === 'stored' ? (result_rows ?? 1) : 0,
+      refused: refused_at !== null,
     };
 }
 

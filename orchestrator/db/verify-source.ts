@@ -13,6 +13,8 @@ export interface LedgerItem {
   part: string;
   /** How many rows of the result table it produced. */
   rows: number;
+  /** It was stored, and refused before its rows were published. */
+  refused: boolean;
 }
 
 /** The ledger's row of a part. */
@@ -60,12 +62,13 @@ async function readLedger(items: VerifySource['items']) {
     outcomes: { open: 0, stored: 0, gone: 0, failed: 0 },
     reasons: {} as Partial<Record<FailureReason, number>>,
     duplicates: noDifference(),
+    refused: 0,
     ledgerRows: 0,
     stored: new Map<string, number>(),
     byPart: new Map<string, PartCounts>(),
   };
   const seen = new Set<string>();
-  for await (const { id, outcome, reason, part, rows } of items) {
+  for await (const { id, outcome, reason, part, rows, refused } of items) {
     ledger.items++;
     ledger.outcomes[outcome ?? 'open']++;
     if (seen.has(id)) note(ledger.duplicates, id);
@@ -74,6 +77,7 @@ async function readLedger(items: VerifySource['items']) {
     if (outcome === 'failed' && reason) ledger.reasons[reason] = (ledger.reasons[reason] ?? 0) + 1;
     if (outcome === 'stored') ledger.stored.set(id, rows);
     ledger.ledgerRows += rows;
+    if (refused) ledger.refused++;
     const counts = ledger.byPart.get(part) ?? noCounts();
     ledger.byPart.set(part, counts);
     counts[outcome]++;

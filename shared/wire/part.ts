@@ -92,6 +92,8 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
     rows: z.array(keyedRowSchema),
+    /** Where the request for its page ended, if elsewhere than at `url`. */
+    finalUrl: z.string().max(MAX_LINK_CHARS).exactOptional(),
     /** In a discovery: the page's links as absolute URLs. */
     links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
     /** With `site.conditional`: the page's validators, if one page alone gave the rows. */

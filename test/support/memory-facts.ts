@@ -10,6 +10,7 @@ export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promis
     run: record,
     items: items.map((item) => ({
       ...item,
+      refused: item.refused === true,
       part: item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`,
     })),
     parts: [...parts.values()],

@@ -155,6 +155,12 @@ const site = z.strictObject({
     .describe(
       'Rules of this site in addition to the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
     ),
+  same_page: z
+    .enum(['fail', 'store'])
+    .default('fail')
+    .describe(
+      'What happens when several products end on one page that is not theirs, such as a consent page or a category: `fail` them before anything is published, from 3 products on and more than 1 % of the run (in a run of less than 1,000: from 10, or from half of it if that is fewer); `store` them all the same. See [bans.md](bans.md#one-page-for-many-products).',
+    ),
   canaries: z
     .array(
       z.strictObject({

@@ -55,6 +55,7 @@ export function settingsOf(
         patterns: site.ban.patterns,
         coolDownMs: site.ban.cool_down,
       },
+      ...(site.same_page === 'store' ? { samePage: site.same_page } : {}),
       canaries: site.canaries,
       ...(config.maxRequests === undefined ? {} : { maxRequests: config.maxRequests }),
     },

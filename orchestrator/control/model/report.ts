@@ -126,6 +126,8 @@ export interface FillRates {
   stored: number;
   /** Rows with a value, by field; no entry when there was no row. */
   fields: Record<string, number>;
+  /** Pages and rows that several stored products share, a line each; omitted where there are none. */
+  shared?: string[];
 }
 
 /** What a run over the whole of `products.query` records about its list. Runs over other products record none. */

@@ -21,6 +21,8 @@ export interface RunSettings {
     /** What the fleet does about a banned address. */
     onBan: 'cool-down' | 'replace' | 'stop';
     ban: BanRules;
+    /** Several products that end on one page are stored; omitted: they fail. */
+    samePage?: 'store';
     canaries: Canary[];
     /** Maximum requests of one instance; omitted in runs that are no series of a probe. */
     maxRequests?: number;

@@ -426,6 +426,46 @@ export interface PublishEnd {
   overNewer?: boolean;
 }
 
+/** What several stored products have in common. */
+interface Shared {
+  products: number;
+  /** A few of them. */
+  examples: string[];
+}
+
+/** A page on which requests of several products ended, and which is the own page of none of them. */
+export interface SharedPage extends Shared {
+  /** As landingOf() spells it. */
+  page: string;
+  /** The ID of the product of this run whose own page it is. */
+  ownerId: string | null;
+  /** Fields that nine in ten of the other rows fill, and none of these. */
+  lacks: string[];
+}
+
+/** A row that several products have. */
+export interface SharedRow extends Shared {
+  /** How many rows of the result table are the same before the run is published. */
+  before: number;
+}
+
+/** What stored products share before they are published, most products first; a bounded number of each. */
+export interface SharedResults {
+  pages: SharedPage[];
+  rows: SharedRow[];
+  /** In a discovery: products that are pages of another known product, whose ID is `of`. */
+  aliases: { id: string; of: string }[];
+}
+
+/** A stored product whose rows are not to be published. */
+export interface Refusal {
+  id: string;
+  outcome: 'gone' | 'failed';
+  /** Null for `gone`. */
+  reason: FailureReason | null;
+  detail: string;
+}
+
 interface ResultReader {
   /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
   parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
@@ -438,6 +478,10 @@ interface ResultReader {
    * entry without rows.
    */
   fillOfFields(): Promise<FillRates['fields']>;
+  /** Groups of at least two products, with details only for those of `least` or more. */
+  sharedResults(least: number): Promise<SharedResults>;
+  /** IDs of the stored products whose requests ended on this page. */
+  productsOn(page: string): Promise<string[]>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(limit: number): Promise<FillRates[]>;
   /** Number of rows of the result table with this run_id, and the first few for the report. */
@@ -464,6 +508,12 @@ export interface ResultStore extends ResultReader {
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    */
   publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }>;
+  /**
+   * Moves stored products to the given outcome before they are published, with one event `note` about all of them: their rows
+   * leave staging, and the counts of their parts follow. Others than stored ones do not change. Returns how many were
+   * moved.
+   */
+  refuse(refusals: readonly Refusal[], note: string): Promise<number>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
   noteNumbers(): Promise<void>;
   setFill(fill: FillRates): Promise<void>;

@@ -9,12 +9,21 @@ import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, isSmallNight, storedShare } from './guard.ts';
+import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';
 import { costOfRun } from './cost-of-run.ts';
-import type { InstanceRecord, RunEvent, RunReader, RunRecord, RunStores, WorkReader } from '../model/stores.ts';
+import type {
+  InstanceRecord,
+  Refusal,
+  RunEvent,
+  RunReader,
+  RunRecord,
+  RunStores,
+  WorkReader,
+} from '../model/stores.ts';
 
 /** Maximum number of alarms copied into a report. */
 const MAX_ALARMS = 200;
@@ -33,6 +42,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
   if (run?.phase !== 'loading') return;
   core.processState.crawlEndMs ??= startedMs;
   const rest = uncrawledReason(run);
+  const shared = await refuseShared(core, run);
   const instances = await core.fleet.instances();
   const before = await core.work.outcomes();
   const { open } = before;
@@ -52,7 +62,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
       instances,
       regionsOf(run.settings.aws).map(({ region }) => core.processState.region(region)),
     ),
-    suspicion: await judge(core, run, outcomes),
+    suspicion: await judge(core, run, outcomes, shared),
   });
   if (end.state === 'held') {
     await core.results.noteNumbers();
@@ -71,20 +81,46 @@ export async function publishRun(core: FinishCore): Promise<void> {
   await core.results.dropStaging();
 }
 
-/** Stores the fill rates of the staged rows for later runs, and compares them with those of earlier runs. */
+/** Refuses products whose requests ended on a page that is not theirs. Returns what else they share. */
+async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<SharedVerdict, 'fails'>> {
+  if (run.request === 'cancel') return { holds: null, notes: [] };
+  const least = commonFrom(run.planned);
+  const shared = await core.results.sharedResults(least);
+  const { fails, ...verdict } = judgeShared(shared, least, run.settings.site.samePage ?? 'fail');
+  for (const page of fails) {
+    const detail = failureOf(page);
+    const ids = await core.results.productsOn(page.page);
+    const failed = ids.map((id): Refusal => ({ id, outcome: 'failed', reason: 'redirect', detail }));
+    await core.results.refuse(failed, `${detail}, so they failed (redirect), for example ${page.examples.join(', ')}`);
+    core.log.warn({ page: page.page, products: page.products }, 'products that ended on one page have failed');
+  }
+  const aliases = shared.aliases.map(({ id, of }): Refusal => {
+    return { id, outcome: 'gone', reason: null, detail: `the same page as ${of}` };
+  });
+  await core.results.refuse(
+    aliases,
+    `${aliases.length} links lead to pages of products that are known by another address`,
+  );
+  return verdict;
+}
+
+/** Stores what the staged rows look like for later runs, and compares it with earlier runs. */
 async function judge(
   core: FinishCore,
   run: RunRecord,
   outcomes: Awaited<ReturnType<WorkReader['outcomes']>>,
+  shared: Omit<SharedVerdict, 'fails'>,
 ): Promise<string | null> {
   const stored = storedShare(outcomes);
   if (stored === null || run.request === 'cancel') return null;
-  const fill = { stored, fields: await core.results.fillOfFields() };
+  const notes = shared.notes.length === 0 ? {} : { shared: shared.notes };
+  const fill = { stored, fields: await core.results.fillOfFields(), ...notes };
   await core.results.setFill(fill);
   const { guard } = run.settings.results;
   if (!guard) return null;
   const onlyFields = run.parentId !== null || isSmallNight(run, outcomes);
-  return findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, onlyFields);
+  const emptier = findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, onlyFields);
+  return [shared.holds, emptier].filter((why) => why !== null).join('; ') || null;
 }
 
 /** The document of `run --json`, from the database. */
@@ -180,6 +216,7 @@ export async function buildReport(
     numbers: run.numbers ?? [],
     notes: [
       ...heldNotes(run),
+      ...(run.fill?.shared ?? []),
       ...numberNotes(run.numbers ?? []),
       ...listNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),

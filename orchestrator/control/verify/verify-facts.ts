@@ -18,6 +18,8 @@ export interface VerifyFacts {
   /** Rows in the ledger, and what became of them. */
   items: number;
   outcomes: OutcomeCounts & { open: number };
+  /** Of the gone and failed: stored by their part, and refused before their rows were published. */
+  refused: number;
   reasons: Partial<Record<FailureReason, number>>;
   /** Product IDs that are in the ledger more than once. */
   duplicates: LedgerDifference;

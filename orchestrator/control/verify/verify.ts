@@ -109,6 +109,9 @@ function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
     ...(facts.parts.failed > 0
       ? [`${facts.parts.failed} parts could not be read and were set aside: their products counted as not crawled`]
       : []),
+    ...(facts.refused > 0
+      ? [`${facts.refused} products were stored by their part, and refused before the rows were published`]
+      : []),
     ...(facts.overwritten.count > 0
       ? [`${facts.overwritten.count} products have been written again by a later run`]
       : []),

@@ -31,6 +31,8 @@ export interface MemoryItem {
   epoch: number | null;
   seq: number | null;
   rows: number;
+  /** It was stored, and refused before its rows were published. */
+  refused?: true;
 }
 
 export interface MemoryChunk {
@@ -76,6 +78,8 @@ export interface MemoryRun {
   openParts: Map<string, MemoryPart>;
   /** By product; null once it is dropped. */
   staging: Map<string, MemoryRow> | null;
+  /** By staged product: the page on which its request ended, if it is not its own. */
+  landings: Map<string, string>;
   /** What it has published, by product. */
   rows: Map<string, MemoryRow>;
   events: RunEvent[];

@@ -1,11 +1,13 @@
 /** ResultStore in memory: the contract of db/result-store.ts without SQL, as far as one run goes. Rows are kept as given in the part. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { landingOf } from '../../../shared/domain/landing.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates } from '../../control/model/report.ts';
+import { eventOf } from '../../control/model/run-event.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type {
   LoadTotals,
@@ -13,7 +15,9 @@ import type {
   PartRecord,
   PublishEnd,
   PublishedPhase,
+  Refusal,
   ResultStore,
+  SharedResults,
 } from '../../control/model/stores.ts';
 import { BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
@@ -109,6 +113,43 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     return this.read('results.fillOfFields', () => ({}));
   }
 
+  sharedResults(): Promise<SharedResults> {
+    return this.read('results.sharedResults', ({ landings }) => {
+      const pages = [...Map.groupBy(landings, ([, page]) => page)].map(([page, on]) => {
+        const ids = on.map(([id]) => id).sort();
+        return { page, products: ids.length, examples: ids.slice(0, 3), ownerId: null, lacks: [] };
+      });
+      const shared = pages.filter(({ products }) => products > 1).sort((a, b) => b.products - a.products);
+      return { pages: shared, rows: [], aliases: [] };
+    });
+  }
+
+  productsOn(page: string): Promise<string[]> {
+    return this.read('results.productsOn', ({ landings }) =>
+      [...landings].flatMap(([id, own]) => (own === page ? [id] : [])),
+    );
+  }
+
+  refuse(refusals: readonly Refusal[], note: string): Promise<number> {
+    return this.write('results.refuse', (run) => {
+      const byId = new Map(refusals.map((refusal) => [refusal.id, refusal]));
+      const refused = run.items.filter(({ id, outcome }) => outcome === 'stored' && byId.has(id));
+      for (const item of refused) {
+        const { id, outcome, reason, detail } = byId.get(item.id)!;
+        const part = run.parts.get(partPlace(item as PartId))!;
+        part.stored--;
+        part[outcome]++;
+        part.rows -= item.rows;
+        run.totals = { ...run.totals, stored: run.totals.stored - 1, [outcome]: run.totals[outcome] + 1 };
+        Object.assign(item, { outcome, reason, detail, rows: 0, refused: true });
+        run.staging?.delete(id);
+        run.landings.delete(id);
+      }
+      if (refused.length > 0) run.events.push(eventOf('alarm', this.now(), note));
+      return refused.length;
+    });
+  }
+
   noteNumbers(): Promise<void> {
     return this.write('results.noteNumbers', () => undefined);
   }
@@ -159,7 +200,9 @@ function loadResults(
   return counts;
 }
 
-function stageRow(run: MemoryRun, { id, url, at, rows }: ItemResult & { outcome: 'stored' }): number {
+function stageRow(run: MemoryRun, { id, url, finalUrl, at, rows }: ItemResult & { outcome: 'stored' }): number {
+  const landing = finalUrl === undefined ? null : landingOf(finalUrl, { id, url });
+  if (landing !== null) run.landings.set(id, landing);
   run.staging?.set(id, { product_id: id, ...rows[0]?.row, url, crawled_at: at });
   return rows.length;
 }

@@ -192,6 +192,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     parts: new Map(),
     openParts: new Map(),
     staging: new Map(),
+    landings: new Map(),
     rows: new Map(),
     events: [moveEvent(nowMs, null, 'planned', null)],
     firstWaiting: 0,

@@ -121,6 +121,28 @@ onBothEngines('The frontier', (bench, engine) => {
     expect(await db.knex(table).select('product_id', 'title')).toEqual([{ product_id: '1', title: '/item/1' }]);
   });
 
+  it('tells a link that leads to the page of a known product from a product of its own', async () => {
+    const { seed, night, rows } = await site();
+    await seed('/item/1', '/item/2', '/item/3');
+    const run = await night();
+    await run.frontier!.take(10);
+    const results = (await rows()).map(({ path, n }) => {
+      const found = page(n!, path, [], 1);
+      if (path === '/item/1') return found;
+      // Item 2 is item 1 by another address; item 3 is at an address that no link names.
+      return {
+        ...found,
+        finalUrl: `${ORIGIN}${path === '/item/2' ? '/item/1?utm_source=x' : '/item/77'}`,
+      } as ItemResult;
+    });
+    await load(bench(), run.id, results);
+    const { aliases } = await run.results.sharedResults(3);
+    expect(aliases).toEqual([{ id: '2', of: '1' }]);
+    await run.results.refuse([{ id: '2', outcome: 'gone', reason: null, detail: 'the same page as 1' }], 'one alias');
+    expect(await run.work.outcomes()).toMatchObject({ stored: 2, gone: 1 });
+    expect(await run.frontier!.state()).toEqual({ waiting: 0, planned: 3, open: 0 });
+  });
+
   it('keeps the best, and drops the worst of this run and of earlier ones', async () => {
     const { seed, night, table, db } = await site({ order: 'score', keep: 3 });
     await storeScores(db, table, new Map(['1', '2', '3', '4', '5'].map((id) => [`item ${id}`, Number(id)])));

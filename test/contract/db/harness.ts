@@ -151,7 +151,8 @@ export const ROWS_MAPPING = mappingOf(FIELDS, {
 });
 
 export function settings(table: string, more: Partial<RunSettings['results']> = {}, mapping = MAPPING): RunSettings {
-  return { mapping, results: { table, onGone: 'keep', ...more }, run: { deadlineMs: 60_000 } } as RunSettings;
+  const site = { productUrl: 'https://shop.example/item/{id}' };
+  return { site, mapping, results: { table, onGone: 'keep', ...more }, run: { deadlineMs: 60_000 } } as RunSettings;
 }
 
 let made = 0;

@@ -1,0 +1,87 @@
+/**
+ * One page is one product: what several stored products share before they are published, and what follows from it. Pure.
+ * docs/decisions/0037-one-page-one-product.md
+ */
+import type { Field, Mapping, Row } from '../../../shared/domain/mapping.ts';
+import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
+
+/** Products from which on a page or a row is common, in a run of so many: more than one in a hundred of them. */
+export function commonFrom(planned: number): number {
+  return planned < 1_000 ? Math.max(3, Math.min(10, Math.ceil(planned / 2))) : Math.floor(planned / 100) + 1;
+}
+
+/** What titles and IDs are called, as a field or at their source (`json_ld: name`, `[itemprop=sku]`). */
+const TITLE_OR_ID = /(?:^|[_\W])(?:title|name|id|sku|gtin|ean|upc|isbn|mpn|asin|productid|h1)\d*(?:[_\W]|$)/i;
+/** Rows with fewer values may rightly be the same. */
+const MIN_VALUES = 3;
+
+/** The fields by which people tell products apart. */
+export function titleFields(mapping: Mapping): ReadonlySet<string> {
+  const fields = mapping.pages.flatMap((page) => page.fields);
+  return new Set(fields.filter(isTitle).map(({ name }) => name));
+}
+
+function isTitle({ name, steps: [first] }: Field): boolean {
+  if (TITLE_OR_ID.test(name)) return true;
+  if (first?.type === 'css') return TITLE_OR_ID.test(first.selector);
+  return first?.type === 'json_ld' && TITLE_OR_ID.test(first.path) && !first.path.includes('.');
+}
+
+/** True for a row that two products hardly share: it has a title or an ID, and three values or more. */
+export function tellsApart(row: Row, titles: ReadonlySet<string>): boolean {
+  let filled = 0;
+  let hasTitle = false;
+  for (const [name, value] of Object.entries(row)) {
+    if (value === null || value === '') continue;
+    filled++;
+    hasTitle ||= titles.has(name);
+  }
+  return hasTitle && filled >= MIN_VALUES;
+}
+
+/** What is done about shared results. `fails`: pages whose products fail. `holds`: why the run is held. */
+export interface SharedVerdict {
+  fails: SharedPage[];
+  holds: string | null;
+  /** What the report lists. */
+  notes: string[];
+}
+
+/** @param policy `site.same_page` */
+export function judgeShared(
+  { pages, rows }: Pick<SharedResults, 'pages' | 'rows'>,
+  least: number,
+  policy: 'fail' | 'store',
+): SharedVerdict {
+  const isCommon = ({ products, ownerId, lacks }: SharedPage): boolean =>
+    products >= least && (ownerId === null || lacks.length > 0);
+  const fails = policy === 'fail' ? pages.filter(isCommon) : [];
+  const isNew = ({ products, before }: SharedRow): boolean => products >= least && before * 2 < products;
+  const [copied] = policy === 'fail' ? rows.filter(isNew) : [];
+  return {
+    fails,
+    holds:
+      copied === undefined
+        ? null
+        : `${copied.products} products have one and the same row, for example ${listOf(copied)}`,
+    notes: [
+      ...pages
+        .filter((page) => !fails.includes(page))
+        .map((page) => `${page.products} products ended on ${page.page}: ${listOf(page)}`),
+      ...rows
+        .filter((row) => row !== copied)
+        .map((row) => `${row.products} products have one and the same row: ${listOf(row)}`),
+    ],
+  };
+}
+
+/** Why the products of this page fail. */
+export function failureOf({ products, page, ownerId, lacks }: SharedPage): string {
+  const others = `the requests of ${products} products ended on ${page}`;
+  return ownerId === null
+    ? `${others}, which does not name any of them`
+    : `${others}, the page of ${ownerId}, without ${lacks.join(', ')}`;
+}
+
+const listOf = ({ products, examples }: { products: number; examples: string[] }): string =>
+  examples.join(', ') + (products > examples.length ? ' …' : '');

@@ -1,0 +1,173 @@
+/** What stored products of a run share, read from the staging table before it is published. */
+import type { Knex } from 'knex';
+import { productAt } from '../../shared/domain/landing.ts';
+import type { SharedPage, SharedResults, SharedRow } from '../control/model/stores.ts';
+import { isOther } from './changes.ts';
+import { ITEMS } from './chunk-rows.ts';
+import type { Database } from './connect.ts';
+import { readFill } from './fill.ts';
+import { frontierTable } from './frontier.ts';
+import { openFrontier } from './link-intake.ts';
+import { type Decisions, fieldValues, readDecisions } from './number-columns.ts';
+import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
+import { CONTENT_COLUMN, LANDING_COLUMN } from './staging.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { findColumn, readTable } from './table-info.ts';
+
+/** Groups of each kind. */
+const GROUPS = 20;
+const EXAMPLES = 3;
+/** A field that fewer of the other rows fill is not usual. */
+const USUAL = 0.9;
+/** Products per statement. */
+const LIST = 500;
+
+export async function readSharedResults(
+  knex: Knex,
+  db: Database,
+  { runId, least }: { runId: string; least: number },
+): Promise<SharedResults> {
+  const shape = await readRunShape(knex, db, runId);
+  if (!shape.shares) return { pages: [], rows: [], aliases: [] };
+  const decisions = await readDecisions(knex, runId, shape);
+  const pages: SharedPage[] = [];
+  for (const { value: page, ...group } of await groupBy(knex, shape, LANDING_COLUMN)) {
+    const isLarge = group.products >= least;
+    const ownerId = isLarge ? await ownerOf(knex, runId, page) : null;
+    const lacks = ownerId === null ? [] : await lacking(knex, { shape, decisions, page });
+    pages.push({ page, ownerId, lacks, ...group });
+  }
+  const rows: SharedRow[] = [];
+  for (const { value: content, ...group } of await groupBy(knex, shape, CONTENT_COLUMN)) {
+    const isLarge = group.products >= least;
+    rows.push({ ...group, before: isLarge ? await countSame(knex, db, { shape, decisions, content }) : 0 });
+  }
+  return { pages, rows, aliases: await readAliases(knex, db, runId, shape) };
+}
+
+/** IDs of the products of this page. */
+export function readProductsOn(knex: Knex, { staging }: RunShape, page: string): Promise<string[]> {
+  return knex(staging)
+    .where({ [LANDING_COLUMN]: page })
+    .options({ timeout: LONG_STATEMENT_MS })
+    .pluck<string[]>('product_id');
+}
+
+type Group = { value: string; products: number; examples: string[] };
+
+/** The largest groups of at least two products with the same value. */
+async function groupBy(knex: Knex, { staging }: RunShape, column: string): Promise<Group[]> {
+  // As text: a driver's number has only 53 bits.
+  const groups = await rowsOf<{ value: SqlNumber; products: SqlNumber }>(
+    knex(staging)
+      .whereNotNull(column)
+      .groupBy(column)
+      .havingRaw('count(*) > 1')
+      .orderBy([{ column: 'products', order: 'desc' }, { column }])
+      .limit(GROUPS)
+      .select(knex.raw(`cast(?? as char) as value, count(*) as products`, [column]))
+      .options({ timeout: LONG_STATEMENT_MS }),
+  );
+  const found: Group[] = [];
+  for (const { value, products } of groups) {
+    const own = knex(staging).where({ [column]: value });
+    const examples = own.orderBy('product_id').limit(EXAMPLES).options({ timeout: LONG_STATEMENT_MS });
+    found.push({ value: String(value), products: toNumber(products), examples: await examples.pluck('product_id') });
+  }
+  return found;
+}
+
+/** The product of this run whose own page it is; null when there is none. */
+async function ownerOf(knex: Knex, runId: string, page: string): Promise<string | null> {
+  const { site } = await readSettings(knex, runId);
+  const id = productAt(site.productUrl, page);
+  if (id === null) return null;
+  // In a discovery the path stands for the product.
+  const item = knex(ITEMS)
+    .where({ run_id: runId })
+    .where((own) => void own.where({ path: id }).orWhere({ product_id: id }));
+  const found = await rowOf<{ product_id: string }>(item.first('product_id').options({ timeout: LONG_STATEMENT_MS }));
+  return found?.product_id ?? null;
+}
+
+interface Part {
+  shape: RunShape;
+  decisions: Decisions;
+}
+
+/** Fields that other rows usually fill, and no row of this page. */
+async function lacking(knex: Knex, { shape, decisions, page }: Part & { page: string }): Promise<string[]> {
+  const own = await readFill(knex, { shape, decisions }, (rows) => void rows.where({ [LANDING_COLUMN]: page }));
+  const others = await readFill(knex, { shape, decisions }, (rows) => {
+    void rows.where((other) => void other.whereNull(LANDING_COLUMN).orWhereNot({ [LANDING_COLUMN]: page }));
+  });
+  return Object.keys(others).filter((field) => others[field]! >= USUAL && own[field] === 0);
+}
+
+/** Rows of the result table that equal the staged rows of this content. */
+async function countSame(
+  knex: Knex,
+  db: Database,
+  { shape, decisions, content }: Part & { content: string },
+): Promise<number> {
+  const info = await readTable(knex, db, shape.results.table);
+  if (info === null) return 0;
+  const staged = knex(shape.staging)
+    .where({ [CONTENT_COLUMN]: content })
+    .orderBy('product_id')
+    .limit(1)
+    .select(
+      fieldValues(shape, decisions).map(({ sql, bindings }, i) =>
+        knex.raw(`${sql} as ??`, [...bindings, shape.columns[i]!.name]),
+      ),
+    );
+  const name = (of: string, column: string): string => knex.ref(`${of}.${column}`).toQuery();
+  const differences = shape.columns.map(({ name: column }) =>
+    isOther(db, findColumn(info, column)!, name('r', column), name('s', column)),
+  );
+  return countOf(
+    knex(`${shape.results.table} as r`)
+      .joinRaw('join ? as s on 1 = 1', [staged as never])
+      .whereRaw(`not (${differences.join(' or ')})`)
+      .options({ timeout: LONG_STATEMENT_MS }),
+  );
+}
+
+/** In a discovery: stored products whose requests ended on the page of another known product. */
+async function readAliases(
+  knex: Knex,
+  db: Database,
+  runId: string,
+  shape: RunShape,
+): Promise<SharedResults['aliases']> {
+  const { discover, mapping, results } = await readSettings(knex, runId);
+  if (discover === undefined) return [];
+  const { rules } = await openFrontier(knex, db, { discover, mapping, table: results.table });
+  const { protocol } = new URL(discover.origin);
+  const idAt = (page: string): string | null => {
+    const judged = rules.judge(`${protocol}//${page}`, 0);
+    return 'denied' in judged ? null : judged.id;
+  };
+  const aliases: SharedResults['aliases'] = [];
+  for (let after = ''; ;) {
+    const landed = await rowsOf<{ id: string; page: string }>(
+      knex(shape.staging)
+        .whereNotNull(LANDING_COLUMN)
+        .where('product_id', '>', after)
+        .orderBy('product_id')
+        .limit(LIST)
+        .select({ id: 'product_id', page: LANDING_COLUMN })
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+    if (landed.length === 0) return aliases;
+    after = landed.at(-1)!.id;
+    const others = landed.flatMap(({ id, page }) => {
+      const of = idAt(page);
+      return of === null || of === id ? [] : [{ id, of }];
+    });
+    const ids = others.map(({ of }) => of);
+    const known = new Set(await knex(frontierTable(results.table)).whereIn('id', ids).pluck<string[]>('id'));
+    aliases.push(...others.filter(({ of }) => known.has(of)));
+  }
+}
