@@ -12,6 +12,12 @@
 import type { DecimalMark } from './currencies.ts';
 import type { UnreadNumber } from './unread-number.ts';
 
+/**
+ * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under the
+ * same mapping: stored rows are then compared with pages that were read again, never with an answer 304.
+ */
+export const READING_RULES = 2;
+
 /** Steps that select: from the page as the first step, from each value's text elsewhere. */
 export type SelectStep =
   /** All elements matching the CSS selector; their text, or the named attribute of each. */

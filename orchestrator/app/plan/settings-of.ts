@@ -4,6 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { VolumeSettings } from '../../cloud/compute.ts';
 import { NO_BALANCER, type RegionSettings, type RunSettings } from '../../control/model/run-settings.ts';
 import type { Plan } from '../../plan/plan.ts';
+import { READING_RULES } from '../../../shared/domain/mapping.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ConfigValues } from '../config/schema.ts';
@@ -83,7 +84,7 @@ export function settingsOf(
 /** Of all that decides which rows a page gives: after a change each page is read whole once. */
 function contentFingerprint(config: Config): string {
   const { product_url, render } = config.values.site;
-  return sha256Hex(JSON.stringify([VERSION, product_url, userAgentOf(config), render, config.mapping]));
+  return sha256Hex(JSON.stringify([VERSION, READING_RULES, product_url, userAgentOf(config), render, config.mapping]));
 }
 
 /** The settings of `aws.volume`, as a launch has them. */
