@@ -6,6 +6,7 @@ import { MAX_REDIRECTS } from '../domain/same-site.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
 import type { Lookup } from './http/guarded-lookup.ts';
+import { CookieJar, cookiesOf } from './http/cookie-jar.ts';
 import { createTargetDispatcher } from './http/target-dispatcher.ts';
 
 export interface SiteRequest {
@@ -42,26 +43,31 @@ export async function readSiteFile<T>(
     connectTimeoutMs: timeoutMs,
     ...(lookup ? { lookup } : {}),
   });
+  // Some sites answer only once they get their cookie back. It ends with this file.
+  const cookies = new CookieJar(clock);
   const timeUp = new AbortController();
   const done = new AbortController();
   void clock.sleep(timeoutMs, done.signal).then(() => timeUp.abort());
   const hop: Hop<T> = async (at) => {
     const { origin, pathname, search } = new URL(at);
+    const cookie = cookies.header(at);
     const reply = await dispatcher.request({
       origin,
       path: pathname + search,
       method: 'GET',
-      headers: { 'user-agent': request.userAgent, ...headers },
+      headers: { 'user-agent': request.userAgent, ...headers, ...(cookie !== '' && { cookie }) },
       headersTimeout: 0,
       bodyTimeout: 0,
       signal: timeUp.signal,
     });
     const header = (name: string): string => String(reply.headers[name] ?? '');
     const status = reply.statusCode;
+    const set = cookiesOf(reply.headers['set-cookie'], at, cookies);
+    set?.keep();
     if (status >= 200 && status < 300) return { status, value: await read(reply.body, header('content-encoding')) };
     // A short body is read to keep the connection for the next hop.
     await reply.body.dump({ limit: 65_536 }).catch(() => undefined);
-    return { status, value: null, location: header('location') };
+    return { status, value: null, location: header('location'), cookie: set?.names()[0] };
   };
   try {
     return await followHops(url, hop);
@@ -74,17 +80,28 @@ export async function readSiteFile<T>(
   }
 }
 
-type Hop<T> = (url: string) => Promise<{ status: number; value: T | null; location?: string }>;
+interface HopReply<T> {
+  status: number;
+  value: T | null;
+  location?: string;
+  /** Name of a cookie that it sets. */
+  cookie?: string | undefined;
+}
+
+type Hop<T> = (url: string) => Promise<HopReply<T>>;
 
 async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
   let at = url;
+  let lastCookie: string | undefined;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-    const { status, value, location = '' } = await hop(at);
+    const { status, value, location = '', cookie } = await hop(at);
+    lastCookie = cookie ?? lastCookie;
     if (status < 300 || status >= 400) return { kind: 'reply', status, value };
     const next = location === '' ? null : URL.parse(location, at);
     if (!next || !/^https?:$/.test(next.protocol))
       return { kind: 'lost', detail: `${at} answers ${status} without a target` };
     at = next.href;
   }
-  return { kind: 'lost', detail: `more than ${MAX_REDIRECTS} redirects` };
+  const because = lastCookie ? `; the site sets the cookie ${lastCookie.slice(0, 100)}` : '';
+  return { kind: 'lost', detail: `more than ${MAX_REDIRECTS} redirects${because}` };
 }

@@ -38,6 +38,7 @@ const LIBRARIES: Record<string, string[]> = {
   ],
   playwright: ['crawl-api/fetch/browser/', 'orchestrator/app/plan/browser-boot.ts'],
   'ipaddr.js': ['shared/adapters/http/'],
+  'tough-cookie': ['shared/adapters/http/'],
   chardet: ['crawl-api/fetch/'],
   'css-what': ['shared/adapters/'],
   re2js: ['shared/adapters/steps/', 'crawl-api/politeness/site-rules.ts'],

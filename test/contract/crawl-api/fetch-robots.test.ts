@@ -109,6 +109,23 @@ describe('redirects of robots.txt', () => {
     expect([shop.requests, other.requests]).toEqual([5, 1]);
   });
 
+  it('get back the cookie that they set, and only they', async () => {
+    const seen: (string | undefined)[] = [];
+    const shop = await serve((request, response) => {
+      seen.push(request.headers.cookie);
+      if (request.headers.cookie === 's=1') response.writeHead(200, plain).end(TEXT);
+      else response.writeHead(302, { location: '/robots.txt', 'set-cookie': 's=1; Path=/' }).end();
+    });
+    for (let i = 0; i < 2; i++) expect(await read(shop.url)).toMatchObject({ access: 'rules' });
+    expect(seen).toEqual([undefined, 's=1', undefined, 's=1']);
+  });
+
+  it('name the cookie that leads nowhere', async () => {
+    const shop = await serveBytes({ location: '/robots.txt', 'set-cookie': 's=secret; Domain=other.example' }, '', 302);
+    const { source } = await read(shop.url);
+    expect(source).toMatch(/more than 5 redirects; the site sets the cookie s$/);
+  });
+
   it('are given up after five', async () => {
     const shop = await serveBytes({ location: '/robots.txt' }, '', 301);
     expect(await read(shop.url)).toMatchObject({
