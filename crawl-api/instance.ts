@@ -161,6 +161,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     render: new RenderChoice(site.render),
     canaries: site.canaries,
     coolDownMs: site.ban.coolDownMs,
+    keepCookies: site.keepCookies ?? true,
     onIncident: () => {
       const { incident } = queue.state;
       if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);

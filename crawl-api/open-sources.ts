@@ -127,13 +127,13 @@ export function createStartingSource(starting: Promise<PageSource>): PageSource 
   );
   return {
     /** Waits for the start. When that fails, nothing is known about any page: waits until the caller gives up. */
-    async fetch(url, hooks, signal) {
+    async fetch(url, hooks, signal, request) {
       const aborted = new Promise<null>((resolve) => {
         if (started !== null || signal.aborted) resolve(null);
         else signal.addEventListener('abort', () => resolve(null), { once: true });
       });
       const source = started ?? (await Promise.race([start.then((one) => one ?? aborted), aborted]));
-      return source === null ? { kind: 'not-now' } : source.fetch(url, hooks, signal);
+      return source === null ? { kind: 'not-now' } : source.fetch(url, hooks, signal, request);
     },
     /** Waits for a pending start, so that nothing is left running. */
     async close() {

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
+import { type CookieJar, cookiesOf } from '../../shared/adapters/http/cookie-jar.ts';
 import { PageBody } from './page-body.ts';
 import { classifyContent } from './page-kind.ts';
 import type { FetchHooks, PageAnswer, Reply } from './page-result.ts';
@@ -14,6 +15,8 @@ export interface ExchangeOptions {
   maxPageBytes: number;
   /** The validators sent with the request; null: it is unconditional. */
   validators: Validators | null;
+  /** For those of the reply; null: none are kept. */
+  cookies: CookieJar | null;
   hooks: FetchHooks;
   clock: Clock;
   openExtractor: (kind: PageKind) => PageExtractor;
@@ -97,10 +100,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     headers: Record<string, string | string[] | undefined>,
   ): void {
     if (this.#settled || status < 200) return;
-    const { url, clock, maxPageBytes, openExtractor, validators } = this.#options;
+    const { url, clock, maxPageBytes, openExtractor, validators, cookies } = this.#options;
     const plain = plainHeaders(headers);
     const header = (name: string): string => plain[name] ?? '';
-    this.#reply = { url, status, headers: plain, waitMs: this.#waitMs };
+    this.#reply = {
+      url,
+      status,
+      headers: plain,
+      cookies: cookiesOf(headers['set-cookie'], url, cookies),
+      waitMs: this.#waitMs,
+    };
     this.#verdict =
       status === 304 && validators !== null
         ? { kind: 'unchanged', validators }

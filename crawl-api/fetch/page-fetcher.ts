@@ -3,13 +3,12 @@
  * extractor.
  */
 import type { Agent } from 'undici';
-import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { ACCEPT_ENCODING } from '../../shared/adapters/http/content-decoder.ts';
 import { Exchange } from './exchange.ts';
-import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from './page-result.ts';
+import type { FetchHooks, FetchSettings, PageAnswer, PageSource, RequestParts } from './page-result.ts';
 import { resultOf } from './reply-head.ts';
 import { conditionsOf } from './validators.ts';
 
@@ -33,7 +32,12 @@ export class PageFetcher implements PageSource {
     this.#openExtractor = openExtractor;
   }
 
-  async fetch(url: string, hooks: FetchHooks, signal: AbortSignal, validators?: Validators): Promise<PageAnswer> {
+  async fetch(
+    url: string,
+    hooks: FetchHooks,
+    signal: AbortSignal,
+    { validators, cookies = null }: RequestParts = {},
+  ): Promise<PageAnswer> {
     const parts = splitUrl(url);
     if (!parts) {
       const detail = `${url.slice(0, 300)} is not an http or https URL`;
@@ -45,10 +49,12 @@ export class PageFetcher implements PageSource {
       url,
       maxPageBytes,
       validators: validators ?? null,
+      cookies,
       hooks,
       clock: this.#clock,
       openExtractor: (kind) => this.#openExtractor(kind, url),
     });
+    const cookie = cookies?.header(url) ?? '';
     const timer = new AbortController();
     const onAbort = (): void => exchange.stop({ kind: 'not-now' });
     signal.addEventListener('abort', onAbort, { once: true });
@@ -63,6 +69,7 @@ export class PageFetcher implements PageSource {
             'user-agent': userAgent,
             accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,application/json;q=0.8,*/*;q=0.1',
             'accept-encoding': ACCEPT_ENCODING,
+            ...(cookie !== '' && { cookie }),
             ...(validators && conditionsOf(validators)),
           },
           // The timer above is the only timeout: it covers connecting, waiting and reading.

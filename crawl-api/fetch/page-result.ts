@@ -3,6 +3,7 @@ import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { SeenReply } from '../politeness/judgement.ts';
+import type { CookieJar, ReplyCookies } from '../../shared/adapters/http/cookie-jar.ts';
 
 /** Maximum characters of a reply's body that are kept, as evidence and for the ban rules. */
 export const KEPT_BODY_CHARS = 65_536;
@@ -13,6 +14,8 @@ export interface Reply extends SeenReply {
   complete: boolean;
   /** Of the body as transferred, as far as it was read; omitted by a browser. */
   bytes?: number;
+  /** Omitted when it sets none. Never in `headers`: they may be secrets. */
+  cookies?: ReplyCookies | undefined;
 }
 
 export type PageResult =
@@ -48,13 +51,18 @@ export interface FetchHooks {
   onFirstByte(): void;
 }
 
+/** What a request sends beside its URL. */
+export interface RequestParts {
+  /** Makes the request conditional; a browser ignores them. */
+  validators?: Validators | undefined;
+  /** Its cookies are sent; those of the reply are not kept yet. Null or omitted: none are sent. */
+  cookies?: CookieJar | null;
+}
+
 /** Fetches one page by one request of ours (a browser may send more on its behalf). */
 export interface PageSource {
-  /**
-   * Never rejects, except with what `onStart` throws.
-   * @param validators makes the request conditional; a browser ignores them
-   */
-  fetch(url: string, hooks: FetchHooks, signal: AbortSignal, validators?: Validators): Promise<PageAnswer>;
+  /** Never rejects, except with what `onStart` throws. */
+  fetch(url: string, hooks: FetchHooks, signal: AbortSignal, request?: RequestParts): Promise<PageAnswer>;
   /** Releases all resources; nothing is left running. */
   close(): Promise<void>;
 }

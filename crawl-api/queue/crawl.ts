@@ -5,6 +5,7 @@
 import { templatesOf } from '../../shared/domain/domains.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
+import { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
 import { AddressWatch } from '../politeness/address-watch.ts';
 import { Pacer } from '../politeness/pacer.ts';
@@ -12,11 +13,13 @@ import { CanaryPages } from './canary-pages.ts';
 import { type CrawlEnd, CrawlLoop, type CrawlLoopParts } from './crawl-loop.ts';
 import { IncidentTracker } from './incident-tracker.ts';
 
-type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'changed';
+type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'cookies' | 'changed';
 
 export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'onePage' | 'incidents'> {
   canaries: readonly Canary[];
   coolDownMs: number;
+  /** Cookies of the site are sent back to it. */
+  keepCookies: boolean;
   /** Called when an incident has begun, changed or ended. */
   onIncident: () => void;
 }
@@ -26,7 +29,7 @@ export class Crawl {
   readonly #domains: readonly Pick<CrawlLoopParts, OfOneDomain>[];
   readonly #loops: readonly CrawlLoop[];
 
-  constructor({ canaries, coolDownMs, onIncident, ...parts }: CrawlParts) {
+  constructor({ canaries, coolDownMs, keepCookies, onIncident, ...parts }: CrawlParts) {
     const { queue, clock, productUrl } = parts;
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
@@ -34,6 +37,7 @@ export class Crawl {
       pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
       watch: new AddressWatch(),
       canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),
+      cookies: keepCookies ? new CookieJar(clock) : null,
       changed: new SignalFlag(),
     }));
     const onChange = (): void => {
@@ -41,7 +45,8 @@ export class Crawl {
       onIncident();
     };
     const watches = this.#domains.map(({ watch }) => watch);
-    this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, onChange });
+    const onBanOver = (): void => this.#domains.forEach(({ cookies }) => cookies?.clear());
+    this.incidents = new IncidentTracker({ queue, watches, clock, coolDownMs, onChange, onBanOver });
     const shared = { ...parts, onePage: createQueueOfOne(), incidents: this.incidents };
     this.#loops = this.#domains.map((domain) => new CrawlLoop({ ...shared, ...domain }));
   }

@@ -17,6 +17,8 @@ export interface IncidentTrackerParts {
   coolDownMs: number;
   /** Called when an incident has begun, changed or ended. */
   onChange: () => void;
+  /** Called before the first request after a ban. */
+  onBanOver: () => void;
 }
 
 export class IncidentTracker {
@@ -67,8 +69,10 @@ export class IncidentTracker {
   }
 
   #end(): void {
-    const { queue, watches, onChange } = this.#parts;
-    const { domain = 0 } = queue.state.incident ?? {};
+    const { queue, watches, onChange, onBanOver } = this.#parts;
+    const { domain = 0, verdict } = queue.state.incident ?? {};
+    // Not when the ban begins: a reply that is under way at another domain would set its cookies afterwards.
+    if (verdict === 'banned') onBanOver();
     queue.note({ t: 'reopened' });
     watches[domain]!.reopened();
     onChange();

@@ -1,6 +1,6 @@
 /** Turns the result of a product into the line of a part. */
 import type { FailureReason } from '../../shared/domain/outcome.ts';
-import type { Evidence } from '../../shared/domain/verdict.ts';
+import { describeRule, type Evidence } from '../../shared/domain/verdict.ts';
 import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PageResult } from '../fetch/page-result.ts';
@@ -35,7 +35,10 @@ export function toItemResult(tried: Try, page: PageResult, judgement: Judgement)
         ? { ...commonOf(tried), outcome: 'stored', rows: [], unchanged: page.validators }
         : fail('http-status', `status ${page.reply.status}, judged ${judgement.rule}`);
     case 'redirect':
-      return fail('redirect', `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.rule})`);
+      return fail(
+        'redirect',
+        `${page.reply.status} to ${page.to.slice(0, 300)} (${judgement.evidence ? describeRule(judgement.evidence) : judgement.rule})`,
+      );
     case 'failed':
       return fail(page.reason, page.detail);
     case 'page': {

@@ -8,11 +8,13 @@ import type { Requested } from '../../shared/domain/landing.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
-import { MAX_REDIRECTS, isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
+import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
+import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
+import { RedirectTrail } from '../fetch/redirect-trail.ts';
 import { judge } from '../politeness/ban-rules.ts';
 import { accused, type Judgement, type SeenPage } from '../politeness/judgement.ts';
 import type { Pacer, PageTimes } from '../politeness/pacer.ts';
@@ -40,6 +42,8 @@ export interface PagesParts {
   render: RenderChoice;
   http: PageSource;
   browser: PageSource | null;
+  /** Of this domain alone; null when none are kept. */
+  cookies: CookieJar | null;
   /** Raised when the queue or the orders have changed. */
   changed: SignalFlag;
 }
@@ -66,7 +70,7 @@ export type JudgedFetch =
   | { kind: 'disallowed'; url: string }
   | NotNow;
 
-type Request = PageTarget & { via: 'http' | 'browser' };
+type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
 
 const NOT_NOW: NotNow = { kind: 'not-now' };
 
@@ -82,17 +86,33 @@ export class Pages {
 
   /** Fetches and judges one page. `work` aborts a request in flight. */
   async fetch(target: PageTarget, work: AbortSignal): Promise<JudgedFetch> {
+    const trail = new RedirectTrail(target.url, this.#parts.cookies);
+    let fetched = await this.#follow(target, trail, work);
+    while (endedElsewhere(fetched, target.url) && trail.beginsAgain())
+      fetched = await this.#follow({ ...target, interruptible: false, validators: undefined }, trail, work);
+    if (fetched.kind !== 'judged' || !isAccused(fetched.judgement)) return fetched;
+    trail.forget();
+    return { ...fetched, judgement: this.#withCookie(fetched.judgement, trail) };
+  }
+
+  /** Names the cookie that may be why a redirect led nowhere: in a loop, or because none are kept. */
+  #withCookie(judgement: Judgement, trail: RedirectTrail): Judgement {
+    const { evidence, rule } = judgement;
+    const mayBe = rule === 'redirect-loop' || (rule === 'redirect-home' && this.#parts.cookies === null);
+    const cookie = mayBe ? trail.cookie() : null;
+    return evidence === null || cookie === null ? judgement : { ...judgement, evidence: { ...evidence, cookie } };
+  }
+
+  async #follow(target: PageTarget, trail: RedirectTrail, work: AbortSignal): Promise<JudgedFetch> {
     const via = this.#parts.render.first();
-    const seen = new Set<string>();
     let { url, interruptible, validators } = target;
     for (;;) {
-      seen.add(url);
-      const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators }, work);
+      trail.note(url);
+      const fetched = await this.#fetchOnce({ ...target, url, via, interruptible, validators, trail }, work);
       if (fetched.kind !== 'judged' || fetched.judgement.kind !== 'hop' || fetched.page.kind !== 'redirect')
         return fetched;
       const { to, reply } = fetched.page;
-      if (seen.has(to) || seen.size > MAX_REDIRECTS)
-        return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
+      if (!trail.mayFollow(to)) return { ...fetched, judgement: accused('refusal', 'redirect-loop', url, reply) };
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.mayFollow(target.product.url, to))
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
@@ -141,13 +161,14 @@ export class Pages {
     if (page.kind === 'not-now') return page;
     const { queue, rules } = this.#parts;
     queue.tally.noteTry(page);
+    request.trail.keep(page.reply?.cookies);
     const judgement = judge(toSeenPage(page), request, rules);
     queue.tally.noteJudgement(judgement.kind);
     return { kind: 'judged', page, url, judgement };
   }
 
   async #fetch({ n, url, via, validators }: Request, work: AbortSignal): Promise<PageAnswer> {
-    const { queue, domain, pacer, clock, pageTimes, http, browser } = this.#parts;
+    const { queue, domain, pacer, clock, pageTimes, http, browser, cookies } = this.#parts;
     const source = via === 'browser' ? browser : http;
     if (source === null) return NOT_NOW;
     const beganMs = clock.monotonic();
@@ -160,7 +181,7 @@ export class Pages {
       },
       onFirstByte: () => pacer.replyStarted(),
     };
-    const page = await source.fetch(url, hooks, work, validators).catch(() => null);
+    const page = await source.fetch(url, hooks, work, { validators, cookies }).catch(() => null);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a
     // shop that is down.
     if (!sent) pacer.requestStarted();
@@ -202,6 +223,20 @@ export class Pages {
     }
   }
 }
+
+/** Refusals by a redirect whose target is no refusal itself: with its cookies, the site may answer with the page. */
+const OPEN_ENDS = new Set(['redirect-loop', 'redirect-home', 'redirect-elsewhere']);
+
+/** True where redirects led to another URL than the page's own: to a page, to none, or to where they are not followed. */
+function endedElsewhere(fetched: JudgedFetch, url: string): boolean {
+  if (fetched.kind === 'not-now') return false;
+  if (fetched.kind === 'disallowed') return fetched.url !== url;
+  const { page, judgement } = fetched;
+  if (isAccused(judgement)) return judgement.kind === 'refusal' && OPEN_ENDS.has(judgement.rule ?? '');
+  return fetched.url !== url && (page.kind === 'page' || page.kind === 'gone');
+}
+
+const isAccused = ({ kind }: Judgement): boolean => kind === 'refusal' || kind === 'banned';
 
 /** Groups answers that take a site the same time: by status class, and by client. */
 function kindOf(via: Request['via'], page: PageAnswer): string | null {

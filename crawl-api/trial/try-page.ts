@@ -6,7 +6,8 @@ import { type CompiledMapping, compileMapping } from '../extract/compile-mapping
 import { PageExtractor, type PageKind } from '../extract/page-extractor.ts';
 import type { Trace } from '../extract/chain.ts';
 import type { PageAnswer, PageSource } from '../fetch/page-result.ts';
-import { MAX_REDIRECTS, isSameSite } from '../../shared/domain/same-site.ts';
+import { RedirectTrail } from '../fetch/redirect-trail.ts';
+import { isSameSite, MAX_REDIRECTS } from '../../shared/domain/same-site.ts';
 import { randomUUID } from 'node:crypto';
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
@@ -15,6 +16,7 @@ import { listen } from '../server/listen.ts';
 import { tmpdir } from 'node:os';
 import { closeServer } from '../../shared/adapters/http/listening.ts';
 import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
+import { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
 import { findBrowser, openBrowser } from '../open-sources.ts';
@@ -43,7 +45,8 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     };
     const source = await openSource(trial.site, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
-    const { result, requests } = await fetchOnce(source, url);
+    const cookies = trial.site.keepCookies ? new CookieJar(systemClock) : null;
+    const { result, requests } = await fetchOnce(source, url, cookies);
     return describe(result, served ? [] : requests, last);
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
@@ -87,28 +90,49 @@ function describeTrace(trace: Trace): (TrialAnswer & { outcome: 'read' })['trace
 /** Delay between two hops: no pace is configured here, and one second harms no site. */
 const HOP_MS = 1_000;
 
+const NOT_FOLLOWED = { kind: 'failed', reason: 'redirect', retryAfterMs: null } as const;
+
 type Hop = Extract<TrialAnswer, { outcome: 'read' }>['requests'][number];
 
 /** The result of the last request; never a redirect that was followed. */
-async function fetchOnce(source: PageSource, url: string): Promise<{ result: PageAnswer; requests: Hop[] }> {
+async function fetchOnce(
+  source: PageSource,
+  url: string,
+  cookies: CookieJar | null,
+): Promise<{ result: PageAnswer; requests: Hop[] }> {
   const requests: Hop[] = [];
   const signal = new AbortController().signal;
   const hooks = { onStart: () => undefined, onFirstByte: () => undefined };
+  const trail = new RedirectTrail(url, cookies);
   for (let target = url; ;) {
-    const result = await source.fetch(target, hooks, signal);
+    trail.note(target);
+    const result = await source.fetch(target, hooks, signal, { cookies });
     requests.push({ url: target, status: result.kind === 'not-now' ? null : (result.reply?.status ?? null) });
-    if (result.kind !== 'redirect') return { result, requests };
-    const { to, reply } = result;
-    const refusal = !isSameSite(target, to)
-      ? `leaves the site: to ${to}`
-      : requests.length > MAX_REDIRECTS
-        ? `more than ${MAX_REDIRECTS} redirects: the next one leads to ${to}`
-        : null;
-    if (refusal !== null)
-      return { result: { kind: 'failed', reason: 'redirect', detail: refusal, reply, retryAfterMs: null }, requests };
-    target = to;
+    if (result.kind === 'not-now') return { result, requests };
+    trail.keep(result.reply?.cookies);
+    const isRedirect = result.kind === 'redirect';
+    const refusal = isRedirect ? whyNotFollowed(target, result.to, trail, cookies !== null) : null;
+    if (isRedirect && refusal === null) target = result.to;
+    else if ((isRedirect || target !== url) && trail.beginsAgain()) target = url;
+    else
+      return {
+        result: refusal === null ? result : { ...NOT_FOLLOWED, detail: refusal, reply: result.reply },
+        requests,
+      };
     await systemClock.sleep(HOP_MS);
   }
+}
+
+/** Null for a redirect that is followed. */
+function whyNotFollowed(from: string, to: string, trail: RedirectTrail, keepsCookies: boolean): string | null {
+  if (!isSameSite(from, to)) return `leaves the site: to ${to}`;
+  if (trail.mayFollow(to)) return null;
+  const cookie = trail.cookie();
+  const why =
+    cookie === null
+      ? ''
+      : `. The site sets the cookie ${cookie}${keepsCookies ? '' : ': set site.keep_cookies to true'}`;
+  return `in a circle, or more than ${MAX_REDIRECTS} redirects: the next one leads to ${to}${why}`;
 }
 
 /** A saved page has lost its headers; its format is detected as for a site that sends none. */

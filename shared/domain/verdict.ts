@@ -21,6 +21,13 @@ export interface Evidence {
   headers: Record<string, string>;
   /** The beginning of the body as text, at most EVIDENCE_BODY_BYTES. */
   body: string;
+  /** Name of the cookie that may be the cause: the site set it, and its redirects led nowhere. */
+  cookie?: string;
+}
+
+/** For messages: the rule, and the cookie that may be the cause. */
+export function describeRule({ rule, cookie }: Pick<Evidence, 'rule' | 'cookie'>): string {
+  return cookie === undefined ? rule : `${rule}, the site sets the cookie ${cookie}`;
 }
 
 /** A site's own rules, in addition to the built-in ones. */

@@ -101,6 +101,7 @@ export const evidenceSchema = z.strictObject({
   status: z.int().nullable(),
   headers: z.record(z.string(), z.string()),
   body: z.string().max(EVIDENCE_BODY_BYTES),
+  cookie: z.string().max(100).exactOptional(),
 });
 
 /**

@@ -18,6 +18,7 @@ export const pageTrialSchema = z.strictObject({
     timeoutMs: z.number().positive(),
     maxPageBytes: z.number().positive(),
     allowPrivate: z.boolean(),
+    keepCookies: z.boolean(),
     render: z.enum(['http', 'browser']),
     /** The browser to use; null searches for one. */
     chromiumPath: z.string().nullable(),

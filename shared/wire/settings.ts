@@ -47,6 +47,8 @@ const settingsSchema = z.strictObject({
     conditional: z.literal(true).exactOptional(),
     userAgent: z.string().min(1),
     allowPrivate: z.boolean(),
+    /** Omitted: cookies are kept. */
+    keepCookies: z.literal(false).exactOptional(),
     render: z.enum(['http', 'browser', 'auto']),
     robots: z.enum(['respect', 'ignore']),
     /** In a discovery, links are reported and not followed. */

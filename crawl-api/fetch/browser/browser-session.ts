@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { type BrowserContext, type CDPSession, chromium, type Page } from 'playwright';
 import { AppError, firstLineOf } from '../../../shared/domain/errors.ts';
+import type { BrowserCookie } from '../../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { BLOCKED_URLS, chromiumFlags } from './chromium-flags.ts';
 import { DocumentGate } from './document-gate.ts';
@@ -39,6 +40,8 @@ export class BrowserSession {
   pages = 0;
   readonly #profile: string;
   readonly #clock: Clock;
+  /** The cookies that the browser has, as one text; null when a page may have changed them. */
+  #cookies: string | null = null;
 
   private constructor(
     parts: { page: Page; cdp: CDPSession; documents: DocumentGate; pid: number; dead: AbortSignal },
@@ -84,6 +87,26 @@ export class BrowserSession {
     await Promise.allSettled(windows.map((window) => window.close()));
   }
 
+  /** Makes these the browser's only cookies, without any that it refuses. */
+  async giveCookies(cookies: readonly BrowserCookie[]): Promise<void> {
+    const context = this.page.context();
+    if (this.#cookies !== textOf(cookies)) {
+      await context.clearCookies();
+      // It takes all of them or none.
+      if (cookies.length > 0)
+        await context
+          .addCookies(cookies)
+          .catch(() => Promise.allSettled(cookies.map((cookie) => context.addCookies([cookie]))));
+    }
+    this.#cookies = null;
+  }
+
+  async takeCookies(): Promise<BrowserCookie[]> {
+    const cookies = await this.page.context().cookies();
+    this.#cookies = textOf(cookies);
+    return cookies;
+  }
+
   memoryBytes(): number {
     return groupMemory(this.pid);
   }
@@ -92,6 +115,14 @@ export class BrowserSession {
   async end(): Promise<string | null> {
     return endProcesses(this.pid, this.#profile, this.#clock);
   }
+}
+
+/** Equal for the same cookies in any order. A jar counts in milliseconds, and a browser more finely. */
+function textOf(cookies: readonly BrowserCookie[]): string {
+  const texts = cookies.map(({ name, value, domain, path, expires, httpOnly, secure, sameSite }) =>
+    JSON.stringify([name, value, domain, path, Math.round(expires), httpOnly, secure, sameSite]),
+  );
+  return texts.toSorted().join();
 }
 
 /** A leftover profile is harmless: the next start of the program deletes it. */

@@ -9,10 +9,12 @@ import { firstLineOf } from '../../../shared/domain/errors.ts';
 import type { AddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
-import type { FetchHooks, FetchSettings, PageAnswer, PageSource } from '../page-result.ts';
+import { type CookieJar, cookiesInBrowser } from '../../../shared/adapters/http/cookie-jar.ts';
+import type { FetchHooks, FetchSettings, PageAnswer, PageResult, PageSource, RequestParts } from '../page-result.ts';
 import { BrowserSession, PROFILE_PREFIX } from './browser-session.ts';
 import { type FilterProxy, startFilterProxy } from './filter-proxy.ts';
 import { firstRequestOf } from './proxy-gate.ts';
+import type { VisitOptions } from './navigate-page.ts';
 import { visitPage } from './page-visit.ts';
 import { failed } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
@@ -104,9 +106,14 @@ export class BrowserSource implements PageSource {
     return this.#session;
   }
 
-  fetch(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
+  fetch(
+    url: string,
+    hooks: FetchHooks,
+    signal: AbortSignal,
+    { cookies = null }: RequestParts = {},
+  ): Promise<PageAnswer> {
     this.#idle.abort();
-    const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal));
+    const result = this.#turn.then(() => this.#fetchInTurn(url, hooks, signal, cookies));
     this.#turn = result.then(
       () => this.#settle(),
       () => this.#settle(),
@@ -124,7 +131,12 @@ export class BrowserSource implements PageSource {
     await this.#proxy.close();
   }
 
-  async #fetchInTurn(url: string, hooks: FetchHooks, signal: AbortSignal): Promise<PageAnswer> {
+  async #fetchInTurn(
+    url: string,
+    hooks: FetchHooks,
+    signal: AbortSignal,
+    cookies: CookieJar | null,
+  ): Promise<PageAnswer> {
     if (signal.aborted || this.#closed) return { kind: 'not-now' };
     const first = firstRequestOf(url);
     if (first === null) return failed('network', `${url.slice(0, 300)} is not an http or https URL`);
@@ -155,13 +167,8 @@ export class BrowserSource implements PageSource {
         stop: signal,
         over: over.signal,
       }).then((end) => this.#endVisit(session, end));
-      const visit = visitPage(url, {
-        ...this.#options,
-        session,
-        report,
-        documents,
-        waitMs: () => times.waitMs ?? clock.monotonic() - times.startMs,
-      });
+      const waitMs = (): number => times.waitMs ?? clock.monotonic() - times.startMs;
+      const visit = visitWithCookies(url, { ...this.#options, session, report, documents, waitMs }, cookies);
       // When the browser is gone, the watch knows the reason.
       const judged = visit.catch((error: unknown) => (session.dead.aborted ? watch : this.#judgeEnd(session, error)));
       const result = await Promise.race([watch, judged]);
@@ -257,6 +264,17 @@ export class BrowserSource implements PageSource {
   get #memoryLimit(): number {
     return this.#options.recycle?.memoryBytes ?? MEMORY_BYTES;
   }
+}
+
+/** A visit whose cookies are those of the jar: the browser has no others before, and gives its own back. */
+async function visitWithCookies(url: string, options: VisitOptions, jar: CookieJar | null): Promise<PageResult> {
+  const { session } = options;
+  const before = jar?.all() ?? [];
+  await session.giveCookies(before);
+  const result = await visitPage(url, options);
+  const after = await session.takeCookies();
+  if (result.reply !== null) result.reply.cookies = cookiesInBrowser({ url, before, after }, jar);
+  return result;
 }
 
 /** Where Playwright would install its own browser. */

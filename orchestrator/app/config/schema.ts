@@ -173,6 +173,12 @@ const site = z.strictObject({
     .describe(
       'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them.',
     ),
+  keep_cookies: z
+    .boolean()
+    .default(true)
+    .describe(
+      "Send the site's cookies back to it, as a browser does: one jar per address and domain, in memory, empty at each start and after a ban. `false`: none are sent. robots.txt and sitemaps keep them only through one chain of redirects, whatever is set.",
+    ),
   allow_private: z.boolean().default(false).describe('Allow names that resolve to private addresses.'),
   mapping: z
     .union([text(), z.record(z.string(), z.unknown())], { error: 'must be the path of a mapping file or a mapping' })

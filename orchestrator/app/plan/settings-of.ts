@@ -47,6 +47,7 @@ export function settingsOf(
       timeoutMs: site.timeout,
       maxPageBytes: site.max_page_bytes,
       allowPrivate: site.allow_private,
+      ...(site.keep_cookies ? {} : { keepCookies: false as const }),
       render: site.render,
       robots: site.robots,
       onBan: site.on_ban,
@@ -83,8 +84,9 @@ export function settingsOf(
 
 /** Of all that decides which rows a page gives: after a change each page is read whole once. */
 function contentFingerprint(config: Config): string {
-  const { product_url, render } = config.values.site;
-  return sha256Hex(JSON.stringify([VERSION, READING_RULES, product_url, userAgentOf(config), render, config.mapping]));
+  const { product_url, render, keep_cookies } = config.values.site;
+  const reading = [READING_RULES, userAgentOf(config), render, keep_cookies, config.mapping];
+  return sha256Hex(JSON.stringify([VERSION, product_url, ...reading]));
 }
 
 /** The settings of `aws.volume`, as a launch has them. */

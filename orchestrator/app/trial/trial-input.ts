@@ -20,7 +20,7 @@ export interface ExtractFlags extends Record<TextFlag, string | undefined> {
 const UNKNOWN_PAGE = 'https://page.invalid/';
 
 /** How a page is read without a configuration. */
-export const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false };
+export const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false, keepCookies: true };
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {
@@ -46,7 +46,12 @@ export function readTrialInput(flags: ExtractFlags) {
         render,
         chromiumPath: flags.chromiumPath ?? null,
         ...(site
-          ? { timeoutMs: site.timeout, maxPageBytes: site.max_page_bytes, allowPrivate: site.allow_private }
+          ? {
+              timeoutMs: site.timeout,
+              maxPageBytes: site.max_page_bytes,
+              allowPrivate: site.allow_private,
+              keepCookies: site.keep_cookies,
+            }
           : DEFAULT_SITE),
       },
     },

@@ -122,6 +122,7 @@ function instanceSettings(
       ...(run.settings.results.conditional === undefined ? {} : { conditional: true }),
       userAgent: site.userAgent,
       allowPrivate: site.allowPrivate,
+      ...(site.keepCookies === false ? { keepCookies: false } : {}),
       render: site.render,
       robots: site.robots,
       ...(run.settings.discover ? { links: 'report' as const } : {}),

@@ -16,6 +16,8 @@ export interface RunSettings {
     timeoutMs: number;
     maxPageBytes: number;
     allowPrivate: boolean;
+    /** Omitted: cookies are kept. */
+    keepCookies?: false;
     render: 'http' | 'browser' | 'auto';
     robots: 'respect' | 'ignore';
     /** What the fleet does about a banned address. */

@@ -7,6 +7,7 @@ import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
+import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
@@ -52,6 +53,75 @@ async function judgementOf(result: PageAnswer, path: string) {
   );
   return { kind, rule };
 }
+
+async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<Pages> {
+  return new Pages({
+    queue: createQueue().queue,
+    domain: 0,
+    isOneOfMany: false,
+    onePage: createQueueOfOne(),
+    pacer: new Pacer(systemClock, () => 0, false),
+    clock: systemClock,
+    pageTimes: new PageTimes(),
+    robots: 'ignore',
+    rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
+    render: new RenderChoice('browser'),
+    http: browser,
+    browser,
+    cookies,
+    changed: new SignalFlag(),
+  });
+}
+
+describe('cookies', () => {
+  const sent: string[] = [];
+  const fetch = async (pages: Pages, path: string) => {
+    sent.length = 0;
+    const url = site.url + path;
+    return pages.fetch({ n: 0, url, product: { id: 'P1', url }, interruptible: false }, neverAborted());
+  };
+
+  beforeAll(() => {
+    site.pages.set('/p/gate', ({ headers: { cookie = '' } }, response) => {
+      sent.push(cookie);
+      if (cookie.includes('s=1'))
+        response.end('<h1>inside</h1><script>document.cookie = "script=\\u00fc; path=/"</script>');
+      else response.writeHead(302, { location: '/p/gate', 'set-cookie': ['s=1; HttpOnly', 'gone=1; Path=/'] }).end();
+    });
+    site.pages.set('/p/ban', ({ headers: { cookie = '' } }, response) => {
+      sent.push(cookie);
+      response.writeHead(403, { 'set-cookie': ['s=banned; Path=/p', 'blocked=1'] }).end('no');
+    });
+  });
+
+  it('of the browser and of the jar are the same', async () => {
+    const jar = new CookieJar(systemClock);
+    const pages = await pagesOf(stage.source, jar);
+    const url = `${site.url}/p/gate`;
+    expect(await fetch(pages, '/p/gate')).toMatchObject({ judgement: { kind: 'right' } });
+    expect(sent).toEqual(['', 's=1; gone=1']);
+    expect(jar.names(url).toSorted()).toEqual(['gone', 's', 'script']);
+    // What HTTP gets counts in the browser, too.
+    jar.keep(url, ['http=2', 'gone=; Path=/; Max-Age=0']);
+    await fetch(pages, '/p/gate');
+    expect(sent.map((cookie) => cookie.split('; ').toSorted())).toEqual([['http=2', 's=1', 'script=\u00c3\u00bc']]);
+    expect(await fetch(pages, '/p/ban')).toMatchObject({ judgement: { rule: 'status-403' } });
+    await fetch(pages, '/p/ban');
+    expect(sent.map((cookie) => cookie.split('; ').toSorted())).toEqual([['http=2', 's=1', 'script=\u00c3\u00bc']]);
+    jar.clear();
+    await fetch(pages, '/p/ban');
+    expect(sent).toEqual(['']);
+  });
+
+  it('that may not be kept are not sent with the next page', async () => {
+    const pages = await pagesOf(stage.source, null);
+    for (let i = 0; i < 2; i++) {
+      const fetched = await fetch(pages, '/p/gate');
+      expect(fetched).toMatchObject({ judgement: { rule: 'redirect-loop', evidence: { cookie: 's' } } });
+      expect(sent).toEqual(['']);
+    }
+  });
+});
 
 describe('F28: a ban page that leads elsewhere', () => {
   it.each([
@@ -99,22 +169,7 @@ describe('a page that leads elsewhere', () => {
       },
       close: () => Promise.resolve(),
     };
-    const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
-    const pages = new Pages({
-      queue: createQueue().queue,
-      domain: 0,
-      isOneOfMany: false,
-      onePage: createQueueOfOne(),
-      pacer: new Pacer(systemClock, () => 0, false),
-      clock: systemClock,
-      pageTimes: new PageTimes(),
-      robots: 'ignore',
-      rules,
-      render: new RenderChoice('browser'),
-      http: browser,
-      browser,
-      changed: new SignalFlag(),
-    });
+    const pages = await pagesOf(browser, null);
     const url = `${site.url}/p/moved`;
     const fetched = await pages.fetch({ n: 0, url, product: { id: 'P1', url }, interruptible: false }, neverAborted());
     expect(fetched).toMatchObject({ kind: 'judged', url: `${site.url}/p/good`, judgement: { kind: 'right' } });

@@ -143,6 +143,16 @@ describe('extract --url', () => {
     const path = request.url ?? '';
     asked.push({ path, userAgent: request.headers['user-agent'] });
     if (path === '/old') response.writeHead(301, { location: '/item' }).end();
+    else if (path === '/gate' && request.headers.cookie !== 's=1')
+      response.writeHead(302, { location: '/gate', 'set-cookie': 's=1' }).end();
+    else if (path === '/gate') response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>A</h1>');
+    else if (path === '/wall' && request.headers.cookie !== 'ok=1')
+      response.writeHead(302, { location: '/consent' }).end();
+    else if (path === '/wall') response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>A</h1>');
+    else if (path === '/consent')
+      response
+        .writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'ok=1' })
+        .end('<h1>Before you continue</h1>');
     else if (path === '/away') response.writeHead(302, { location: 'https://other.example/' }).end();
     else if (path === '/item') response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>A</h1>');
     else if (path === '/script')
@@ -184,6 +194,26 @@ describe('extract --url', () => {
       { url: `${origin}/item`, status: 200 },
     ]);
     expect(report.outcome).toBe('stored');
+  });
+
+  it.each([
+    ['/gate', ['/gate', '/gate']],
+    ['/wall', ['/wall', '/consent', '/wall']],
+  ])('sends the cookies of %s back', async (path, paths) => {
+    const { report } = await runExtract({ mapping: TITLE, url: origin + path });
+    expect([report.outcome, report.fields[0]!.value]).toEqual(['stored', 'A']);
+    expect(asked.map((request) => request.path)).toEqual(paths);
+  });
+
+  it('names the cookie that it does not send back, by the configuration', async () => {
+    const config = write(
+      `site: { product_url: "${origin}/{id}", keep_cookies: false, mapping: { fields: { title: h1 } } }\n` +
+        'database: { url: "sqlite:fleet.db" }\nproducts: { query: "select 1 as id" }\naws: { region: eu-west-1, bucket: b }\n',
+      'yaml',
+    );
+    const { text } = await runExtract({ configPath: config, url: `${origin}/gate` });
+    expect(text).toContain('The site sets the cookie s: set site.keep_cookies to true');
+    expect(asked).toHaveLength(1);
   });
 
   it.each([

@@ -1,6 +1,8 @@
 /** The fetcher against real HTTP servers: how each kind of reply is reported. */
 import type http from 'node:http';
 import type net from 'node:net';
+import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describe, expect, it } from 'vitest';
 import { createFetcher, fetchPage, html, noHooks, page, pour, serve, serveBytes, serveRaw } from './fetch-stage.ts';
 import { ownAddress } from './http-stub.ts';
@@ -19,7 +21,7 @@ describe('a conditional request', () => {
       response.writeHead(known ? 304 : 200, { ...html, ...(known && headers) }).end(known ? '' : PAGE);
     });
     const fetcher = createFetcher(shop.url, {});
-    const first = await fetcher.fetch(`${shop.url}/1`, noHooks, new AbortController().signal, validators);
+    const first = await fetcher.fetch(`${shop.url}/1`, noHooks, new AbortController().signal, { validators });
     // The connection is still good.
     expect(await fetcher.fetch(`${shop.url}/2`, noHooks, new AbortController().signal)).toMatchObject(found);
     expect(seen[1]).not.toHaveProperty('if-none-match');
@@ -43,6 +45,27 @@ describe('a conditional request', () => {
   it('is required for a 304: without one the fetch fails', async () => {
     const shop = await serveBytes({ etag: '"tea"' }, '', 304);
     expect(await fetchPage(`${shop.url}/1`)).toMatchObject({ kind: 'failed', reason: 'redirect' });
+  });
+});
+
+describe('cookies', () => {
+  it('of the jar are sent, and those of a reply wait to be kept', async () => {
+    const seen: (string | undefined)[] = [];
+    const shop = await serve((request, response) => {
+      seen.push(request.headers.cookie);
+      response.writeHead(200, { ...html, 'set-cookie': ['s=caf\u00e9; Path=/', 'r=2'] }).end(PAGE);
+    });
+    const cookies = new CookieJar(systemClock);
+    const fetcher = createFetcher(shop.url, {});
+    const fetch = () => fetcher.fetch(`${shop.url}/1`, noHooks, new AbortController().signal, { cookies });
+    const first = await fetch();
+    const second = await fetch();
+    if (first.kind !== 'page' || second.kind !== 'page') throw new Error(first.kind);
+    second.reply.cookies?.keep();
+    await fetch();
+    expect(seen).toEqual([undefined, undefined, 's=caf\u00e9; r=2']);
+    expect(first.reply.cookies?.names()).toEqual(['s', 'r']);
+    expect(JSON.stringify(first)).not.toContain('caf');
   });
 });
 
@@ -77,7 +100,7 @@ describe('a good page', () => {
         waitMs: expect.any(Number) as number,
       },
     });
-    expect(JSON.stringify(result)).not.toContain('cookie');
+    expect(JSON.stringify(result)).not.toMatch(/a=1|set-cookie/i);
   });
 
   it('keeps the beginning of a long one with the reply', async () => {

@@ -41,6 +41,8 @@ function createSession(problem: string | null): BrowserSession {
     dead: never,
     pages: 0,
     memoryBytes: () => 0,
+    giveCookies: async () => {},
+    takeCookies: async () => [],
     documents: { open: () => ({ move: null }), shut: () => {} },
     end: async () => problem,
     page: { on: () => {}, off: () => {}, mainFrame: () => null, goto: () => Promise.reject(new Error('it hangs')) },

@@ -239,6 +239,12 @@ describe('settingsOf', () => {
       canaries: [{ id: 'P1', fields: { title: 'x' } }],
     });
   });
+
+  it('names cookies only where they are not kept, so that instances of an earlier version can read them', () => {
+    const siteOf = (site: Record<string, unknown>) => settingsOf(config(site), TARGET, planOf(config(site))).site;
+    expect(siteOf({})).not.toHaveProperty('keepCookies');
+    expect(siteOf({ keep_cookies: false })).toMatchObject({ keepCookies: false });
+  });
 });
 
 describe('aws.recycle_every', () => {

@@ -531,10 +531,10 @@ describe('a ban page with its own heading', () => {
     const reviews = (path: string): string => `http://shop.example${path}/reviews`;
     const site =
       (own: Site): Site =>
-      (path, tries, via) =>
+      (path, tries, via, sent) =>
         path.endsWith('/reviews')
           ? fine(path, { t: null, price: null, rating: 4, brand: 'Acme' })
-          : own(path, tries, via);
+          : own(path, tries, via, sent);
     const first = (path: string): PageResult =>
       fine(path, { t: 'a', price: 3, rating: null, brand: null }, [reviews(path)]);
 

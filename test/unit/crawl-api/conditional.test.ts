@@ -27,7 +27,7 @@ const named = (path: string, links: string[] = []): PageResult => {
   return { ...page, reply: { ...page.reply, headers: { etag: '"v2"' }, bytes: 4_000 } };
 };
 /** Answers 304 to whatever is conditional, else with the page. */
-const honest: Site = (path, _tries, _via, validators) => (validators ? unchanged(validators) : named(path));
+const honest: Site = (path, _tries, _via, { validators }) => (validators ? unchanged(validators) : named(path));
 
 describe('the validators of a page', () => {
   const stamp = (headers: Record<string, string>, changes: object = { bytes: 9 }) =>
@@ -71,7 +71,7 @@ describe('a product', () => {
   it('is requested conditionally at its own URL only, even after a restart', async () => {
     const w = await world(2);
     const asked: string[] = [];
-    const site: Site = (path, _tries, _via, validators) => {
+    const site: Site = (path, _tries, _via, { validators }) => {
       asked.push(`${path} ${validators?.etag ?? '-'}`);
       return path === '/p1' ? toElsewhere('/q1') : validators ? unchanged(validators) : fine(path);
     };
@@ -132,7 +132,7 @@ describe('a 304', () => {
       reply: reply('/', 304),
       retryAfterMs: null,
     };
-    const scene = await createScene(w, (_path, _tries, _via, validators) =>
+    const scene = await createScene(w, (_path, _tries, _via, { validators }) =>
       validators ? unchanged(validators) : refuses,
     );
     await scene.run(60_000);
@@ -146,7 +146,7 @@ describe('a 304', () => {
 
   it('does not clear the evidence of odd pages before it, and does not add to it', async () => {
     const w = await world(9);
-    const site: Site = (path, _tries, _via, validators) =>
+    const site: Site = (path, _tries, _via, { validators }) =>
       Number(path.slice(2)) % 2 === 1 && validators
         ? unchanged(validators)
         : validators

@@ -205,7 +205,7 @@ describe('the crawl loop', () => {
     const parts = { ...alone, queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');
-    const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null });
+    const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null, cookies: null });
     const send = (n: number) => {
       const url = `http://shop/${n}`;
       return pages.fetch({ n, url, product: { id: 'P1', url }, interruptible: false }, new AbortController().signal);

@@ -1,7 +1,14 @@
 /** The crawl loop with all its parts on a virtual clock, against a site that the test simulates. */
 import type { PageShape } from '../../../crawl-api/politeness/judgement.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
-import type { FetchHooks, PageAnswer, PageResult, PageSource, Reply } from '../../../crawl-api/fetch/page-result.ts';
+import type {
+  FetchHooks,
+  PageAnswer,
+  PageResult,
+  PageSource,
+  Reply,
+  RequestParts,
+} from '../../../crawl-api/fetch/page-result.ts';
 import { PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
@@ -9,6 +16,7 @@ import { Crawl } from '../../../crawl-api/queue/crawl.ts';
 import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
+import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
@@ -25,8 +33,8 @@ export type Site = (
   path: string,
   tries: number,
   via: 'http' | 'browser',
-  validators?: Validators,
-) => PageResult | 'no-connection';
+  sent: { validators: Validators | undefined; /** '' without one. */ cookie: string },
+) => (PageResult & { sets?: string[] }) | 'no-connection';
 
 export interface Scene {
   run(ms: number): Promise<void>;
@@ -46,6 +54,7 @@ export interface SceneOptions {
   robots?: 'respect' | 'ignore';
   maxRequests?: number;
   render?: 'http' | 'browser' | 'auto';
+  keepCookies?: boolean;
   /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: ProductUrl;
 }
@@ -87,9 +96,21 @@ export const toElsewhere = (to: string): PageResult => ({
 });
 export const shell = odd('<script>location.href="/check"</script>');
 
-/** Sets the URL of the reply to the requested one. */
-function answerTo(url: string, result: PageAnswer): PageAnswer {
-  return result.kind === 'not-now' || result.reply === null ? result : { ...result, reply: { ...result.reply, url } };
+/** The same with Set-Cookie headers. */
+export const setting = (result: PageResult, ...sets: string[]): PageResult & { sets: string[] } => ({
+  ...result,
+  sets,
+});
+
+/** The reply to this request, with its URL. */
+function answerTo(
+  url: string,
+  { sets, ...result }: PageResult & { sets?: string[] },
+  request?: RequestParts,
+): PageAnswer {
+  if (result.reply === null) return result;
+  const cookies = cookiesOf(sets, url, request?.cookies ?? null);
+  return { ...result, reply: { ...result.reply, url, cookies } };
 }
 
 /** Runs the loop; a page takes `pageMs` from the start to its last byte. Product p1 has the path /p1. */
@@ -103,28 +124,25 @@ export async function createScene(
     robots = 'ignore',
     maxRequests,
     render = 'http',
+    keepCookies = true,
     productUrl = `${SHOP}/{id}`,
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
   const tries = new Map<string, number>();
   const createSource = (via: 'http' | 'browser'): PageSource => ({
-    fetch: async (
-      url: string,
-      hooks: FetchHooks,
-      signal: AbortSignal,
-      validators?: Validators,
-    ): Promise<PageAnswer> => {
+    fetch: async (url: string, hooks: FetchHooks, signal: AbortSignal, request?: RequestParts): Promise<PageAnswer> => {
       const path = url.startsWith(SHOP) ? url.slice(SHOP.length) : url;
       tries.set(path, (tries.get(path) ?? 0) + 1);
-      const result = site(path, tries.get(path)!, via, validators);
+      const cookie = request?.cookies?.header(url) ?? '';
+      const result = site(path, tries.get(path)!, via, { validators: request?.validators, cookie });
       if (result === 'no-connection') return broken('network');
       hooks.onStart();
       starts.push({ url: path.replace(/^\//, ''), at: clock.now(), via });
       await clock.sleep(pageMs / 2, signal);
       hooks.onFirstByte();
       await clock.sleep(pageMs / 2, signal);
-      return signal.aborted ? { kind: 'not-now' } : answerTo(url, result);
+      return signal.aborted ? { kind: 'not-now' } : answerTo(url, result, request);
     },
     close: () => Promise.resolve(),
   });
@@ -143,6 +161,7 @@ export async function createScene(
     render: new RenderChoice(render),
     canaries,
     coolDownMs,
+    keepCookies,
     onIncident: () => undefined,
     onResult: () => undefined,
     onEmpty: () => undefined,

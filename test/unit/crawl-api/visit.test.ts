@@ -60,7 +60,7 @@ describe('redirects', () => {
     ['more than five', (path) => toElsewhere(`/a${Number(path.replace(/\D/g, '')) + 1}`), 6],
     ['in a circle', (path) => toElsewhere(path === '/p1' ? '/x' : '/p1'), 2],
   ])('fail the product: %s', async (_what, site, requests) => {
-    const scene = await crawl(1, (path, tries, via) => (path === '/c1' ? fine(path) : site(path, tries, via)), {
+    const scene = await crawl(1, (path, ...rest) => (path === '/c1' ? fine(path) : site(path, ...rest)), {
       canaries: [{ id: 'c1', fields: { t: 'x' } }],
     });
     expect(scene.starts).toHaveLength(requests + 1);
