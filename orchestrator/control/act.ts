@@ -6,12 +6,13 @@ import { alarmOnce, note } from './run-notes.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { publishRun } from './results/finish.ts';
 import { adopt, claim, launch } from './launching/launch.ts';
+import { bansOf } from './results/report.ts';
 import { loadParts } from './results/load-parts.ts';
 import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
 import { LOSS } from './decide/slot-attempts.ts';
 import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
-import { ALL_GONE, circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
+import { ALL_GONE, circuitWindowMs, cookieRemedy, openIncident, recentBans } from './decide/ban-policy.ts';
 import { regionNamed } from './model/regions.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
@@ -229,8 +230,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
 }
 
 const BANNED_ADVICE =
-  'crawling stops and what is stored is published. ' +
-  'Look at the evidence in the report; before the next run make site.interval longer, or ask the site for permission.';
+  'look at the evidence in the report; before the next run make site.interval longer, or ask the site for permission';
 
 const SITE_CHANGED =
   'canary pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
@@ -244,7 +244,7 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
   if (!(await core.run.setRequest(reason))) return;
   if (isStallCause(reason)) await core.alarm(stallText(world, reason));
   // The refusal of ELBv2 has had its own alarm.
-  else if (reason !== 'no-balancer') await core.alarm(haltText(world, reason));
+  else if (reason !== 'no-balancer') await core.alarm(await haltText(core, world, reason));
 }
 
 function stallText({ stall, stallCauses }: World, cause: StallCause): string {
@@ -257,8 +257,11 @@ function stallText({ stall, stallCauses }: World, cause: StallCause): string {
 }
 
 /** The alarm for the user: which addresses are banned, of how many, and what to do. */
-function haltText(world: World, reason: 'banned' | 'site-changed'): string {
-  return reason === 'site-changed' ? SITE_CHANGED : `${whoIsBanned(world)}: ${BANNED_ADVICE}`;
+async function haltText(core: Core, world: World, reason: 'banned' | 'site-changed'): Promise<string> {
+  if (reason === 'site-changed') return SITE_CHANGED;
+  const bans = bansOf(await core.fleet.incidents());
+  const advice = cookieRemedy(bans, world.run.settings.site) ?? BANNED_ADVICE;
+  return `${whoIsBanned(world)}: crawling stops and what is stored is published; ${advice}`;
 }
 
 function whoIsBanned(world: World): string {

@@ -32,7 +32,7 @@ import { Sources, foreignSource } from '../decide/nat-detection.ts';
 import type { InstanceRecord, IncidentReport } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { Evidence } from '../../../shared/domain/verdict.ts';
+import { describeRule, type Evidence } from '../../../shared/domain/verdict.ts';
 
 /** A callback as it came in: its headers. */
 export interface Callback {
@@ -393,7 +393,7 @@ async function recordIncident(
   await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, core.clock.now()));
   if (incident?.verdict === 'suspect')
     await core.alarm(
-      `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${incident.evidence.rule}); ` +
+      `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${describeRule(incident.evidence)}); ` +
         'the other addresses will show whether it is banned or the site has changed',
       record,
     );

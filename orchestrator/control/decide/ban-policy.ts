@@ -4,7 +4,7 @@
  */
 import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { InstanceRecord, AddressIncident, RunRecord } from '../model/stores.ts';
+import type { InstanceRecord, AddressIncident, IncidentRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp, isRefused } from '../model/instance-state.ts';
 
@@ -170,6 +170,18 @@ export function haltReason(world: World): 'banned' | 'site-changed' | null {
   // One address says nothing about another: a fleet of one gets a second one before the ban counts as final.
   const addresses = world.fleet.all.filter((r) => r.incident?.verdict === 'banned').length;
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
+}
+
+/** What helps against bans that are all for want of a cookie; null for any other. */
+export function cookieRemedy(
+  bans: readonly Pick<IncidentRecord, 'evidence'>[],
+  { keepCookies }: RunRecord['settings']['site'],
+): string | null {
+  const [cookie] = bans.map(({ evidence }) => evidence.cookie);
+  if (cookie === undefined || bans.some(({ evidence }) => evidence.cookie === undefined)) return null;
+  return keepCookies === false
+    ? `the site redirects until it gets its cookie ${cookie} back: set site.keep_cookies to true`
+    : `the site redirects in a circle and sets the cookie ${cookie}: see with orchestrator extract --render browser whether a browser gets further`;
 }
 
 /** Its cool-down ends while there is time to crawl. */

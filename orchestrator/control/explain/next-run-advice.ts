@@ -1,6 +1,7 @@
 /** What another run of the same products would need, judged by this one. Pure. */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { cookieRemedy } from '../decide/ban-policy.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { ownPaceMs } from '../sharing/workers.ts';
@@ -32,11 +33,14 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   // No number of instances would have helped.
   if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
   const advice: string[] = [];
-  const bans = new Set(incidents.filter((t) => t.verdict === 'banned').map((t) => epochKey(t))).size;
+  const banned = incidents.filter((t) => t.verdict === 'banned');
+  const bans = new Set(banned.map((t) => epochKey(t))).size;
+  const longer =
+    `make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
+    'or set site.max_rate, and look at the evidence under `bans` in the report';
   if (bans > 0)
     advice.push(
-      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
-        'or set site.max_rate, and look at the evidence under `bans` in the report',
+      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: ${cookieRemedy(banned, run.settings.site) ?? longer}`,
     );
   const launched = records.filter((r) => r.instanceId !== null);
   const needed = neededInstances(input);

@@ -220,7 +220,7 @@ export async function buildReport(
       ...numberNotes(run.numbers ?? []),
       ...listNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),
-      ...banNotes(bans),
+      ...banNotes(bans, run.settings),
       ...rotationNotes(instances),
       ...lossNotes(instances),
       ...alarmNotes(alarms),

@@ -2,7 +2,7 @@
 import type { RunReport, BanReport, NumberReport } from '../model/report.ts';
 import type { RunRecord, IncidentRecord } from '../model/stores.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import { ALL_GONE } from '../decide/ban-policy.ts';
+import { ALL_GONE, cookieRemedy } from '../decide/ban-policy.ts';
 
 /** How the note of finish.ts begins that says what to do about held rows. */
 const HELD_NOTE = 'nothing was published: ';
@@ -34,7 +34,7 @@ export function bansOf(incidents: readonly IncidentRecord[]): BanReport[] {
 }
 
 /** One line for all bans together: each has an alarm of its own. */
-export function banNotes(bans: readonly BanReport[]): string[] {
+export function banNotes(bans: readonly BanReport[], { site }: Pick<RunRecord['settings'], 'site'>): string[] {
   if (bans.length === 0) return [];
   const addresses = new Set(bans.map((b) => b.address ?? epochKey(b))).size;
   const rules = [...new Set(bans.map((b) => b.rule))].join(', ');
@@ -42,7 +42,7 @@ export function banNotes(bans: readonly BanReport[]): string[] {
   return [
     `the site banned ${addresses} ${addresses === 1 ? 'address' : 'addresses'} (${rules}), ${back} of ${bans.length} bans ended in time: ` +
       'the evidence is under `bans` in report.json, the meaning of each rule in docs/bans.md; ' +
-      'a longer site.interval or a site.max_rate makes the next run gentler',
+      (cookieRemedy(bans, site) ?? 'a longer site.interval or a site.max_rate makes the next run gentler'),
   ];
 }
 

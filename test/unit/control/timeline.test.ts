@@ -122,6 +122,23 @@ describe('nextRunAdvice', () => {
   });
 
   it.each([
+    [false as const, /1 address was banned: .*its cookie sid back: set site.keep_cookies to true/],
+    [undefined, /1 address was banned: .*in a circle and sets the cookie sid/],
+  ])('names the cookie that the site wants back (keepCookies %s), and no longer interval', (keepCookies, expected) => {
+    const evidence = { rule: 'redirect-loop', url: '', status: 302, headers: {}, body: '', cookie: 'sid' };
+    const incidents = [{ ...anIncident(), slot: 0, epoch: 1, address: null, evidence }];
+    const { keepCookies: _, ...site } = run.settings.site;
+    const settings = { ...run.settings, site: { ...site, ...(keepCookies === false && { keepCookies }) } };
+    const said = nextRunAdvice({ ...base, run: { ...run, settings }, incidents }).join('\n');
+    expect(said).toMatch(expected);
+    expect(said).not.toMatch(/interval/);
+    const other = { ...incidents[0]!, evidence: { ...evidence, cookie: undefined as never } };
+    expect(nextRunAdvice({ ...base, run: { ...run, settings }, incidents: [...incidents, other] })[0]).toMatch(
+      /interval/,
+    );
+  });
+
+  it.each([
     ['expired keys', 'credentials', /2 launches were refused \(.*expired.*\): renew the keys/i],
     [
       'a missing permission',
