@@ -8,6 +8,8 @@ import { Agent, buildConnector } from 'undici';
 import { bareHostOf, portOf } from '../../domain/same-site.ts';
 import type { AddressGuard } from './address-guard.ts';
 import { AddressRefusedError, createGuardedLookup, type Lookup } from './guarded-lookup.ts';
+import { MAX_HEAD_BYTES } from './reply-head.ts';
+import { normaliseReplies } from './reply-normaliser.ts';
 
 export interface TargetOptions {
   /** Source address of every connection; null lets the system choose. */
@@ -30,11 +32,17 @@ export function createTargetDispatcher(options: TargetOptions): Agent {
   return new Agent({
     connections: 1,
     pipelining: 1,
+    // The normaliser limits the head; the parser only counts the same bytes again.
+    maxHeaderSize: 2 * MAX_HEAD_BYTES,
     ...bound,
     connect(target, callback) {
       const fault = guard.checkHost(bareHostOf(target), portOf(target));
-      if (fault !== null) callback(new AddressRefusedError(fault), null);
-      else connect({ ...target, ...bound }, callback);
+      if (fault !== null) return callback(new AddressRefusedError(fault), null);
+      connect({ ...target, ...bound }, (...[error, socket]) => {
+        if (error) return callback(error, null);
+        normaliseReplies(socket);
+        callback(null, socket);
+      });
     },
   });
 }
