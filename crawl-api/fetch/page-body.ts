@@ -3,7 +3,12 @@
  * The beginning of the text is always kept.
  */
 import { describeError } from '../../shared/domain/errors.ts';
-import { type ContentDecoder, createContentDecoder } from '../../shared/adapters/http/content-decoder.ts';
+import {
+  type ContentDecoder,
+  createContentDecoder,
+  isBinary,
+  isUnsupported,
+} from '../../shared/adapters/http/content-decoder.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageLimitError } from '../extract/page-limits.ts';
 import { type ContentClass, decideKind, findFileFormat, SNIFFED_BYTES, SNIFFED_CHARS } from './page-kind.ts';
@@ -30,7 +35,7 @@ export interface PageBodyOptions {
 
 export class PageBody {
   readonly #options: PageBodyOptions;
-  readonly #decoder: ContentDecoder | null;
+  readonly #decoder: ContentDecoder;
   readonly #text: TextReader;
   #bytes = 0;
   /** The first bytes, until there are enough to tell a page from a file; null afterwards. */
@@ -58,8 +63,6 @@ export class PageBody {
       onError: (error) =>
         this.#fail('network', `broken ${options.encoding.trim().slice(0, 100) || 'body'}: ${error.message}`),
     });
-    if (!this.#decoder)
-      this.#fail('content-type', `content-encoding ${options.encoding.slice(0, 100)} is not supported`);
   }
 
   /** The beginning of the text, at most KEPT_BODY_CHARS. */
@@ -80,18 +83,18 @@ export class PageBody {
 
   /** False when the sender should wait for `onDrain`. */
   push(chunk: Uint8Array): boolean {
-    return this.#done || this.#decoder!.push(chunk);
+    return this.#done || this.#decoder.push(chunk);
   }
 
   end(): void {
-    if (!this.#done) this.#decoder!.end();
+    if (!this.#done) this.#decoder.end();
   }
 
   /** No more bytes follow. */
   destroy(): void {
     if (this.#done) return;
     this.#done = true;
-    this.#decoder?.destroy();
+    this.#decoder.destroy();
     if (this.#kept !== '') return;
     // A body that ended early is evidence too.
     for (const piece of this.#first ?? []) this.#text.push(piece);
@@ -119,9 +122,11 @@ export class PageBody {
   #passFirst(pieces: readonly Uint8Array[]): void {
     this.#first = null;
     const first = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    const { contentType, encoding } = this.#options;
     const format = findFileFormat(first);
-    if (format !== null)
-      this.#fail('content-type', `${format} as ${this.#options.contentType.slice(0, 100) || 'nothing'}`);
+    if (isUnsupported(encoding) && (format !== null || isBinary(first)))
+      this.#fail('content-type', `content-encoding ${encoding.slice(0, 100)} is not supported`);
+    else if (format !== null) this.#fail('content-type', `${format} as ${contentType.slice(0, 100) || 'nothing'}`);
     else if (first.length > 0) this.#text.push(first);
   }
 

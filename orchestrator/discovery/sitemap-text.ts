@@ -1,6 +1,5 @@
 /** From the bytes of a sitemap to its text, piece by piece: gzip, encoding, and the limits on its size. */
-import { Readable, type TransformOptions, pipeline } from 'node:stream';
-import { type ZlibOptions, createGunzip } from 'node:zlib';
+import { decoded } from '../../shared/adapters/http/content-decoder.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 
 /** Why the rest of a file is not read; what came before is right. */
@@ -12,8 +11,6 @@ export class CutShort extends Error {
 const HEAD_BYTES = 256;
 /** So that the parser never has much in hand, whatever the source sends at once. */
 const PIECE_BYTES = 16_384;
-/** Compressed bytes that wait in the stream: few, because each may become a thousand. Stream options are passed on. */
-const GUNZIP_OPTIONS: ZlibOptions & TransformOptions = { highWaterMark: PIECE_BYTES };
 
 /**
  * The text of a file that may be compressed with gzip. Throws CutShort at `maxBytes`, compressed or decoded, and at the
@@ -66,15 +63,10 @@ async function* gunzipped(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
       throw error;
     }
   }
-  const gunzip = createGunzip(GUNZIP_OPTIONS);
-  // One chunk ahead at most. The error arrives below, at the reader of `gunzip`.
-  pipeline(Readable.from(watched(), { highWaterMark: 1 }), gunzip, () => undefined);
   try {
-    yield* gunzip as AsyncIterable<Buffer>;
+    yield* decoded(watched(), 'gzip');
   } catch (error) {
-    // What was decoded before the fault is still in the stream's buffer.
-    for (let rest = gunzip.read() as Buffer | null; rest !== null; rest = gunzip.read() as Buffer | null) yield rest;
-    throw failures.length > 0 ? failures[0] : new CutShort(`broken gzip: ${describeError(error)}`);
+    throw failures.length > 0 ? error : new CutShort(`broken gzip: ${describeError(error)}`);
   }
 }
 

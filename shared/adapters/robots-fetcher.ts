@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { policyFrom, ROBOTS_PATH, type RobotsOutcome } from '../domain/robots.ts';
 import type { RobotsPolicy } from '../domain/robots-matcher.ts';
-import { ACCEPT_ENCODING, createContentDecoder } from './http/content-decoder.ts';
+import { ACCEPT_ENCODING, decoded, isBinary, isUnsupported } from './http/content-decoder.ts';
 import { readSiteFile, type SiteRequest } from './site-file.ts';
 
 export interface RobotsRequest extends SiteRequest {
@@ -38,29 +38,13 @@ async function ask(url: string, request: RobotsRequest): Promise<RobotsOutcome> 
 export async function readText(body: Readable, encoding: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const decoder = createContentDecoder(encoding, {
-    onBytes(chunk) {
-      chunks.push(chunk);
-      bytes += chunk.length;
-      if (bytes >= MAX_READ_BYTES) resolve();
-      return bytes < MAX_READ_BYTES;
-    },
-    onDrain: () => body.resume(),
-    onEnd: resolve,
-    onError: reject,
-  });
-  if (!decoder) throw new Error(`content-encoding ${encoding.slice(0, 100)} is not supported`);
-  body.on('data', (chunk: Uint8Array) => {
-    if (!decoder.push(chunk)) body.pause();
-  });
-  body.on('end', () => decoder.end());
-  body.on('error', reject);
-  try {
-    await promise;
-  } finally {
-    decoder.destroy();
-    body.destroy();
+  for await (const chunk of decoded(body, encoding)) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= MAX_READ_BYTES) break;
   }
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  const whole = Buffer.concat(chunks);
+  if (isUnsupported(encoding) && isBinary(whole))
+    throw new Error(`content-encoding ${encoding.slice(0, 100)} is not supported`);
+  return new TextDecoder().decode(whole);
 }

@@ -98,7 +98,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
   ['orchestrator/recrawl/', ['shared/']],
   [
     'orchestrator/discovery/',
-    ['shared/domain/', 'shared/adapters/steps/regex.ts', 'node:crypto', 'node:stream', 'node:zlib'],
+    ['shared/domain/', 'shared/adapters/steps/regex.ts', 'shared/adapters/http/content-decoder.ts', 'node:crypto'],
   ],
   ['orchestrator/schedule/', ['shared/', 'orchestrator/notify/']],
   [

@@ -1,6 +1,10 @@
-/** Decodes a reply's content-encoding as it streams, so that a cap can apply to the decoded size, not the size sent. */
+/**
+ * Decodes a reply's content-encoding as it streams, so that a cap can apply to the decoded size, not the size sent. As
+ * lenient as browsers: a checksum does not count, nor do bytes behind the end, and an unknown encoding passes unchanged.
+ */
 import zlib from 'node:zlib';
-import type { Transform } from 'node:stream';
+import { DecoderLayer, type Format } from './decoder-layer.ts';
+import { gunzipFormat, inflateFormat } from './inflate-formats.ts';
 
 /** Node has zstd since 22.15; without it, it is not offered in Accept-Encoding. */
 const hasZstd = typeof zlib.createZstdDecompress === 'function';
@@ -20,6 +24,7 @@ export interface DecoderEvents {
 export interface ContentDecoder {
   /** False when the sender should wait for `onDrain`. */
   push(chunk: Uint8Array): boolean;
+  /** The message is complete. */
   end(): void;
   /** The receiver has room again after `onBytes` returned false. */
   resume(): void;
@@ -33,35 +38,38 @@ const MAX_LAYERS = 3;
 /** Found in the header, but no content encodings; the body is plain. */
 const PLAIN = new Set(['', 'identity', 'none', 'utf-8', 'utf8', 'binary', 'text']);
 
-/**
- * Opens the decompressor for a body that begins with `head` (4 bytes, or the whole body); null when it is plain anyway.
- */
-type Open = (head: Uint8Array) => Transform | null;
-
-const ENCODINGS = new Map<string, Open>([
-  ['gzip', openGzip],
-  ['x-gzip', openGzip],
-  ['deflate', openDeflate],
-  ['br', openBrotli],
-  ...(hasZstd ? ([['zstd', openZstd]] as const) : []),
+const FORMATS = new Map<string, Format>([
+  ['gzip', gunzipFormat],
+  ['x-gzip', gunzipFormat],
+  ['deflate', inflateFormat],
+  ['br', { open: openBrotli }],
+  ...(hasZstd ? ([['zstd', { open: openZstd }]] as const) : []),
 ]);
 
-/**
- * A decoder for a content-encoding header, also for several encodings in the order they were applied (`gzip, br`). A
- * body that is plain despite the header passes through unchanged. Null when an encoding is unknown.
- */
-export function createContentDecoder(encoding: string, events: DecoderEvents): ContentDecoder | null {
-  const names = encoding
+const namesOf = (encoding: string): string[] =>
+  encoding
     .split(',')
     .map((name) => name.trim().toLowerCase())
     .filter((name) => !PLAIN.has(name));
-  if (names.length > MAX_LAYERS || !names.every((name) => ENCODINGS.has(name))) return null;
+
+/** True when a body with this header may not be decoded completely: then it need not be text. */
+export function isUnsupported(encoding: string): boolean {
+  const names = namesOf(encoding);
+  return names.length > MAX_LAYERS || !names.every((name) => FORMATS.has(name));
+}
+
+/**
+ * A decoder for a content-encoding header, also for several encodings in the order they were applied (`gzip, br`). A
+ * body that is plain despite the header passes through unchanged.
+ */
+export function createContentDecoder(encoding: string, events: DecoderEvents): ContentDecoder {
+  const formats = namesOf(encoding).flatMap((name) => FORMATS.get(name) ?? []);
   // The first layer decodes the encoding applied first, so the bytes pass through it last.
   const layers: ContentDecoder[] = [];
-  for (const [index, name] of names.entries()) {
+  for (const [index, format] of formats.slice(0, MAX_LAYERS).entries()) {
     const inner = layers[index - 1];
     layers.push(
-      createLayer(ENCODINGS.get(name)!, {
+      new DecoderLayer(format, {
         onBytes: inner ? (bytes) => inner.push(bytes) : events.onBytes,
         onEnd: inner ? () => inner.end() : events.onEnd,
         onDrain: () => (layers[index + 1] ? layers[index + 1]!.resume() : events.onDrain()),
@@ -71,7 +79,8 @@ export function createContentDecoder(encoding: string, events: DecoderEvents): C
   }
   const first = layers[0];
   const last = layers.at(-1);
-  if (!first || !last) return passOn(events);
+  if (!first || !last)
+    return { push: events.onBytes, end: events.onEnd, resume: events.onDrain, destroy: () => undefined };
   return {
     push: (chunk) => last.push(chunk),
     end: () => last.end(),
@@ -80,87 +89,84 @@ export function createContentDecoder(encoding: string, events: DecoderEvents): C
   };
 }
 
-function passOn(events: DecoderEvents): ContentDecoder {
-  return { push: events.onBytes, end: events.onEnd, resume: events.onDrain, destroy: () => undefined };
-}
+/** Pushed at once: few bytes, because each may become a thousand. */
+const PIECE_BYTES = 16_384;
 
-/** Enough to recognise every format. */
-const HEAD_BYTES = 4;
-
-function createLayer(open: Open, events: DecoderEvents): ContentDecoder {
-  let head: Uint8Array = Buffer.alloc(0);
-  let destroyed = false;
-  let stream: Transform | null = null;
-  let plain: ContentDecoder | null = null;
-
-  const start = (): boolean => {
-    stream = open(head);
-    if (!stream) {
-      plain = passOn(events);
-      return plain.push(head);
+/**
+ * The decoded bytes of a body. Throws at the first fault of the encoding, after the bytes before it; errors of the body
+ * go through as they are.
+ */
+export async function* decoded(body: AsyncIterable<Uint8Array>, encoding: string): AsyncGenerator<Uint8Array> {
+  const ready: Uint8Array[] = [];
+  const faults: Error[] = [];
+  let news = Promise.withResolvers<void>();
+  let isBusy = false;
+  const settle = (): void => {
+    isBusy = false;
+    news.resolve();
+  };
+  const decoder = createContentDecoder(encoding, {
+    onBytes(bytes) {
+      ready.push(bytes);
+      news.resolve();
+      return false;
+    },
+    onDrain: settle,
+    onEnd: settle,
+    onError(error) {
+      faults.push(error);
+      settle();
+    },
+  });
+  /** What is decoded until the decoder wants more. */
+  async function* take(): AsyncGenerator<Uint8Array> {
+    while (isBusy || ready.length > 0) {
+      if (ready.length === 0) {
+        decoder.resume();
+        await news.promise;
+      }
+      news = Promise.withResolvers();
+      yield* ready.splice(0);
     }
-    const { onBytes, onDrain, onEnd, onError } = events;
-    stream.on('data', (bytes: Uint8Array) => {
-      if (!destroyed && !onBytes(bytes)) stream!.pause();
-    });
-    stream.on('drain', () => destroyed || onDrain());
-    stream.on('end', () => destroyed || onEnd());
-    stream.on('error', (error) => destroyed || onError(error));
-    return stream.write(head);
-  };
-
-  return {
-    push(chunk) {
-      if (destroyed || chunk.length === 0) return true;
-      if (plain) return plain.push(chunk);
-      if (stream) return stream.write(chunk);
-      head = head.length === 0 ? chunk : Buffer.concat([head, chunk]);
-      return head.length < HEAD_BYTES || start();
-    },
-    end() {
-      if (destroyed) return;
-      // An empty body is not valid gzip, but servers send it with redirects and errors.
-      if (!stream && !plain && head.length > 0) start();
-      if (stream) stream.end();
-      else events.onEnd();
-    },
-    resume() {
-      if (plain) plain.resume();
-      else stream?.resume();
-    },
-    destroy() {
-      destroyed = true;
-      stream?.destroy();
-    },
-  };
-}
-
-function openGzip(head: Uint8Array): Transform | null {
-  return head[0] === 0x1f && (head[1] ?? 0x8b) === 0x8b ? zlib.createGunzip() : null;
-}
-
-/** Some servers send the raw deflate stream, without the zlib header that the name implies. */
-function openDeflate(head: Uint8Array): Transform | null {
-  const [first = 0, second = 0] = head;
-  if ((first & 0x0f) === 8 && (first * 256 + second) % 31 === 0) return zlib.createInflate();
-  return first === LESS_THAN && isTagStart(second) ? null : zlib.createInflateRaw();
+    if (faults.length > 0) throw faults[0];
+  }
+  try {
+    for await (const chunk of body) {
+      for (let start = 0; start < chunk.length; start += PIECE_BYTES) {
+        isBusy = true;
+        if (decoder.push(chunk.subarray(start, start + PIECE_BYTES))) isBusy = false;
+        yield* take();
+      }
+    }
+    isBusy = true;
+    decoder.end();
+    yield* take();
+  } finally {
+    decoder.destroy();
+  }
 }
 
 /** Brotli has no magic number, but no valid stream begins with either of these. */
-function openBrotli(head: Uint8Array): Transform | null {
-  return head[0] === LESS_THAN || head[0] === BRACE ? null : zlib.createBrotliDecompress();
+function openBrotli(head: Uint8Array): ReturnType<Format['open']> {
+  return head[0] === LESS_THAN || head[0] === BRACE ? 'plain' : { stream: zlib.createBrotliDecompress(), skip: 0 };
 }
 
-function openZstd(head: Uint8Array): Transform | null {
+function openZstd(head: Uint8Array): ReturnType<Format['open']> {
   const [a = 0, b, c, d] = head;
   const isFrame = a === 0x28 && b === 0xb5 && c === 0x2f && d === 0xfd;
   const isSkippable = (a & 0xf0) === 0x50 && b === 0x2a && c === 0x4d && d === 0x18;
-  return isFrame || isSkippable ? zlib.createZstdDecompress() : null;
+  return isFrame || isSkippable ? { stream: zlib.createZstdDecompress(), skip: 0 } : 'plain';
 }
 
 const LESS_THAN = 0x3c;
 const BRACE = 0x7b;
 
-function isTagStart(byte: number): boolean {
-  return /[!?/a-z]/i.test(String.fromCharCode(byte));
+/** Number of bytes that decide whether a body is text. */
+const SNIFFED_BYTES = 512;
+
+/** True for a body whose beginning no text has (https://mimesniff.spec.whatwg.org/#binary-data-byte). */
+export function isBinary(body: Uint8Array): boolean {
+  const head = Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, SNIFFED_BYTES)).toString('latin1');
+  // oxlint-disable-next-line no-control-regex
+  return !/^(?:\xfe\xff|\xff\xfe)/.test(head) && /[\0-\x08\x0b\x0e-\x1a\x1c-\x1f]/.test(head);
 }

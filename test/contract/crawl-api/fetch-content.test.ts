@@ -60,7 +60,8 @@ describe('a compressed page', () => {
   });
 
   it.each(['gzip', 'br', 'deflate', 'zstd'])('is rejected when it is cut off, as %s', async (encoding) => {
-    const body = coders[encoding]!(PAGE + Math.random()).subarray(0, -3);
+    // More than a checksum is missing.
+    const body = coders[encoding]!(PAGE + Math.random()).subarray(0, -12);
     const shop = await serveBytes({ ...html, 'content-encoding': encoding }, body);
     expect(await fetchPage(shop.url)).toMatchObject({
       kind: 'failed',
@@ -77,9 +78,84 @@ describe('a compressed page', () => {
   });
 
   it('is not read under more layers than any real server uses', async () => {
-    const shop = await serveBytes({ ...html, 'content-encoding': 'gzip, gzip, gzip, gzip' }, 'x');
+    const body = zlib.gzipSync(zlib.gzipSync(zlib.gzipSync(zlib.gzipSync(PAGE))));
+    const shop = await serveBytes({ ...html, 'content-encoding': 'gzip, gzip, gzip, gzip' }, body);
     expect(await fetchPage(shop.url)).toMatchObject({ reason: 'content-type' });
   });
+
+  const behind = Buffer.from('\n<!-- cached -->');
+  it.each<[string, string, (text: string) => Uint8Array]>([
+    ['gzip without its trailer', 'gzip', (text) => zlib.gzipSync(text).subarray(0, -8)],
+    ['gzip with half of its trailer', 'gzip', (text) => zlib.gzipSync(text).subarray(0, -4)],
+    [
+      'gzip with a wrong checksum',
+      'gzip',
+      (text) => Buffer.concat([zlib.gzipSync(text).subarray(0, -8), Buffer.alloc(8, 1)]),
+    ],
+    ['gzip with bytes behind its end', 'gzip', (text) => Buffer.concat([zlib.gzipSync(text), behind])],
+    ['gzip with zeros behind its end', 'gzip', (text) => Buffer.concat([zlib.gzipSync(text), Buffer.alloc(20)])],
+    [
+      'gzip with all that its header may have',
+      'gzip',
+      (text) => {
+        const [fixed, rest] = [zlib.gzipSync(text).subarray(0, 10), zlib.gzipSync(text).subarray(10)];
+        fixed[3] = 0xff;
+        return Buffer.concat([fixed, Buffer.from('\x03\0abcname\0comment\0\x12\x34', 'latin1'), rest]);
+      },
+    ],
+    [
+      'gzip that was flushed and not ended',
+      'gzip',
+      (text) => zlib.gzipSync(text, { finishFlush: zlib.constants.Z_SYNC_FLUSH }),
+    ],
+    ['deflate without its checksum', 'deflate', (text) => zlib.deflateSync(text).subarray(0, -4)],
+    [
+      'deflate that was flushed and not ended',
+      'deflate',
+      (text) => zlib.deflateSync(text, { finishFlush: zlib.constants.Z_SYNC_FLUSH }),
+    ],
+    ['deflate with bytes behind its end', 'deflate', (text) => Buffer.concat([zlib.deflateRawSync(text), behind])],
+    ['br with bytes behind its end', 'br', (text) => Buffer.concat([zlib.brotliCompressSync(text), behind])],
+    ['an unknown encoding', 'aws-chunked', (text) => Buffer.from(text)],
+    ['an encoding that is a charset', 'iso-8859-1', (text) => Buffer.from(text)],
+    ['an unknown encoding and gzip', 'aws-chunked,gzip', (text) => zlib.gzipSync(text)],
+  ])('is read as by a browser: %s', async (_what, encoding, compress) => {
+    const body = Buffer.from(compress(PAGE));
+    for (const pieceBytes of [Math.ceil(body.length / 300), Infinity]) {
+      const shop = await serve((_request, response) => {
+        response.writeHead(200, { ...html, 'content-encoding': encoding, 'content-length': body.length });
+        const write = (at: number): void => {
+          if (at >= body.length) response.end();
+          else response.write(body.subarray(at, at + pieceBytes), () => setImmediate(write, at + pieceBytes));
+        };
+        write(0);
+      });
+      expect(await fetchPage(shop.url)).toMatchObject(page(PAGE));
+    }
+  });
+
+  it.each(['gzip', 'deflate'])(
+    'of a connection that breaks is rejected, whatever has arrived of it, as %s',
+    async (encoding) => {
+      const body = coders[encoding]!(PAGE);
+      const shop = await serve((_request, response) => {
+        response.writeHead(200, { ...html, 'content-encoding': encoding, 'content-length': body.length + 1 });
+        response.write(body, () => response.destroy());
+      });
+      expect(await fetchPage(shop.url)).toMatchObject({ kind: 'failed', reason: 'network' });
+    },
+  );
+
+  it.each(['lzma', 'compress', 'x-deflate'])(
+    'in an unknown encoding that is no text is no page: %s',
+    async (encoding) => {
+      const shop = await serveBytes({ ...html, 'content-encoding': encoding }, zlib.deflateSync(PAGE.repeat(9)));
+      expect(await fetchPage(shop.url)).toMatchObject({
+        reason: 'content-type',
+        detail: `content-encoding ${encoding} is not supported`,
+      });
+    },
+  );
 
   it('of an error is read, too', async () => {
     const shop = await serveBytes({ ...html, 'content-encoding': 'br' }, coders.br!('<p>Access denied'), 403);

@@ -171,7 +171,7 @@ describe('a server that returns no robots.txt', () => {
       (socket) =>
         socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 6\r\n\r\n\x1f\x00', 'latin1'),
     ],
-    ['sends lzma', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: lzma\r\ncontent-length: 1\r\n\r\nx')],
+    ['sends lzma', (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-encoding: lzma\r\ncontent-length: 2\r\n\r\n]\0')],
   ])('is not crawled when it %s', async (_what, act) => {
     const { url } = await serveRaw(act);
     const { access, source } = await read(url.slice(0, -1));
