@@ -1,6 +1,7 @@
 /** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events follow. */
 import type { Dispatcher } from 'undici';
 import type { Validators } from '../../shared/domain/validators.ts';
+import { KeptConnectionClosed } from '../../shared/adapters/http/reply-normaliser.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { type CookieJar, cookiesOf } from '../../shared/adapters/http/cookie-jar.ts';
@@ -148,7 +149,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#controller = null;
-    this.stop({ kind: 'failed', reason: 'network', detail: describeNetworkError(error) });
+    const finding: Finding = { kind: 'failed', reason: 'network', detail: describeNetworkError(error) };
+    this.stop(error instanceof KeptConnectionClosed ? { ...finding, unread: true } : finding);
   }
 }
 

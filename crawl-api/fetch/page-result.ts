@@ -27,8 +27,18 @@ export type PageResult =
   | { kind: 'unchanged'; reply: Reply; validators: Validators }
   /** The absolute target. It was not followed: every hop is a request of its own, at the pace. */
   | { kind: 'redirect'; reply: Reply; to: string }
-  /** `retryAfterMs` is the reply's Retry-After, if it has a readable one. */
-  | { kind: 'failed'; reason: FailureReason; detail: string; reply: Reply | null; retryAfterMs: number | null };
+  /**
+   * `retryAfterMs` is the reply's Retry-After, if it has a readable one. `unread`: the server closed a kept connection
+   * instead of reading the request, so the same request may be sent once more.
+   */
+  | {
+      kind: 'failed';
+      reason: FailureReason;
+      detail: string;
+      reply: Reply | null;
+      retryAfterMs: number | null;
+      unread?: true;
+    };
 
 /** An order, a barrier, the disk or the deadline has prevented or ended the request: nothing is known. */
 export interface NotNow {

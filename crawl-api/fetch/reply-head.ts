@@ -10,7 +10,7 @@ export type Finding =
   | { kind: 'gone' }
   | { kind: 'unchanged'; validators: Validators }
   | { kind: 'redirect'; to: string }
-  | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null }
+  | { kind: 'failed'; reason: FailureReason; detail: string; retryAfterMs?: number | null; unread?: true }
   | { kind: 'not-now' };
 
 /** Combines finding and reply. Every kind but `failed` and `not-now` has a reply. */
@@ -19,8 +19,8 @@ export function resultOf(finding: Finding, reply: Reply | null): PageAnswer {
     case 'not-now':
       return { kind: 'not-now' };
     case 'failed': {
-      const { reason, detail, retryAfterMs = null } = finding;
-      return { kind: 'failed', reason, detail, reply, retryAfterMs };
+      const { reason, detail, retryAfterMs = null, unread } = finding;
+      return { kind: 'failed', reason, detail, reply, retryAfterMs, ...(unread && { unread }) };
     }
     case 'page':
     case 'gone':

@@ -145,20 +145,25 @@ export class Pages {
 
   async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
-    for (;;) {
+    for (let mayRepeat = true; ;) {
       if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
       if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under way.
       if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
-      const look = await this.#parts.onePage(async () => (this.#isTurn(work) ? this.#ask(request, work) : null));
-      if (look !== null) return look;
+      const look = await this.#parts.onePage(async () =>
+        this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
+      );
+      if (look === 'unread') mayRepeat = false;
+      else if (look !== null) return look;
     }
   }
 
-  async #ask(request: Request, work: AbortSignal): Promise<JudgedFetch> {
+  async #ask(request: Request, mayRepeat: boolean, work: AbortSignal): Promise<JudgedFetch | 'unread'> {
     const { url } = request;
     const page = await this.#fetch(request, work);
     if (page.kind === 'not-now') return page;
+    // It says nothing about the page: the request is sent again, in a turn of its own.
+    if (page.kind === 'failed' && page.unread && mayRepeat) return 'unread';
     const { queue, rules } = this.#parts;
     queue.tally.noteTry(page);
     request.trail.keep(page.reply?.cookies);

@@ -112,9 +112,10 @@ async function fetchOnce(
     trail.keep(result.reply?.cookies);
     const isRedirect = result.kind === 'redirect';
     const refusal = isRedirect ? whyNotFollowed(target, result.to, trail, cookies !== null) : null;
+    const isAgain = result.kind === 'failed' && result.unread === true && requests.at(-2)?.url !== target;
     if (isRedirect && refusal === null) target = result.to;
     else if ((isRedirect || target !== url) && trail.beginsAgain()) target = url;
-    else
+    else if (!isAgain)
       return {
         result: refusal === null ? result : { ...NOT_FOLLOWED, detail: refusal, reply: result.reply },
         requests,

@@ -7,6 +7,7 @@ import type { Clock } from '../ports/clock.ts';
 import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
 import type { Lookup } from './http/guarded-lookup.ts';
 import { CookieJar, cookiesOf } from './http/cookie-jar.ts';
+import { KeptConnectionClosed } from './http/reply-normaliser.ts';
 import { createTargetDispatcher } from './http/target-dispatcher.ts';
 
 export interface SiteRequest {
@@ -51,14 +52,19 @@ export async function readSiteFile<T>(
   const hop: Hop<T> = async (at) => {
     const { origin, pathname, search } = new URL(at);
     const cookie = cookies.header(at);
-    const reply = await dispatcher.request({
-      origin,
-      path: pathname + search,
-      method: 'GET',
-      headers: { 'user-agent': request.userAgent, ...headers, ...(cookie !== '' && { cookie }) },
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      signal: timeUp.signal,
+    const ask = (): ReturnType<typeof dispatcher.request> =>
+      dispatcher.request({
+        origin,
+        path: pathname + search,
+        method: 'GET',
+        headers: { 'user-agent': request.userAgent, ...headers, ...(cookie !== '' && { cookie }) },
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        signal: timeUp.signal,
+      });
+    const reply = await ask().catch((error: unknown) => {
+      if (error instanceof KeptConnectionClosed) return ask();
+      throw error;
     });
     const header = (name: string): string => String(reply.headers[name] ?? '');
     const status = reply.statusCode;

@@ -98,7 +98,8 @@ describe('a whole shard', () => {
       if (id === 'p2') return void response.writeHead(404, html).end();
       if (id === 'p3') return void response.writeHead(500, html).end();
       if (request.url === '/item/p4') return void response.writeHead(302, { location: '/elsewhere/p4' }).end();
-      if (id === 'p5' && tries.get(id) === 1) return void request.socket.resetAndDestroy();
+      if (id === 'p5' && tries.get(id) === 1)
+        return void response.writeHead(200, html).write('<h1>', () => request.socket.destroy());
       if (id === 'p6') return void response.writeHead(200, html).end('<h2>no title</h2>');
       if (id === 'p7') return;
       response.writeHead(200, html).end(`<h1>${id}</h1>`);

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PageResult } from '../../../crawl-api/fetch/page-result.ts';
 import type { KeyedRow, Row } from '../../../shared/domain/mapping.ts';
 import {
+  broken,
   crawl,
   createScene,
   fine,
@@ -67,6 +68,34 @@ describe('redirects', () => {
     expect(results(scene.journal)).toMatchObject([
       { outcome: 'failed', reason: 'redirect', evidence: { rule: 'redirect-loop' } },
     ]);
+  });
+});
+
+describe('a request that the server closed its connection on', () => {
+  const unread: PageResult = { ...(broken('network') as Extract<PageResult, { kind: 'failed' }>), unread: true };
+
+  it('is sent once more, at the pace, and counted', async () => {
+    const site: Site = (path, tries) =>
+      path === '/p1' ? toElsewhere('/new') : path === '/new' && tries === 1 ? unread : fine(path);
+    const scene = await crawl(2, site);
+    expect(urls(scene)).toEqual(['p1', 'new', 'new', 'p2']);
+    expect(Math.min(...gaps(scene.starts))).toBeGreaterThanOrEqual(1_010);
+    expect(outcomes(scene.journal)).toEqual(['p1 stored', 'p2 stored']);
+    expect(scene.journal.records.filter(({ t }) => t === 'started')).toHaveLength(4);
+    const { tried, unavailable, replies } = scene.queue.tally;
+    expect({ tried, unavailable, replies }).toEqual({ tried: 3, unavailable: 0, replies: { 302: 1, 200: 2 } });
+  });
+
+  it('counts as failed the second time', async () => {
+    const scene = await crawl(1, (_path, tries) => (tries < 3 ? unread : fine()));
+    expect(urls(scene)).toEqual(['p1', 'p1', 'p1']);
+    expect(scene.queue.tally.replies).toEqual({ network: 1, 200: 1 });
+    expect(results(scene.journal)).toMatchObject([{ outcome: 'stored', attempts: 2 }]);
+  });
+
+  it('is not sent again beyond the budget', async () => {
+    const scene = await crawl(1, () => unread, { maxRequests: 1 });
+    expect(urls(scene)).toEqual(['p1']);
   });
 });
 
