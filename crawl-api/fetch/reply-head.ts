@@ -1,6 +1,7 @@
 /** Judges status and headers, before a byte of the body is read. */
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
+import { parseRetryAfter, resolveLocation } from '../../shared/domain/reply-fields.ts';
 import type { Extraction } from '../extract/page-extractor.ts';
 import type { PageAnswer, Reply } from './page-result.ts';
 
@@ -63,21 +64,4 @@ export function plainHeaders(headers: Record<string, string | string[] | undefin
     plain[key] = Array.isArray(value) ? value.join(', ') : value;
   }
   return plain;
-}
-
-/** The pause that a Retry-After asks for, in milliseconds from now; null when it is neither seconds nor a date. */
-export function parseRetryAfter(value: string, nowMs: number): number | null {
-  const text = value.trim();
-  if (/^\d{1,10}$/.test(text)) return Number(text) * 1_000;
-  // Date.parse accepts much as a date; an HTTP date begins with the day of the week and has a time.
-  if (!/^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d:\d/i.test(text.slice(0, 100))) return null;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
-}
-
-function resolveLocation(location: string, url: string): string | null {
-  if (location.trim() === '') return null;
-  // Headers arrive as latin1; a location with letters beyond that was sent as UTF-8.
-  const utf8 = Buffer.from(location, 'latin1').toString('utf8');
-  return URL.parse(utf8.includes('\uFFFD') ? location : utf8, url)?.href ?? null;
 }

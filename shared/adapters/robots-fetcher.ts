@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { policyFrom, ROBOTS_PATH, type RobotsOutcome } from '../domain/robots.ts';
-import type { RobotsPolicy } from '../domain/robots-matcher.ts';
+import type { RobotsPolicy, RobotsReading } from '../domain/robots-matcher.ts';
 import { ACCEPT_ENCODING, decoded, isBinary, isUnsupported } from './http/content-decoder.ts';
 import { readSiteFile, type SiteRequest } from './site-file.ts';
 
@@ -15,10 +15,11 @@ export interface RobotsRequest extends SiteRequest {
 const MAX_READ_BYTES = 524_288;
 
 /** The policy of robots.txt at this time. Never rejects: an unavailable robots.txt yields a policy too. */
-export async function fetchRobots(request: RobotsRequest): Promise<RobotsPolicy> {
+export async function fetchRobots(request: RobotsRequest): Promise<RobotsReading> {
   const url = `${request.origin}${ROBOTS_PATH}`;
   const outcome = await ask(url, request);
-  return withVersion(policyFrom(outcome, request.userAgent, url));
+  const { retryAfterMs, ...policy } = policyFrom(outcome, request.userAgent, url);
+  return { ...withVersion(policy), ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
 /** Adds the version, computed from the content, to a policy. */
@@ -31,7 +32,7 @@ export function withVersion(policy: Omit<RobotsPolicy, 'version'>): RobotsPolicy
 async function ask(url: string, request: RobotsRequest): Promise<RobotsOutcome> {
   const headers = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
   const reply = await readSiteFile(url, headers, request, readText);
-  return reply.kind === 'reply' ? { kind: 'reply', status: reply.status, text: reply.value ?? '' } : reply;
+  return reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
 }
 
 /** The beginning of the body; rejects when it breaks off before its end or the limit. */

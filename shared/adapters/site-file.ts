@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { ProductUrl } from '../domain/domains.ts';
 import { describeError } from '../domain/errors.ts';
+import { parseRetryAfter, resolveLocation } from '../domain/reply-fields.ts';
 import { MAX_REDIRECTS } from '../domain/same-site.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
@@ -28,7 +29,8 @@ export interface SiteRequest {
 
 export type SiteReply<T> =
   /** `value`: what `read` returned for a 2xx; null for any other status. */
-  { kind: 'reply'; status: number; value: T | null } | { kind: 'lost' | 'unreachable'; detail: string };
+  | { kind: 'reply'; status: number; value: T | null; retryAfterMs: number | null }
+  | { kind: 'lost' | 'unreachable'; detail: string };
 
 /** Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it needs */
 export async function readSiteFile<T>(
@@ -73,7 +75,8 @@ export async function readSiteFile<T>(
     if (status >= 200 && status < 300) return { status, value: await read(reply.body, header('content-encoding')) };
     // A short body is read to keep the connection for the next hop.
     await reply.body.dump({ limit: 65_536 }).catch(() => undefined);
-    return { status, value: null, location: header('location'), cookie: set?.names()[0] };
+    const retryAfterMs = parseRetryAfter(header('retry-after'), clock.now());
+    return { status, value: null, location: header('location'), retryAfterMs, cookie: set?.names()[0] };
   };
   try {
     return await followHops(url, hop);
@@ -90,6 +93,7 @@ interface HopReply<T> {
   status: number;
   value: T | null;
   location?: string;
+  retryAfterMs?: number | null;
   /** Name of a cookie that it sets. */
   cookie?: string | undefined;
 }
@@ -100,13 +104,13 @@ async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
   let at = url;
   let lastCookie: string | undefined;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-    const { status, value, location = '', cookie } = await hop(at);
+    const { status, value, location = '', retryAfterMs = null, cookie } = await hop(at);
     lastCookie = cookie ?? lastCookie;
-    if (status < 300 || status >= 400) return { kind: 'reply', status, value };
-    const next = location === '' ? null : URL.parse(location, at);
-    if (!next || !/^https?:$/.test(next.protocol))
+    if (status < 300 || status >= 400) return { kind: 'reply', status, value, retryAfterMs };
+    const next = resolveLocation(location, at);
+    if (next === null || !/^https?:/.test(next))
       return { kind: 'lost', detail: `${at} answers ${status} without a target` };
-    at = next.href;
+    at = next;
   }
   const because = lastCookie ? `; the site sets the cookie ${lastCookie.slice(0, 100)}` : '';
   return { kind: 'lost', detail: `more than ${MAX_REDIRECTS} redirects${because}` };

@@ -90,7 +90,7 @@ export interface RobotsPolicy {
   version: string;
   /**
    * all    everything is allowed: there is no robots.txt (4xx), or nothing in it applies to us
-   * none   nothing is allowed: robots.txt is unavailable (5xx, timeout, no connection)
+   * none   nothing is allowed: robots.txt is unavailable (5xx, 429, timeout, no connection)
    * rules  the rules decide
    */
   access: 'all' | 'none' | 'rules';
@@ -103,6 +103,12 @@ export interface RobotsPolicy {
    * empty then; its access is `none`, and its Crawl-delay not null, if that holds at every domain.
    */
   domains?: readonly RobotsPolicy[];
+}
+
+/** A policy that was just read. */
+export interface RobotsReading extends RobotsPolicy {
+  /** The site asks not to be asked again before. */
+  retryAfterMs?: number;
 }
 
 /** The policy at one domain of the shop; null before it was first read. */

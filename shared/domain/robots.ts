@@ -1,12 +1,13 @@
 /** Reads a robots.txt in linear time into what is distributed to the fleet: the rules for our own User-Agent (RFC 9309). */
-import type { RobotsPolicy, RobotsRule } from './robots-matcher.ts';
+import { formatDuration } from './quantity.ts';
+import type { RobotsPolicy, RobotsReading, RobotsRule } from './robots-matcher.ts';
 
 export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
 
 /** The result of requesting robots.txt. */
 export type RobotsOutcome =
   /** The last reply; `text` matters for 2xx only. */
-  | { kind: 'reply'; status: number; text: string }
+  | { kind: 'reply'; status: number; text: string; retryAfterMs: number | null }
   /** Failed redirects: too many, circular, or without a target. */
   | { kind: 'lost'; detail: string }
   /** No reply: a timeout, no connection, a forbidden address, or an incomplete body. */
@@ -14,20 +15,27 @@ export type RobotsOutcome =
 
 /**
  * The policy for an outcome, without its version (RFC 9309, 2.3.1): a 2xx reply is parsed; 4xx and failed redirects
- * mean that there are no rules; anything else means that the site must not be crawled for now.
+ * mean that there are no rules; anything else means that the site must not be crawled for now. So does 429: a site that
+ * refuses even this request wants none.
  *
  * @param userAgent our whole User-Agent header
  * @param url the URL of robots.txt; named in `source`
  */
-export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: string): Omit<RobotsPolicy, 'version'> {
+export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: string): Omit<RobotsReading, 'version'> {
   const none = { rules: [], crawlDelayMs: null };
   if (outcome.kind === 'unreachable')
     return { access: 'none', ...none, source: `${url} is unavailable: ${outcome.detail}` };
   if (outcome.kind === 'lost')
     return { access: 'all', ...none, source: `the redirects of ${url} fail: ${outcome.detail}` };
-  const { status, text } = outcome;
-  if (status >= 400 && status < 500) return { access: 'all', ...none, source: `${url} does not exist (${status})` };
-  if (status < 200 || status >= 300) return { access: 'none', ...none, source: `${url} answers ${status}` };
+  const { status, text, retryAfterMs } = outcome;
+  if (status >= 400 && status < 500 && status !== 429)
+    return { access: 'all', ...none, source: `${url} does not exist (${status})` };
+  if (status < 200 || status >= 300) {
+    const source = `${url} answers ${status}`;
+    if (retryAfterMs === null) return { access: 'none', ...none, source };
+    const pause = `and asks for a pause of ${formatDuration(retryAfterMs)}`;
+    return { access: 'none', ...none, source: `${source} ${pause}`, retryAfterMs };
+  }
   const { rules, crawlDelayMs } = parseRobots(text, userAgent);
   const delay = crawlDelayMs === null ? '' : `, Crawl-delay ${crawlDelayMs / 1_000} s`;
   return {
@@ -39,9 +47,11 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
 }
 
 /** The policy of a shop: that of its one domain, or of all of them together. */
-export function combinePolicies(policies: readonly RobotsPolicy[]): RobotsPolicy {
-  const [first] = policies;
-  if (policies.length === 1) return first!;
+export function combinePolicies(readings: readonly RobotsReading[]): RobotsReading {
+  const [first] = readings;
+  if (readings.length === 1) return first!;
+  const policies: RobotsPolicy[] = readings.map(({ retryAfterMs: _, ...policy }) => policy);
+  const retryAfterMs = Math.max(...readings.map((reading) => reading.retryAfterMs ?? 0));
   const everywhere = (access: RobotsPolicy['access']): boolean => policies.every((policy) => policy.access === access);
   return {
     version: policies.map(({ version }) => version).join(' '),
@@ -50,6 +60,7 @@ export function combinePolicies(policies: readonly RobotsPolicy[]): RobotsPolicy
     crawlDelayMs: Math.min(...policies.map(({ crawlDelayMs }) => crawlDelayMs ?? 0)) || null,
     source: policies.map(({ source }) => source).join('; '),
     domains: policies,
+    ...(retryAfterMs > 0 && { retryAfterMs }),
   };
 }
 

@@ -1,11 +1,11 @@
 /** One visit of the browser's page to a URL: navigates, waits until the page is ready, and determines the result. */
 import type { Response } from 'playwright';
 import { describeError } from '../../../shared/domain/errors.ts';
+import { parseRetryAfter } from '../../../shared/domain/reply-fields.ts';
 import { isSameSite } from '../../../shared/domain/same-site.ts';
 import { type Extraction, hasValues, type PageKind } from '../../extract/page-extractor.ts';
 import { declaredKind } from '../page-kind.ts';
 import type { PageResult, Reply } from '../page-result.ts';
-import { parseRetryAfter } from '../reply-head.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
 import { type ProbeAnswer, probePage } from './page-probe.ts';

@@ -1,7 +1,7 @@
 /** Waits for a site that this machine cannot reach, and launches nothing if it stays down. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Config } from '../config/load-config.ts';
 import { robotsOf } from './preflight.ts';
@@ -19,7 +19,7 @@ export interface SiteWait {
   signal: AbortSignal;
   say: (text: string) => void;
   /** Reads robots.txt; omitted: that of the configured site. */
-  read?: () => Promise<RobotsPolicy>;
+  read?: () => Promise<RobotsReading>;
 }
 
 function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlineMs: number): number {
@@ -33,13 +33,13 @@ function siteWaitMs({ values }: Pick<Config, 'values'>, dryRun: boolean, deadlin
  * result is accepted.
  */
 export async function awaitSite(
-  first: RobotsPolicy,
+  first: RobotsReading,
   config: Config,
   dryRun: boolean,
   wait: SiteWait,
-): Promise<RobotsPolicy> {
+): Promise<RobotsReading> {
   const { clock, signal, say } = wait;
-  const read = wait.read ?? ((): Promise<RobotsPolicy> => robotsOf(config));
+  const read = wait.read ?? ((): Promise<RobotsReading> => robotsOf(config));
   let policy = first;
   if (policy.access !== 'none' || config.values.site.check === 'off') return policy;
   const waitMs = siteWaitMs(config, dryRun, deadlineOf(config));
@@ -48,7 +48,9 @@ export async function awaitSite(
   if (waitMs > 0)
     say(`The site does not answer: ${policy.source}; waiting up to ${formatDuration(waitMs)} for it (run.site_wait).`);
   for (let leftMs = waitMs; leftMs > 0; leftMs = endMs - clock.monotonic()) {
-    await clock.sleep(Math.min(pauseMs, leftMs), signal);
+    const { retryAfterMs = 0 } = policy;
+    if (retryAfterMs > leftMs) break;
+    await clock.sleep(Math.max(retryAfterMs, Math.min(pauseMs, leftMs)), signal);
     if (signal.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
     policy = await read();
     if (policy.access === 'none') continue;

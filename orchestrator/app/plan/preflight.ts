@@ -1,6 +1,6 @@
 /** Opens and checks everything a plan or a run depends on, cheapest first, before anything is launched. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RobotsPolicy, RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import type { SubnetInfo } from '../../cloud/compute.ts';
 import { Ec2Compute } from '../../cloud/ec2-compute.ts';
@@ -116,7 +116,7 @@ export async function planFor(
 const UNASKED = { vcpus: null, note: null };
 
 /** robots.txt of the configured site, read with its User-Agent. */
-export function robotsOf(config: Config): Promise<RobotsPolicy> {
+export function robotsOf(config: Config): Promise<RobotsReading> {
   const { site } = config.values;
   return readRobots({
     productUrl: site.product_url,

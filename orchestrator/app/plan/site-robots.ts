@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
 import { IGNORED_ROBOTS, type RobotsReader } from '../../control/observe/robots-cache.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
@@ -32,7 +32,7 @@ export function robotsReader(site: Site): RobotsReader | null {
 }
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
-export async function readRobots(site: Site): Promise<RobotsPolicy> {
+export async function readRobots(site: Site): Promise<RobotsReading> {
   return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
 }
 

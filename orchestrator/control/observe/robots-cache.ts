@@ -1,11 +1,11 @@
 /** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
 /** Reads robots.txt of the site, of all its domains. Never rejects: a failed read gives a policy with access `none`. */
 export interface RobotsReader {
-  read(): Promise<RobotsPolicy>;
+  read(): Promise<RobotsReading>;
 }
 
 export interface RobotsCacheOptions {
@@ -48,13 +48,13 @@ export class RobotsCache {
     const { reader, clock } = this.#options;
     if (reader === null) return;
     while (!signal.aborted) {
-      const policy = await reader.read();
+      const { retryAfterMs = 0, ...policy } = await reader.read();
       if (signal.aborted) return;
       const before = this.policy;
       // In force at once: an alarm that cannot be stored must not delay it.
       this.policy = policy;
       await this.#tell(before, policy).catch(() => undefined);
-      await clock.sleep(this.#pauseMs(policy), signal);
+      await clock.sleep(Math.max(this.#pauseMs(policy), retryAfterMs), signal);
     }
   }
 

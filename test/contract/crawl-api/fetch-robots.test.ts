@@ -57,12 +57,17 @@ describe('robots.txt', () => {
   it.each([
     [404, 'all'],
     [403, 'all'],
-    [429, 'all'],
+    [429, 'none'],
     [500, 'none'],
     [503, 'none'],
   ])('of status %i gives access to %s', async (status, access) => {
     const shop = await serveBytes(plain, TEXT, status);
     expect(await read(shop.url)).toMatchObject({ access, rules: [], crawlDelayMs: null });
+  });
+
+  it('of a site that asks for a pause has its length', async () => {
+    const shop = await serveBytes({ ...plain, 'retry-after': '90' }, '', 429);
+    expect(await read(shop.url)).toMatchObject({ access: 'none', retryAfterMs: 90_000 });
   });
 
   it('has a version that changes only with its rules', async () => {

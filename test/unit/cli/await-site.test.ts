@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RobotsPolicy, RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { awaitSite } from '../../../orchestrator/app/plan/await-site.ts';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { ALLOW_ALL, START_MS } from '../control/builders.ts';
@@ -9,15 +9,22 @@ const MINUTE_MS = 60_000;
 const DOWN: RobotsPolicy = { ...ALLOW_ALL, access: 'none', source: 'connect ECONNREFUSED' };
 
 /** Waits for a site that comes up at `upAtMs`, in a run of four hours; returns the outcome and the printed lines. */
-async function wait(options: { upAtMs?: number; dryRun?: boolean; check?: 'on' | 'off'; leaveAtMs?: number }) {
-  const { upAtMs = Infinity, dryRun = false, check = 'on', leaveAtMs = Infinity } = options;
+async function wait(options: {
+  upAtMs?: number;
+  dryRun?: boolean;
+  check?: 'on' | 'off';
+  leaveAtMs?: number;
+  retryAfterMs?: number;
+}) {
+  const { upAtMs = Infinity, dryRun = false, check = 'on', leaveAtMs = Infinity, retryAfterMs } = options;
   const clock = new VirtualClock(START_MS);
   const config = { values: { run: { site_wait: 10 * MINUTE_MS, deadline: 20 * MINUTE_MS }, site: { check } } };
   const said: string[] = [];
   const left = new AbortController();
   const ends: { code?: string; access?: string; tookMs: number }[] = [];
   const tookMs = (): number => clock.now() - START_MS;
-  const read = () => Promise.resolve(tookMs() >= upAtMs ? ALLOW_ALL : DOWN);
+  const down: RobotsReading = { ...DOWN, ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const read = () => Promise.resolve(tookMs() >= upAtMs ? ALLOW_ALL : down);
   const waiting = { clock, signal: left.signal, say: (text: string) => said.push(text), read };
   void awaitSite(await read(), config as Config, dryRun, waiting).then(
     ({ access }) => ends.push({ access, tookMs: tookMs() }),
@@ -46,6 +53,14 @@ describe('awaitSite', () => {
     ['a quarter of the deadline in a dry run', { dryRun: true }, 5 * MINUTE_MS],
   ])('waits at most %s', async (_, options, tookMs) => {
     expect((await wait(options)).end).toEqual({ code: 'site-down', tookMs });
+  });
+
+  it('asks no earlier than the site wants, and gives up at once when that is too late', async () => {
+    expect((await wait({ upAtMs: 1, retryAfterMs: 4 * MINUTE_MS })).end).toEqual({
+      access: 'all',
+      tookMs: 4 * MINUTE_MS,
+    });
+    expect((await wait({ upAtMs: 1, retryAfterMs: 11 * MINUTE_MS })).end).toEqual({ code: 'site-down', tookMs: 0 });
   });
 
   it('does not wait with site.check: off', async () => {

@@ -12,6 +12,38 @@ const at = (host: string, change: Partial<RobotsPolicy> = {}): RobotsPolicy => (
   ...change,
 });
 
+describe('robots.txt of a site that asks for a pause', () => {
+  it('is not read again before, and its policy for the fleet is an ordinary one', async () => {
+    const busy = { ...at('a', { access: 'none' }), retryAfterMs: 300_000 };
+    const readsAtMs: number[] = [];
+    const clock = new VirtualClock(0);
+    const cache = new RobotsCache({
+      reader: {
+        async read() {
+          readsAtMs.push(clock.now());
+          return readsAtMs.length === 1 ? combinePolicies([busy, at('b')]) : at('a');
+        },
+      },
+      clock,
+      alarm: async () => undefined,
+      deadlineMs: 14_400_000,
+      heartbeatMs: 15_000,
+      intervalMs: 10_000,
+    });
+    const stop = new AbortController();
+    const running = cache.run(stop.signal);
+    await clock.advance(1);
+    expect(JSON.stringify(cache.policy)).not.toContain('retryAfterMs');
+    await clock.advance(299_000);
+    expect(readsAtMs).toEqual([0]);
+    await clock.advance(2_000);
+    expect(readsAtMs).toEqual([0, 300_000]);
+    stop.abort();
+    await clock.advance(3_600_000);
+    await running;
+  });
+});
+
 describe('robots.txt of several domains', () => {
   it('is read again soon while that of one domain cannot be read, with an alarm for that domain', async () => {
     const reads = [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { splitUrl } from '../../../crawl-api/fetch/page-fetcher.ts';
-import { parseRetryAfter } from '../../../crawl-api/fetch/reply-head.ts';
+import { parseRetryAfter } from '../../../shared/domain/reply-fields.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 
 describe('the address guard', () => {

@@ -224,7 +224,8 @@ describe('the policy', () => {
   const reply = (
     status: number,
     text = 'User-agent: *\nDisallow: /a\nCrawl-delay: 2.5',
-  ): Omit<RobotsPolicy, 'version'> => policyFrom({ kind: 'reply', status, text }, AGENT, URL_TEXT);
+    retryAfterMs: number | null = null,
+  ): Omit<RobotsPolicy, 'version'> => policyFrom({ kind: 'reply', status, text, retryAfterMs }, AGENT, URL_TEXT);
 
   it.each([200, 203, 299])('of %i follows the file (F30)', (status) => {
     expect(reply(status)).toEqual({
@@ -235,12 +236,21 @@ describe('the policy', () => {
     });
   });
 
-  it.each([400, 401, 403, 404, 410, 429, 451])('of %i allows everything (F30)', (status) => {
+  it.each([400, 401, 403, 404, 410, 451])('of %i allows everything (F30)', (status) => {
     expect(reply(status)).toMatchObject({ access: 'all', rules: [], crawlDelayMs: null });
   });
 
-  it.each([500, 503, 599, 600, 999])('of %i allows nothing (F30)', (status) => {
+  it.each([429, 500, 503, 599, 600, 999])('of %i allows nothing (F30)', (status) => {
     expect(reply(status)).toMatchObject({ access: 'none', rules: [], crawlDelayMs: null });
+  });
+
+  it('of a site that asks for a pause says so, and for how long', () => {
+    expect(reply(429, '', 120_000)).toMatchObject({
+      access: 'none',
+      retryAfterMs: 120_000,
+      source: `${URL_TEXT} answers 429 and asks for a pause of 2m`,
+    });
+    expect(reply(404, '', 120_000)).not.toHaveProperty('retryAfterMs');
   });
 
   it('of a file without rules allows everything, at its pace', () => {
