@@ -1,6 +1,7 @@
 /** One request and its reply, as undici's dispatch handler. Ends with exactly one result, whatever events follow. */
 import type { Dispatcher } from 'undici';
 import type { Validators } from '../../shared/domain/validators.ts';
+import { describeNetworkError } from '../../shared/adapters/http/network-faults.ts';
 import { KeptConnectionClosed } from '../../shared/adapters/http/reply-normaliser.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
@@ -9,7 +10,6 @@ import { PageBody } from './page-body.ts';
 import { classifyContent } from './page-kind.ts';
 import type { FetchHooks, PageAnswer, Reply } from './page-result.ts';
 import { type Finding, judgeHead, plainHeaders, resultOf } from './reply-head.ts';
-import { describeError } from '../../shared/domain/errors.ts';
 
 export interface ExchangeOptions {
   url: string;
@@ -152,27 +152,4 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const finding: Finding = { kind: 'failed', reason: 'network', detail: describeNetworkError(error) };
     this.stop(error instanceof KeptConnectionClosed ? { ...finding, unread: true } : finding);
   }
-}
-
-const MEANINGS: Record<string, string> = {
-  ENOTFOUND: 'the name does not exist',
-  EAI_AGAIN: 'no name server answers',
-  ECONNREFUSED: 'nothing listens on that port',
-  ECONNRESET: 'the server has closed the connection',
-  UND_ERR_SOCKET: 'the server has closed the connection',
-};
-
-/** One line: the meaning, where known, and the text of the error. */
-function describeNetworkError(error: unknown): string {
-  const text = describeError(error) || 'unknown';
-  const code = codeOf(error);
-  const meaning = code !== null && Object.hasOwn(MEANINGS, code) ? MEANINGS[code] : undefined;
-  return meaning === undefined ? text : `${meaning}: ${text}`;
-}
-
-function codeOf(error: unknown): string | null {
-  if (error instanceof AggregateError) return codeOf(error.errors[0]);
-  if (!(error instanceof Error)) return null;
-  const { code } = error as NodeJS.ErrnoException;
-  return typeof code === 'string' ? code : null;
 }

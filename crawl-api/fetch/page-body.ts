@@ -3,12 +3,8 @@
  * The beginning of the text is always kept.
  */
 import { describeError } from '../../shared/domain/errors.ts';
-import {
-  type ContentDecoder,
-  createContentDecoder,
-  isBinary,
-  isUnsupported,
-} from '../../shared/adapters/http/content-decoder.ts';
+import { createContentDecoder, isBinary, isUnsupported } from '../../shared/adapters/http/content-decoder.ts';
+import type { ContentDecoder } from '../../shared/adapters/http/decoder-layer.ts';
 import type { PageExtractor, PageKind } from '../extract/page-extractor.ts';
 import { PageLimitError } from '../extract/page-limits.ts';
 import { type ContentClass, decideKind, findFileFormat, SNIFFED_BYTES, SNIFFED_CHARS } from './page-kind.ts';

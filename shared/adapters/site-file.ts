@@ -1,13 +1,13 @@
 /** Reads one file of a site for the whole fleet, such as robots.txt or a sitemap, within the limits of the crawl. */
 import type { Readable } from 'node:stream';
 import type { ProductUrl } from '../domain/domains.ts';
-import { describeError } from '../domain/errors.ts';
 import { parseRetryAfter, resolveLocation } from '../domain/reply-fields.ts';
 import { MAX_REDIRECTS } from '../domain/same-site.ts';
 import type { Clock } from '../ports/clock.ts';
 import { createAddressGuard, type GuardOptions } from './http/address-guard.ts';
 import type { Lookup } from './http/guarded-lookup.ts';
 import { CookieJar, cookiesOf } from './http/cookie-jar.ts';
+import { describeNetworkError } from './http/network-faults.ts';
 import { KeptConnectionClosed } from './http/reply-normaliser.ts';
 import { createTargetDispatcher } from './http/target-dispatcher.ts';
 
@@ -81,7 +81,7 @@ export async function readSiteFile<T>(
   try {
     return await followHops(url, hop);
   } catch (error) {
-    const detail = timeUp.signal.aborted ? `no answer within ${timeoutMs} ms` : describeError(error);
+    const detail = timeUp.signal.aborted ? `no answer within ${timeoutMs} ms` : describeNetworkError(error);
     return { kind: 'unreachable', detail };
   } finally {
     done.abort();

@@ -50,7 +50,9 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
 export function combinePolicies(readings: readonly RobotsReading[]): RobotsReading {
   const [first] = readings;
   if (readings.length === 1) return first!;
-  const policies: RobotsPolicy[] = readings.map(({ retryAfterMs: _, ...policy }) => policy);
+  const policies = readings.map(({ version, access, rules, crawlDelayMs, source }): RobotsPolicy => {
+    return { version, access, rules, crawlDelayMs, source };
+  });
   const retryAfterMs = Math.max(...readings.map((reading) => reading.retryAfterMs ?? 0));
   const everywhere = (access: RobotsPolicy['access']): boolean => policies.every((policy) => policy.access === access);
   return {

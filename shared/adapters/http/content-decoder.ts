@@ -3,34 +3,13 @@
  * lenient as browsers: a checksum does not count, nor do bytes behind the end, and an unknown encoding passes unchanged.
  */
 import zlib from 'node:zlib';
-import { DecoderLayer, type Format } from './decoder-layer.ts';
+import { type ContentDecoder, type DecoderEvents, DecoderLayer, type Format } from './decoder-layer.ts';
 import { gunzipFormat, inflateFormat } from './inflate-formats.ts';
 
 /** Node has zstd since 22.15; without it, it is not offered in Accept-Encoding. */
 const hasZstd = typeof zlib.createZstdDecompress === 'function';
 
 export const ACCEPT_ENCODING = hasZstd ? 'gzip, deflate, br, zstd' : 'gzip, deflate, br';
-
-export interface DecoderEvents {
-  /** Returns false to receive nothing more (or little) until `resume` is called. */
-  onBytes: (bytes: Uint8Array) => boolean;
-  /** There is room again after `push` returned false. */
-  onDrain: () => void;
-  onEnd: () => void;
-  /** The bytes are not valid for the encoding, or end too early. No event follows. */
-  onError: (error: Error) => void;
-}
-
-export interface ContentDecoder {
-  /** False when the sender should wait for `onDrain`. */
-  push(chunk: Uint8Array): boolean;
-  /** The message is complete. */
-  end(): void;
-  /** The receiver has room again after `onBytes` returned false. */
-  resume(): void;
-  /** Stops at once; no event follows. */
-  destroy(): void;
-}
 
 /** Servers apply several by mistake, seldom more than two. */
 const MAX_LAYERS = 3;
@@ -100,9 +79,10 @@ export async function* decoded(body: AsyncIterable<Uint8Array>, encoding: string
   const ready: Uint8Array[] = [];
   const faults: Error[] = [];
   let news = Promise.withResolvers<void>();
-  let isBusy = false;
+  /** The decoder has what it was given, and wants no more yet. */
+  const state = { isBusy: false };
   const settle = (): void => {
-    isBusy = false;
+    state.isBusy = false;
     news.resolve();
   };
   const decoder = createContentDecoder(encoding, {
@@ -120,7 +100,7 @@ export async function* decoded(body: AsyncIterable<Uint8Array>, encoding: string
   });
   /** What is decoded until the decoder wants more. */
   async function* take(): AsyncGenerator<Uint8Array> {
-    while (isBusy || ready.length > 0) {
+    while (state.isBusy || ready.length > 0) {
       if (ready.length === 0) {
         decoder.resume();
         await news.promise;
@@ -133,12 +113,12 @@ export async function* decoded(body: AsyncIterable<Uint8Array>, encoding: string
   try {
     for await (const chunk of body) {
       for (let start = 0; start < chunk.length; start += PIECE_BYTES) {
-        isBusy = true;
-        if (decoder.push(chunk.subarray(start, start + PIECE_BYTES))) isBusy = false;
+        state.isBusy = true;
+        if (decoder.push(chunk.subarray(start, start + PIECE_BYTES))) state.isBusy = false;
         yield* take();
       }
     }
-    isBusy = true;
+    state.isBusy = true;
     decoder.end();
     yield* take();
   } finally {

@@ -1,6 +1,26 @@
 /** Decodes one content-encoding. */
 import type { Transform } from 'node:stream';
-import type { ContentDecoder, DecoderEvents } from './content-decoder.ts';
+
+export interface DecoderEvents {
+  /** Returns false to receive nothing more (or little) until `resume` is called. */
+  onBytes: (bytes: Uint8Array) => boolean;
+  /** There is room again after `push` returned false. */
+  onDrain: () => void;
+  onEnd: () => void;
+  /** The bytes are not valid for the encoding, or end too early. No event follows. */
+  onError: (error: Error) => void;
+}
+
+export interface ContentDecoder {
+  /** False when the sender should wait for `onDrain`. */
+  push(chunk: Uint8Array): boolean;
+  /** The message is complete. */
+  end(): void;
+  /** The receiver has room again after `onBytes` returned false. */
+  resume(): void;
+  /** Stops at once; no event follows. */
+  destroy(): void;
+}
 
 type Decompressor = Transform & { readonly bytesWritten?: number };
 

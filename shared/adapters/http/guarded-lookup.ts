@@ -18,6 +18,10 @@ type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | Lo
 
 export type GuardedLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void;
 
+/** The site has no address that a socket bound to an address of this family, 4 or 6, can reach. */
+export const familyError = (family: number): Error =>
+  new Error(`the site has only IPv${family === 4 ? 6 : 4} addresses, and the crawl uses IPv${family}`);
+
 /**
  * For the `lookup` option of a socket: drops refused addresses, and fails with an AddressRefusedError when none is
  * left.
@@ -26,12 +30,18 @@ export type GuardedLookup = (hostname: string, options: LookupOptions, callback:
 export function createGuardedLookup(lookup: Lookup, guard: AddressGuard, family: number): GuardedLookup {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, family, all: true }, (error, addresses) => {
+      if (error?.code === 'ENOTFOUND' && family !== 0) {
+        // It may have addresses of the other family, which the socket cannot reach.
+        lookup(hostname, { ...options, family: 0, all: true }, (none) => callback(none ?? familyError(family), ''));
+        return;
+      }
       if (error) return callback(error, '');
       const allowed = addresses.filter(({ address }) => guard.checkResolved(address) === null);
       const first = allowed[0];
       if (!first) {
-        const fault = guard.checkResolved(addresses[0]?.address ?? '') ?? 'the name has no address';
-        return callback(new AddressRefusedError(fault), '');
+        const [refused] = addresses;
+        if (!refused) return callback(new Error('the name has no address'), '');
+        return callback(new AddressRefusedError(guard.checkResolved(refused.address)!), '');
       }
       if (options.all === true) return callback(null, allowed);
       return callback(null, first.address, first.family);

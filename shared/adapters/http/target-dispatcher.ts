@@ -7,7 +7,7 @@ import { isIP } from 'node:net';
 import { Agent, buildConnector } from 'undici';
 import { bareHostOf, portOf } from '../../domain/same-site.ts';
 import type { AddressGuard } from './address-guard.ts';
-import { AddressRefusedError, createGuardedLookup, type Lookup } from './guarded-lookup.ts';
+import { AddressRefusedError, createGuardedLookup, familyError, type Lookup } from './guarded-lookup.ts';
 import { MAX_HEAD_BYTES } from './reply-head.ts';
 import { normaliseReplies } from './reply-normaliser.ts';
 
@@ -22,12 +22,13 @@ export interface TargetOptions {
 
 export function createTargetDispatcher(options: TargetOptions): Agent {
   const { guard, connectTimeoutMs, lookup = dns.lookup } = options;
+  const ownFamily = isIP(options.localAddress ?? '');
   const bound = options.localAddress === null ? {} : { localAddress: options.localAddress };
   const connect = buildConnector({
     timeout: connectTimeoutMs,
     // Politeness needs one request at a time and its start on the wire; HTTP/2 would hide both.
     allowH2: false,
-    lookup: createGuardedLookup(lookup, guard, isIP(options.localAddress ?? '')),
+    lookup: createGuardedLookup(lookup, guard, ownFamily),
   });
   return new Agent({
     connections: 1,
@@ -38,6 +39,8 @@ export function createTargetDispatcher(options: TargetOptions): Agent {
     connect(target, callback) {
       const fault = guard.checkHost(bareHostOf(target), portOf(target));
       if (fault !== null) return callback(new AddressRefusedError(fault), null);
+      const family = isIP(target.hostname);
+      if (family !== 0 && ownFamily !== 0 && family !== ownFamily) return callback(familyError(ownFamily), null);
       connect({ ...target, ...bound }, (...[error, socket]) => {
         if (error) return callback(error, null);
         normaliseReplies(socket);

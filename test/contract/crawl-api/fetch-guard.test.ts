@@ -140,6 +140,19 @@ describe('a name', () => {
 
   it('without any address fails with network', async () => {
     const { lookup } = answering([]);
-    expect(await fetchPage('http://shop.example/', { lookup })).toMatchObject({ reason: 'network' });
+    expect(await fetchPage('http://shop.example/', { lookup })).toMatchObject({
+      reason: 'network',
+      detail: 'the name has no address',
+    });
+  });
+
+  it('with addresses of the other family alone says so, and so does such an address', async () => {
+    const lookup: Lookup = (_name, { family }, callback) =>
+      family === 4 ? callback(dnsError('ENOTFOUND'), []) : callback(null, [{ address: '2606:4700::1', family: 6 }]);
+    for (const url of ['http://shop.example/', 'http://[2606:4700::1]/'])
+      expect(await fetchPage(url, { lookup })).toMatchObject({
+        reason: 'network',
+        detail: 'the site has only IPv6 addresses, and the crawl uses IPv4',
+      });
   });
 });

@@ -1,4 +1,5 @@
 /** The HTTP fetcher over TLS: a trusted certificate is accepted, any other is refused. */
+import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
@@ -39,14 +40,34 @@ describe('the HTTP fetcher over TLS', () => {
 
   it('sends no request when the certificate is not trusted', async () => {
     const { url, asked } = await serveTls();
-    expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
+    expect(await fetchPage(url)).toMatchObject({
+      kind: 'failed',
+      reason: 'network',
+      detail: 'the certificate of the server is self-signed: DEPTH_ZERO_SELF_SIGNED_CERT',
+    });
     expect(asked).toEqual([]);
   });
 
   it('sends no request when the certificate is for another host', async () => {
     const { url, cert, asked } = await serveTls('other.example');
     setDefaultCACertificates([...before, cert]);
-    expect(await fetchPage(url)).toMatchObject({ kind: 'failed', reason: 'network' });
+    expect(await fetchPage(url)).toMatchObject({
+      kind: 'failed',
+      reason: 'network',
+      detail: expect.stringMatching(/^the certificate of the server is for another host: ./) as string,
+    });
     expect(asked).toEqual([]);
+  });
+
+  it('says that a server speaks only HTTP/2', async () => {
+    const address = ownAddress();
+    const server = createSecureServer(makeSelfSigned(address));
+    await new Promise<void>((resolve) => server.listen(0, address, resolve));
+    cleanups.push(() => new Promise((resolve) => server.close(resolve)));
+    const { port } = server.address() as AddressInfo;
+    expect(await fetchPage(`https://${address}:${port}/`)).toMatchObject({
+      reason: 'network',
+      detail: expect.stringMatching(/^the server speaks only HTTP\/2/) as string,
+    });
   });
 });
