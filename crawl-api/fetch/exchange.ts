@@ -26,6 +26,9 @@ export interface ExchangeOptions {
 /** Maximum bytes read of a reply that is no page, for the ban rules and to reuse the connection. */
 const MAX_NOTE_BYTES = 65_536;
 
+/** The server has ended the connection before the declared end of the reply. */
+const ENDINGS = new Set(['UND_ERR_SOCKET', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH']);
+
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly result: Promise<PageAnswer>;
   readonly #options: ExchangeOptions;
@@ -149,7 +152,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#controller = null;
-    const finding: Finding = { kind: 'failed', reason: 'network', detail: describeNetworkError(error) };
+    const detail = describeNetworkError(error);
+    const declaredBytes = Number(this.#reply?.headers['content-length']);
+    // Some servers declare the length that the page had before it was compressed, and end the connection; browsers accept
+    // this.
+    if (this.#body && declaredBytes > this.#bytes && ENDINGS.has((error as NodeJS.ErrnoException).code ?? ''))
+      return this.#body.endAt(declaredBytes, detail);
+    const finding: Finding = { kind: 'failed', reason: 'network', detail };
     this.stop(error instanceof KeptConnectionClosed ? { ...finding, unread: true } : finding);
   }
 }

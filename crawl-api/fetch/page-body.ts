@@ -41,6 +41,7 @@ export class PageBody {
   #extractor: PageExtractor | null = null;
   #kept = '';
   #cut = false;
+  #cutOff: { bytes: number; fault: string } | null = null;
   #done = false;
   #complete = false;
   /** Reads the page's shape, once the page is longer than the part that is kept. */
@@ -56,8 +57,8 @@ export class PageBody {
       },
       onDrain: options.onDrain,
       onEnd: () => this.#endBytes(),
-      onError: (error) =>
-        this.#fail('network', `broken ${options.encoding.trim().slice(0, 100) || 'body'}: ${error.message}`),
+      onError: ({ message }) =>
+        this.#fail('network', this.#cutOff?.fault ?? `broken ${options.encoding.trim().slice(0, 100)}: ${message}`),
     });
   }
 
@@ -84,6 +85,12 @@ export class PageBody {
 
   end(): void {
     if (!this.#done) this.#decoder.end();
+  }
+
+  /** The connection has ended: the page is complete only if it has this length, decoded. `fault` says what happened. */
+  endAt(bytes: number, fault: string): void {
+    this.#cutOff = { bytes, fault };
+    this.end();
   }
 
   /** No more bytes follow. */
@@ -128,6 +135,7 @@ export class PageBody {
 
   #endBytes(): void {
     if (this.#done) return;
+    if (this.#cutOff && this.#cutOff.bytes !== this.#bytes) return this.#fail('network', this.#cutOff.fault);
     if (this.#first) this.#passFirst(this.#first);
     if (this.#done) return;
     this.#text.end();

@@ -6,7 +6,18 @@ import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import type { OpenExtractor } from '../../../crawl-api/fetch/page-fetcher.ts';
 import type { Step as FieldStep } from '../../../shared/domain/mapping.ts';
-import { cleanups, createFetcher, fetchPage, html, noHooks, page, pour, serve, serveBytes } from './fetch-stage.ts';
+import {
+  cleanups,
+  createFetcher,
+  fetchPage,
+  html,
+  noHooks,
+  page,
+  pour,
+  serve,
+  serveBytes,
+  serveRaw,
+} from './fetch-stage.ts';
 
 const PAGE = `<h1>Tea 茶</h1>${' '.repeat(50_000)}`;
 
@@ -145,6 +156,20 @@ describe('a compressed page', () => {
       expect(await fetchPage(shop.url)).toMatchObject({ kind: 'failed', reason: 'network' });
     },
   );
+
+  it.each([
+    ['is complete at the end of a connection', 0, 'page'],
+    ['is not complete when another length was declared', 1, 'failed'],
+  ])('whose declared length is that of the text %s', async (_what, more, kind) => {
+    const shop = await serveRaw((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n');
+      socket.write(`Content-Length: ${Buffer.byteLength(PAGE) + more}\r\n\r\n`);
+      socket.end(zlib.gzipSync(PAGE));
+    });
+    expect(await fetchPage(shop.url)).toMatchObject(
+      kind === 'page' ? page(PAGE) : { kind, detail: expect.stringMatching(/^the server has closed/) as string },
+    );
+  });
 
   it.each(['lzma', 'compress', 'x-deflate'])(
     'in an unknown encoding that is no text is no page: %s',
