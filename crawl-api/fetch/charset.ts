@@ -3,15 +3,17 @@
  *
  *   1. byte order mark
  *   2. UTF-8, when the bytes are valid UTF-8 beyond coincidence, whatever is declared
- *   3. the charset of the content-type header, or of `<meta>` or the XML declaration, if the bytes agree
- *   4. a guess by letter frequency, when the declaration is wrong or missing
- *   5. the declaration after all, else windows-1252 as in browsers
+ *   3. the charset of the content-type header, else of `<meta>` or the XML declaration, as in browsers; a few wrong
+ *      bytes do not refute it
+ *   4. when many sequences are impossible in it: another that the page is valid in, declared too, UTF-8 or guessed
+ *   5. without a declaration: a guess by letter frequency, else windows-1252 as in browsers
  *
  * Labels that TextDecoder does not know count as none.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import { analyse } from 'chardet';
+import { createDecoder, isMultiByte } from './decoders.ts';
 
 /** Number of leading bytes that decide the encoding; the rest is decoded as it arrives. */
 export const HEAD_BYTES = 65_536;
@@ -27,41 +29,83 @@ export function chooseCharset(head: Uint8Array, isAll: boolean, contentType: str
   if (ascii && head.includes(ESCAPE)) return escapedCharset(head, isAll) ?? header ?? 'utf-8';
   if (ascii && (isAll || header !== null)) return header ?? 'utf-8';
   const utf8 = ascii || isUtf8(whole);
-  if (utf8 && (header === 'utf-8' || hasManyCharacters(whole))) return 'utf-8';
-  if (!utf8 && header !== null && isMultiByte(header) && decodesCleanly(header, head, isAll)) return header;
+  if (utf8 && (header === 'utf-8' || countCharacters(whole) >= MANY)) return 'utf-8';
 
-  const declared = declarations(header, head);
-  const first = declared[0];
-  if (utf8) return declared.includes('utf-8') ? 'utf-8' : (first ?? 'utf-8');
-  const { wide, broken } = countCharacters(whole);
-  // A shop that cuts a text in the middle of a character leaves a broken byte or two in a page that is UTF-8
-  // nevertheless.
-  if (wide >= MANY && wide >= broken * 10) return 'utf-8';
-  // A server that declares latin1 for everything is less reliable than a page that declares a multi-byte charset.
-  const fitting = [...declared.filter(isMultiByte), ...declared].find(
-    (label) => label !== 'utf-8' && decodesCleanly(label, head, isAll),
-  );
-  if (fitting !== undefined) return fitting;
-  const guessed = first === undefined || broken >= FEW ? guessCharset(head, isAll) : null;
-  return guessed ?? first ?? 'windows-1252';
+  const [first, second] = declarations(header, head);
+  if (first === undefined) return utf8 || isNearlyUtf8(whole) ? 'utf-8' : (guessCharset(head, isAll) ?? 'windows-1252');
+  const fit = fitOf(first, head, isAll);
+  // Any bytes are valid in some single-byte charset, so one needs more evidence against the first.
+  const mayBeSingleByte = !isSingleByte(first) && fit.faults * 2 > fit.sequences;
+  const isLikely = (charset: string): boolean => mayBeSingleByte || !isSingleByte(charset);
+  // A page that contradicts itself is read as the declaration that fits.
+  const isWrong = isRefuted(fit) || (fit.faults > 0 && fit.faults === fit.sequences);
+  if (second !== undefined && isWrong && isLikely(second) && fits(second, head, isAll)) return second;
+  if (!isRefuted(fit)) return first;
+  return utf8 ? 'utf-8' : (guessCharset(head, isAll, isLikely) ?? first);
 }
 
-/** The most likely charset that decodes the bytes without errors; null when none is likely enough. */
-function guessCharset(head: Uint8Array, isAll: boolean): string | null {
+/** The most likely charset that the bytes do not refute; null when none is likely enough. */
+function guessCharset(
+  head: Uint8Array,
+  isAll: boolean,
+  isLikely: (charset: string) => boolean = () => true,
+): string | null {
   for (const { name, confidence } of analyse(withoutTags(head))) {
     const charset = knownCharset(name);
     if (charset === null || charset === 'utf-8' || charset.startsWith('utf-16')) continue;
     if (confidence < (isMultiByte(charset) ? 40 : 20)) continue;
-    if (decodesCleanly(charset, head, isAll)) return charset;
+    if (isLikely(charset) && !isRefuted(fitOf(charset, head, isAll))) return charset;
   }
   return null;
 }
 
-/** Minimum multi-byte characters that cannot be coincidence. */
+/** Minimum multi-byte characters that cannot be coincidence in any charset. */
 const MANY = 5;
-/** Maximum broken bytes that do not refute a declaration. */
+/** Minimum sequences that refute a declaration. */
 const FEW = 3;
+/** Of this many sequences, at most one may be impossible in the page's charset. */
+const SHARE = 20;
 const ESCAPE = 0x1b;
+
+/** How a page reads in a charset. */
+interface Fit {
+  /** Non-ASCII characters and faults. */
+  sequences: number;
+  /** Bytes that are invalid, or characters that pages do not contain. */
+  faults: number;
+}
+
+const isRefuted = ({ sequences, faults }: Fit): boolean => faults >= FEW && faults * SHARE > sequences;
+
+function fits(charset: string, head: Uint8Array, isAll: boolean): boolean {
+  const { sequences, faults } = fitOf(charset, head, isAll);
+  return faults * SHARE <= sequences;
+}
+
+function fitOf(charset: string, head: Uint8Array, isAll: boolean): Fit {
+  // Nearly any bytes are valid in a single-byte charset, but its texts are not valid UTF-8.
+  if (isSingleByte(charset)) {
+    const whole = isAll ? head : withoutCutCharacter(head);
+    const characters = isUtf8(whole) ? countCharacters(whole) : 0;
+    if (characters > 0) return { sequences: characters, faults: characters };
+  }
+  const decoder = createDecoder(charset);
+  const text = decoder.decode(head) + (isAll ? decoder.end() : '');
+  let sequences = 0;
+  let faults = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < 0x80) continue;
+    sequences++;
+    if (unit === 0xfffd || (unit < 0xa0 && unit !== NEXT_LINE)) faults++;
+  }
+  return { sequences, faults };
+}
+
+/** The one C1 control that pages contain. */
+const NEXT_LINE = 0x85;
+
+const isSingleByte = (charset: string): boolean => charset !== 'utf-8' && !isMultiByte(charset);
 
 function markOf(head: Uint8Array): string | null {
   if (head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf) return 'utf-8';
@@ -79,7 +123,7 @@ function declarations(header: string | null, head: Uint8Array): string[] {
 function escapedCharset(head: Uint8Array, isAll: boolean): string | null {
   const text = Buffer.from(head.buffer, head.byteOffset, head.length);
   const isJapanese = text.includes('\x1b$B') || text.includes('\x1b$@');
-  return isJapanese && decodesCleanly('iso-2022-jp', head, isAll) ? 'iso-2022-jp' : null;
+  return isJapanese && fits('iso-2022-jp', head, isAll) ? 'iso-2022-jp' : null;
 }
 
 /** Drops the bytes of a UTF-8 character that continues beyond the end. */
@@ -94,39 +138,21 @@ function withoutCutCharacter(bytes: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** True for valid UTF-8 with so many non-ASCII characters that it is no coincidence. */
-function hasManyCharacters(bytes: Uint8Array): boolean {
+/** The non-ASCII characters of valid UTF-8; counting ends at MANY. */
+function countCharacters(bytes: Uint8Array): number {
   let found = 0;
   for (let i = 0; i < bytes.length && found < MANY; i++) if (bytes[i]! >= 0xc0) found++;
-  return found >= MANY;
+  return found;
 }
 
-/** Counts non-ASCII characters, and invalid bytes, when read as UTF-8. */
-function countCharacters(bytes: Uint8Array): { wide: number; broken: number } {
-  const text = new TextDecoder().decode(bytes);
-  let wide = 0;
-  let broken = 0;
-  for (let i = 0; i < text.length; i++) {
-    const unit = text.charCodeAt(i);
-    if (unit === 0xfffd) broken++;
-    else if (unit >= 0x80) wide++;
-  }
-  return { wide, broken };
+/**
+ * True for UTF-8 beyond coincidence with a broken byte or two: a shop that cuts a text in the middle of a character
+ * leaves them.
+ */
+function isNearlyUtf8(bytes: Uint8Array): boolean {
+  const { sequences, faults } = fitOf('utf-8', bytes, true);
+  return sequences - faults >= Math.max(MANY, faults * 10);
 }
-
-/** True when the bytes are valid and decode to no control character that pages do not contain. */
-function decodesCleanly(charset: string, bytes: Uint8Array, isAll: boolean): boolean {
-  try {
-    const text = new TextDecoder(charset, { fatal: true }).decode(bytes, { stream: !isAll });
-    return !/[\u0080-\u0084\u0086-\u009f]/.test(text);
-  } catch {
-    return false;
-  }
-}
-
-const MULTI_BYTE = ['shift_jis', 'euc-jp', 'iso-2022-jp', 'gbk', 'gb18030', 'big5', 'euc-kr'];
-
-const isMultiByte = (charset: string): boolean => MULTI_BYTE.includes(charset);
 
 /** Names of tags and attributes are English on every page and would outweigh its own words. */
 function withoutTags(bytes: Uint8Array): Uint8Array {
@@ -156,10 +182,14 @@ function readHeader(contentType: string): string | null {
   return null;
 }
 
-/** The declaration inside the page, readable in every encoding that contains ASCII; null without a known one. */
+/**
+ * The declaration inside the page, readable in every encoding that contains ASCII; null without a known one. Two labels
+ * mean another charset there, as in browsers.
+ */
 export function metaCharset(head: Uint8Array): string | null {
   const text = Buffer.from(head.buffer, head.byteOffset, head.length).toString('latin1');
   const label = xmlCharset(text) ?? tagCharset(text);
+  if (label === 'x-user-defined') return 'windows-1252';
   // A page whose declaration could be read as ASCII is not UTF-16.
   return label?.startsWith('utf-16') ? 'utf-8' : label;
 }

@@ -2,14 +2,8 @@
  * Decodes the bytes of a page into text as they arrive. The first HEAD_BYTES decide the encoding, see charset.ts;
  * invalid bytes become U+FFFD.
  */
-import { StringDecoder } from 'node:string_decoder';
-import { TextDecoder } from 'node:util';
 import { chooseCharset, HEAD_BYTES } from './charset.ts';
-
-interface Decoder {
-  decode: (bytes: Uint8Array) => string;
-  end: () => string;
-}
+import { createDecoder, type Decoder } from './decoders.ts';
 
 export class TextReader {
   readonly #contentType: string;
@@ -41,7 +35,7 @@ export class TextReader {
   /** The text pushed so far that was not passed on yet, decoded as well as possible without the rest. */
   peek(): string {
     const head = Buffer.concat(this.#pieces);
-    return head.length === 0 ? '' : new TextDecoder(chooseCharset(head, false, this.#contentType)).decode(head);
+    return head.length === 0 ? '' : createDecoder(chooseCharset(head, false, this.#contentType)).decode(head);
   }
 
   #start(ended: boolean): void {
@@ -57,20 +51,11 @@ export class TextReader {
   }
 }
 
-function createDecoder(charset: string): Decoder {
-  if (charset === 'utf-8') return createUtf8Decoder();
-  const decoder = new TextDecoder(charset);
-  return { decode: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
-}
-
-/** The same text as TextDecoder at a fraction of its cost; only the byte order mark is left to drop. */
-function createUtf8Decoder(): Decoder {
-  const decoder = new StringDecoder('utf8');
-  let isStart = true;
-  const withoutMark = (text: string): string => {
-    if (!isStart || text === '') return text;
-    isStart = false;
-    return text.startsWith('\uFEFF') ? text.slice(1) : text;
-  };
-  return { decode: (bytes) => withoutMark(decoder.write(bytes)), end: () => withoutMark(decoder.end()) };
+/** The text of a whole page. `contentType`: the header, '' without one. */
+export function readText(contentType: string, bytes: Uint8Array): string {
+  let text = '';
+  const reader = new TextReader(contentType, (more) => (text += more));
+  reader.push(bytes);
+  reader.end();
+  return text;
 }

@@ -40,6 +40,7 @@ const LIBRARIES: Record<string, string[]> = {
   'ipaddr.js': ['shared/adapters/http/'],
   'tough-cookie': ['shared/adapters/http/'],
   chardet: ['crawl-api/fetch/'],
+  '@exodus': ['crawl-api/fetch/'],
   'css-what': ['shared/adapters/'],
   re2js: ['shared/adapters/steps/', 'crawl-api/politeness/site-rules.ts'],
   'css-select': ['crawl-api/extract/'],

@@ -6,6 +6,7 @@ import { isSameSite } from '../../../shared/domain/same-site.ts';
 import { type Extraction, hasValues, type PageKind } from '../../extract/page-extractor.ts';
 import { declaredKind } from '../page-kind.ts';
 import type { PageResult, Reply } from '../page-result.ts';
+import { readText } from '../text-reader.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
 import { type ProbeAnswer, probePage } from './page-probe.ts';
@@ -128,7 +129,7 @@ class Visit {
     const { maxPageBytes } = this.#options.settings;
     const body = await response.body();
     if (body.byteLength > maxPageBytes) return this.#failed('too-large', `${body.byteLength} bytes`);
-    return this.#pageFrom(kind, new TextDecoder().decode(body));
+    return this.#pageFrom(kind, readText(response.headers()['content-type'] ?? '', body));
   }
 
   #extract(answer: ProbeAnswer): PageResult {

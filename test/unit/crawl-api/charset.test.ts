@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TextReader } from '../../../crawl-api/fetch/text-reader.ts';
 import { metaCharset } from '../../../crawl-api/fetch/charset.ts';
+import { createDecoder } from '../../../crawl-api/fetch/decoders.ts';
 import { CHARSET_SAMPLES } from './charset-samples.ts';
 
 function read(contentType: string, bytes: Buffer, piece = 1_000_000): string {
@@ -63,6 +64,12 @@ describe('the charset of a page', () => {
       join('<meta charset=utf-16>日本'),
       '<meta charset=utf-16>日本',
     ],
+    [
+      'windows-1252 for a meta element with x-user-defined',
+      'text/html',
+      join('<meta charset=x-user-defined>', Buffer.from([0x80, 0xe9])),
+      '<meta charset=x-user-defined>€é',
+    ],
     ['iso-8859-1 means windows-1252', 'text/html; charset=iso-8859-1', Buffer.from([0x80, 0x92, 0xe9]), '€’é'],
     ['a broken byte', 'text/html; charset=utf-8', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
     ['a byte of an undeclared page', 'text/html', join('Caf', Buffer.from([0xe9])), 'Café'],
@@ -109,6 +116,43 @@ describe('the charset of a page', () => {
     expect(read('text/html; charset=iso-8859-1', join('<meta charset=utf-8>é'))).toContain('é');
   });
 
+  const quotation = Buffer.from('”');
+  const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1');
+
+  it.each<[string, string, Buffer, string]>([
+    [
+      'one pasted UTF-8 quotation mark',
+      'text/html',
+      join('<meta charset=iso-8859-1>', latin1('<h1>Thé à la menthe '), quotation),
+      'Thé à la menthe â€\u009d',
+    ],
+    [
+      'and with three',
+      'text/html; charset=iso-8859-1',
+      join(latin1('<h1>Thé à la menthe '), quotation, quotation, quotation),
+      'Thé à la menthe â€',
+    ],
+    ['one in a page with no other character', 'text/html; charset=iso-8859-1', join('<h1>Tea ', quotation), 'Tea â€'],
+  ])('stays Latin-1 with %s', (_name, contentType, bytes, expected) => {
+    expect(read(contentType, bytes)).toContain(expected);
+  });
+
+  it.each(['', 'text/html; charset=iso-8859-1', 'text/html; charset=windows-1251', 'text/html; charset=big5'])(
+    'is UTF-8 when its sequences are, whatever %j declares',
+    (contentType) => {
+      expect(read(contentType, join('<h1>Café – crème brûlée</h1><p>déjà'))).toBe(
+        '<h1>Café – crème brûlée</h1><p>déjà',
+      );
+    },
+  );
+
+  it('stays EUC-KR with a syllable that Node cannot decode, declared or not', () => {
+    const { text, bytes } = CHARSET_SAMPLES.find(({ charset }) => charset === 'euc-kr')!;
+    const page = join(bytes, '<h1>', Buffer.from([0x98, 0xde]), '</h1>');
+    for (const contentType of ['text/html; charset=euc-kr', 'text/html; charset=ks_c_5601-1987', 'text/html'])
+      expect(read(contentType, page)).toBe(`${text}<h1>샾</h1>`);
+  });
+
   it('stays UTF-8 when the shop has truncated a text within a character', () => {
     const text = '<p>静岡のお茶はとてもおいしい';
     expect(read('text/html; charset=utf-8', join(text, Buffer.from([0xe6, 0x97]), '<p>次'))).toBe(`${text}\uFFFD<p>次`);
@@ -144,6 +188,70 @@ it('decodes the rest of a UTF-8 page to the same text as TextDecoder, wherever i
     { numRuns: 40 },
   );
 });
+
+describe('a few wrong bytes', () => {
+  // What shops paste into pages or cut off, between two elements so that the text beside it is whole.
+  const wrong: [string, Buffer][] = [
+    ['one byte', Buffer.from([0xff])],
+    ['two bytes', Buffer.from([0x81, 0x20, 0xff])],
+    ['half a character', Buffer.from([0xe3, 0x81])],
+    ['a UTF-8 quotation mark', Buffer.from('”')],
+    ['two UTF-8 letters', Buffer.from('é è')],
+  ];
+
+  it.each(wrong)('do not overrule a declaration: %s', (_name, bytes) => {
+    for (const { charset, text, bytes: sample } of CHARSET_SAMPLES) {
+      const page = join('<h1>', sample, '</h1><p>', bytes, '</p><h2>', sample, '</h2>');
+      const heads: [string, string][] = [
+        [`text/html; charset=${charset}`, ''],
+        ['text/html', `<meta charset="${charset}">`],
+        [`text/html; charset=${charset}`, `<meta charset="${charset}">`],
+      ];
+      for (const [contentType, before] of heads) {
+        const read1 = read(contentType, join(before, page));
+        expect(read1, charset).toContain(`<h1>${text}</h1>`);
+        expect(read1, charset).toContain(`<h2>${text}</h2>`);
+      }
+    }
+  });
+});
+
+// From the Encoding Standard's index; Chromium decodes each pair to the same character.
+it.each<[string, string, string]>([
+  [
+    'big5',
+    'A140 A145 A15A A1C3 A2CC A3E1 A4A4 C6A1 C6DE C7FC C879 F9D6 F9FE FEFE 8740 9D5A A040 FA40',
+    '　‧╴￣十€中①〃И㇏碁￭秔䏰筑𨩚𠕇',
+  ],
+  [
+    'euc-kr',
+    'B0A1 C8FE A1A4 A2E6 A2E7 8141 817A 8FA1 9EF0 A041 B4B4 C641 C652 98B6 98DE 8C63 FDFE',
+    '가힝·€®갂걕룪욒잸눼힍힣샄샾똠詰',
+  ],
+  ['shift_jis', '8140 815C 8160 817C FA40 EEFC', '　―～－ⅰ＂'],
+  ['euc-jp', 'A1C0 A1C1 A1DD ADA1 8EB1 F9A1', '＼～－①ｱ纊'],
+  ['gbk', 'A1A4 A2E3 80 FE50 A8BF', '·€€⺁ǹ'],
+])("%s is the web's", (charset, pairs, expected) => {
+  const bytes = Buffer.from(pairs.replaceAll(' ', ''), 'hex');
+  expect(read(`text/html; charset=${charset}`, bytes)).toBe(expected);
+});
+
+it.each(['shift_jis', 'euc-jp', 'iso-2022-jp', 'gbk', 'gb18030', 'big5', 'euc-kr'])(
+  'decodes %s to the same text, wherever it is cut',
+  (charset) => {
+    const byte = fc.oneof(fc.integer({ min: 0x80, max: 0xff }), fc.constantFrom(0x1b, 0x24, 0x28, 0x42, 0x30, 0x41));
+    const decode = (pieces: number[][]): string => {
+      const decoder = createDecoder(charset);
+      return pieces.map((piece) => decoder.decode(Uint8Array.from(piece))).join('') + decoder.end();
+    };
+    fc.assert(
+      fc.property(fc.array(fc.array(byte, { maxLength: 6 })), (pieces) => {
+        expect(decode(pieces)).toBe(decode([pieces.flat()]));
+      }),
+      { numRuns: 40 },
+    );
+  },
+);
 
 describe('the search for a declaration', () => {
   it.each(['<', '<!--', '<meta ', '<meta charset', '<meta charset=', '<!-- --><meta', '<?xml ', ' '])(
