@@ -2,6 +2,7 @@
 import type { ChainValue, FieldType, Scalar, Step } from '../../shared/domain/mapping.ts';
 import type { Contents, PageContents } from './page-plan.ts';
 import type { StepContext } from './processors.ts';
+import { replaceBreaks } from './text-breaks.ts';
 
 /** The source of a chain's first values. */
 export interface Source {
@@ -83,5 +84,7 @@ export function observeField(trace: Trace, field: string): StepObserver {
 }
 
 function cut(value: ChainValue): ChainValue {
-  return typeof value === 'string' && value.length > MAX_SHOWN_CHARS ? `${value.slice(0, MAX_SHOWN_CHARS)}…` : value;
+  if (typeof value !== 'string') return value;
+  const text = replaceBreaks(value.slice(0, MAX_SHOWN_CHARS), '\n');
+  return value.length > MAX_SHOWN_CHARS ? `${text}…` : text;
 }

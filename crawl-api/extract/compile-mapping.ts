@@ -20,6 +20,7 @@ import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext } from './processors.ts';
+import { BrokenText, replaceBreaks } from './text-breaks.ts';
 
 interface CompiledField {
   field: Field;
@@ -112,20 +113,36 @@ function compileChain(
   // The input of a later selecting step, such as a script with the page's data, may be longer than a value.
   const maxChars = rest.some(isSelectStep) ? MAX_JSON_CHARS : MAX_TEXT_CHARS;
   const limit = isSingle ? 1 : MAX_VALUES;
+  const selectsAt = steps.findLastIndex((step) => isSelectStep(step) && step.type !== 'regex');
+  /** Whether the text that this step selects goes on, at most through patterns, to a step that reads it. */
+  const breaks = (at: number): boolean => at === selectsAt && steps.slice(at).some(readsText);
   return {
     first,
-    source: compiler.source(first, { limit, maxChars, inRecord }),
-    operations: rest.map((step) => compileOperation(step, libraries, allByTree, maxChars)),
+    source: compiler.source(first, { limit, maxChars, inRecord, breaks: breaks(0) }),
+    operations: rest.map((step, i) =>
+      compileOperation(step, libraries, { allByTree, maxChars, breaks: breaks(i + 1) }),
+    ),
     isSingle,
     type: fieldType({ steps: [...steps] }),
     isMachine: isMachineRead(steps),
   };
 }
 
-/** `maxChars`: maximum length of a value. */
-function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, maxChars: number): Operation {
+/** Steps that read a number or a date from a text. */
+function readsText({ type }: Step): boolean {
+  return type === 'number' || type === 'integer' || type === 'price' || type === 'currency' || type === 'date';
+}
+
+interface OperationOptions {
+  allByTree: boolean;
+  /** Maximum length of a value. */
+  maxChars: number;
+  breaks: boolean;
+}
+
+function compileOperation(step: Step, libraries: Libraries, options: OperationOptions): Operation {
   if (isSelectStep(step)) {
-    const select = compileSelect(step, libraries, allByTree, maxChars);
+    const select = compileSelect(step, libraries, options);
     const apply = (values: ChainValue[], context: StepContext): ChainValue[] => {
       const found: Scalar[] = [];
       for (const value of values) {
@@ -142,20 +159,30 @@ function compileOperation(step: Step, libraries: Libraries, allByTree: boolean, 
     return {
       step,
       selects: false,
-      apply: (values) => mapValues(values, (value) => readDate(asText(value), step, withTime)),
+      apply: (values) => mapValues(values, (value) => readDate(replaceBreaks(asText(value), ' '), step, withTime)),
     };
   }
-  return { step, selects: false, apply: (values, context) => processValues(step, values, context, maxChars) };
+  return { step, selects: false, apply: (values, context) => processValues(step, values, context, options.maxChars) };
 }
 
 type Select = (text: string, context: StepContext) => readonly Scalar[];
 
 /** How a text is read that a later step selects from: as a page of its own. */
-const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', jsonpath: 'json', regex: 'text' } as const;
+const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', jsonpath: 'json' } as const;
 
-function compileSelect(step: SelectStep, libraries: Libraries, allByTree: boolean, maxChars: number): Select {
+function compileSelect(step: SelectStep, libraries: Libraries, options: OperationOptions): Select {
+  const { allByTree, maxChars, breaks } = options;
+  if (step.type === 'regex') {
+    const pattern = loaded(libraries.regex).compilePattern(step.pattern);
+    return (text, { budget }) => {
+      const broken = new BrokenText(text);
+      return pattern
+        .spans(broken.plain, step.group, MAX_VALUES, () => budget.search())
+        .map(([start, end]) => broken.slice(start, end).slice(0, maxChars));
+    };
+  }
   const compiler = new SourceCompiler(libraries, allByTree);
-  const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false });
+  const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false, breaks });
   const plan = compiler.plan(null, false);
   return (text, { budget }) => {
     const pass = new PagePass(plan, KINDS[step.type], budget);

@@ -17,6 +17,8 @@ export interface SourceOptions {
   maxChars: number;
   /** Search each record, not the page. */
   inRecord: boolean;
+  /** Texts of elements have their breaks: a number or a date is read from them. */
+  breaks?: boolean;
 }
 
 /** Collects the sources of one page mapping and what they read. */
@@ -59,8 +61,8 @@ export class SourceCompiler {
           isOfPage: true,
           read: ({ source, budget }) =>
             pattern
-              .matches(source, step.group, options.limit, () => budget.search())
-              .map((text) => text.slice(0, options.maxChars)),
+              .spans(source, step.group, options.limit, () => budget.search())
+              .map(([start, end]) => source.slice(start, Math.min(end, start + options.maxChars))),
         };
       }
     }
@@ -71,7 +73,7 @@ export class SourceCompiler {
     if (each.type === 'css') {
       const reading = readSelector(each.selector);
       if (reading.kind === 'stream' && !this.#allByTree) {
-        const target = this.#addTarget({ attribute: null, limit: 0, maxChars: 0, perRecord: false });
+        const target = this.#addTarget({ attribute: null, limit: 0, maxChars: 0, perRecord: false, breaks: false });
         this.#selectors.push([target, reading.selectors]);
         return { by: 'target', target };
       }
@@ -115,8 +117,8 @@ export class SourceCompiler {
     const reading = readSelector(step.selector);
     const attribute = step.attribute?.toLowerCase() ?? null;
     if (reading.kind !== 'stream' || this.#allByTree) return this.#cssByTree(step.selector, attribute, options);
-    const { limit, maxChars, inRecord } = options;
-    const target = this.#addTarget({ attribute, limit, maxChars, perRecord: inRecord });
+    const { limit, maxChars, inRecord, breaks = false } = options;
+    const target = this.#addTarget({ attribute, limit, maxChars, perRecord: inRecord, breaks });
     (reading.usesScope ? this.#scopeSelectors : this.#selectors).push([target, reading.selectors]);
     return fromContents(options, ({ values }) => values[target]!);
   }
@@ -125,11 +127,12 @@ export class SourceCompiler {
     this.#needsTree = true;
     const { compileCss, textOf } = loaded(this.#libraries.dom);
     const find = compileCss(selector);
+    const { breaks = false } = options;
     return fromContents(options, ({ node }, { budget }) => {
       const values: string[] = [];
       if (node === null) return values;
       for (const element of find(node, budget)) {
-        if (attribute === null) values.push(textOf(element, budget, options.maxChars));
+        if (attribute === null) values.push(textOf(element, budget, { chars: options.maxChars, breaks }));
         else {
           const value = element.attribs[attribute];
           if (typeof value !== 'string') continue;
@@ -146,7 +149,7 @@ export class SourceCompiler {
     this.#needsTree = true;
     const { evaluateXPath, parseXPath } = loaded(this.#libraries.dom);
     const expression = parseXPath(step.expression);
-    const limits = { values: options.limit, chars: options.maxChars };
+    const limits = { values: options.limit, chars: options.maxChars, breaks: options.breaks ?? false };
     return fromContents(options, ({ node }, { budget }) =>
       node === null ? [] : evaluateXPath(expression, node, budget, limits),
     );

@@ -15,6 +15,8 @@ export interface Target {
   maxChars: number;
   /** Searched in each record, not in the page as a whole. */
   perRecord: boolean;
+  /** The text has its breaks (text-breaks.ts). */
+  breaks: boolean;
 }
 
 /** How the records of a page are found: by a target, in the tree, or in the page's JSON. */

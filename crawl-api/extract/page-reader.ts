@@ -15,6 +15,7 @@ import {
 } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan } from './page-plan.ts';
 import { type ElementView, SelectorMatcher } from './selector-matcher.ts';
+import { TextBreaks } from './text-breaks.ts';
 import { MAX_JSON_CHARS } from './values.ts';
 
 const NO_ATTRIBUTES: Attributes = { get: () => undefined, toRecord: () => ({}) };
@@ -25,6 +26,7 @@ interface Capture {
   depth: number;
   room: number;
   text: string;
+  breaks: boolean;
 }
 
 /** Contents being filled; `seen` holds for each target the number of the element it took last. */
@@ -49,6 +51,9 @@ export class PageReader implements MarkupHandler {
   readonly #freeMatchers: SelectorMatcher[] = [];
   readonly #recordTarget: number;
   readonly #captures: Capture[] = [];
+  readonly #breaks = new TextBreaks();
+  /** How many captures take the breaks of their text. */
+  #breaking = 0;
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
@@ -91,6 +96,7 @@ export class PageReader implements MarkupHandler {
       record.scopeMatcher.open(view, this.#onScopeMatch);
       view.isScope = false;
     }
+    if (this.#breaking > 0) this.#breaks.open(name);
     if (this.#plan.readsBase && name === 'base') this.#contents.base ??= attributes.get('href') ?? null;
     if (this.#silentDepth > 0 || (name !== 'script' && name !== 'style')) return;
     this.#silentDepth = this.#counter.depth;
@@ -100,9 +106,11 @@ export class PageReader implements MarkupHandler {
 
   text(text: string): void {
     if (this.#json !== null) this.#json += text.slice(0, MAX_JSON_CHARS - this.#json.length);
+    const mark = this.#breaking > 0 && this.#silentDepth === 0 ? this.#breaks.text(text) : '';
     for (const capture of this.#captures) {
       if (this.#silentDepth > 0 && capture.depth !== this.#silentDepth) continue;
       if (capture.room <= 0) continue;
+      if (capture.breaks && capture.text !== '') capture.text += mark;
       capture.text += text.length <= capture.room ? text : text.slice(0, capture.room);
       capture.room -= text.length;
       this.#contents.budget.spend('chars', text.length);
@@ -116,6 +124,7 @@ export class PageReader implements MarkupHandler {
   /** An end tag. */
   close(): void {
     const { depth } = this.#counter;
+    if (this.#breaking > 0) this.#breaks.close();
     if (this.#captures.length > 0) this.#finishCaptures(depth);
     if (depth === this.#silentDepth) this.#endSilence();
     this.#matcher.close();
@@ -144,7 +153,7 @@ export class PageReader implements MarkupHandler {
   #take(into: Filling, target: number): void {
     // Selectors of one list may match the same element; it counts once.
     if (into.seen[target] === this.#serial) return;
-    const { attribute, limit, maxChars } = this.#plan.targets[target]!;
+    const { attribute, limit, maxChars, breaks } = this.#plan.targets[target]!;
     const values = into.values[target]!;
     if (values.length >= limit) return;
     if (attribute !== null) {
@@ -153,7 +162,9 @@ export class PageReader implements MarkupHandler {
       this.#contents.budget.spend('chars', value.length);
       values.push(value.slice(0, maxChars));
     } else {
-      this.#captures.push({ values, index: values.length, depth: this.#counter.depth, room: maxChars, text: '' });
+      const { depth } = this.#counter;
+      this.#captures.push({ values, index: values.length, depth, room: maxChars, text: '', breaks });
+      if (breaks) this.#breaking++;
       values.push('');
     }
     into.seen[target] = this.#serial;
@@ -180,7 +191,10 @@ export class PageReader implements MarkupHandler {
     let kept = 0;
     for (const capture of this.#captures) {
       if (capture.depth < depth) this.#captures[kept++] = capture;
-      else capture.values[capture.index] = capture.text;
+      else {
+        capture.values[capture.index] = capture.text;
+        if (capture.breaks) this.#breaking--;
+      }
     }
     this.#captures.length = kept;
   }

@@ -13,6 +13,7 @@ import type { ChainValue, Processor } from '../../shared/domain/mapping.ts';
 import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
 import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
+import { BrokenText } from './text-breaks.ts';
 import { MAX_VALUES } from './values.ts';
 
 /** What a processor may read about the page. */
@@ -52,7 +53,7 @@ export function processValues(
     case 'replace':
       return values.map((value) => replaceAll(asText(value), step.find, step.with, maxChars));
     case 'split':
-      return values.flatMap((value) => asText(value).split(step.by, MAX_VALUES)).slice(0, MAX_VALUES);
+      return values.flatMap((value) => splitAt(asText(value), step.by)).slice(0, MAX_VALUES);
     case 'join':
       return values.length === 0 ? [] : [joinAll(values, step.by, maxChars)];
     case 'first':
@@ -107,15 +108,26 @@ function toInteger(value: ChainValue | null): ChainValue | null {
 
 /** Stops at the limit: a short search text and a long replacement could turn a page into gigabytes. */
 function replaceAll(text: string, find: string, by: string, maxChars: number): string {
+  const broken = new BrokenText(text);
   let result = '';
   let from = 0;
   while (result.length < maxChars) {
-    const at = text.indexOf(find, from);
+    const at = broken.plain.indexOf(find, from);
     if (at === -1) break;
-    result += text.slice(from, at) + by;
+    result += broken.slice(from, at) + by;
     from = at + find.length;
   }
-  return (result + text.slice(from)).slice(0, maxChars);
+  return (result + broken.slice(from)).slice(0, maxChars);
+}
+
+function splitAt(text: string, by: string): string[] {
+  const broken = new BrokenText(text);
+  let from = 0;
+  return broken.plain.split(by, MAX_VALUES).map((piece) => {
+    const start = from;
+    from += piece.length + by.length;
+    return broken.slice(start, start + piece.length);
+  });
 }
 
 function joinAll(values: readonly ChainValue[], by: string, maxChars: number): string {

@@ -100,8 +100,10 @@ export class LinkRules {
 export const idIn = (path: string, pattern: string | null): string | null =>
   pattern === null ? path : firstGroup(compilePattern(pattern), path);
 
-const firstGroup = (pattern: Pattern, path: string): string | null =>
-  pattern.matches(path, Math.min(1, pattern.groupCount), 1, () => undefined)[0] ?? null;
+function firstGroup(pattern: Pattern, path: string): string | null {
+  const [span] = pattern.spans(path, Math.min(1, pattern.groupCount), 1, () => undefined);
+  return span ? path.slice(...span) : null;
+}
 
 /** Lines of a deny file: a domain, a URL or the beginning of a path. Those of other sites have nothing to deny. */
 class DenyList {

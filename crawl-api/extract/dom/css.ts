@@ -60,7 +60,7 @@ function adapterFor(context: MatchContext): NonNullable<Options<TreeNode, Elemen
     },
     getAttributeValue: (element, name) => (hasAttribute(element, name) ? element.attribs[name] : undefined),
     hasAttrib: hasAttribute,
-    getText: (node) => sourceOf(node, context.budget, MAX_CONTAINS_CHARS),
+    getText: (node) => sourceOf(node, context.budget, { chars: MAX_CONTAINS_CHARS }),
     equals: (a, b) => {
       context.budget.spend('visits');
       return a === b;

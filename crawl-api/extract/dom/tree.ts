@@ -5,6 +5,7 @@
  */
 import { type ChildNode, Comment, Document, Element, type ParentNode, Text } from 'domhandler';
 import { MAX_NODES, type PageBudget, PageLimitError } from '../page-limits.ts';
+import { TextBreaks } from '../text-breaks.ts';
 
 export type TreeNode = Document | ChildNode;
 
@@ -81,35 +82,56 @@ export function firstChild(node: TreeNode): ChildNode | null {
   return 'children' in node ? (node.children[0] ?? null) : null;
 }
 
+export interface TextOptions {
+  /** Maximum characters. */
+  chars: number;
+  /** With its breaks (text-breaks.ts). */
+  breaks?: boolean;
+}
+
 /** All text inside a node, including script and style: XPath's string-value. */
-export function sourceOf(node: TreeNode, budget: PageBudget, limit: number): string {
-  if (node instanceof Text || node instanceof Comment) return node.data.slice(0, limit);
-  let text = '';
-  for (const inner of descendants(node, budget)) {
-    if (!(inner instanceof Text)) continue;
-    text += inner.data;
-    if (text.length >= limit) break;
-  }
-  budget.spend('chars', Math.min(text.length, limit));
-  return text.slice(0, limit);
+export function sourceOf(node: TreeNode, budget: PageBudget, options: TextOptions): string {
+  if (node instanceof Text || node instanceof Comment) return node.data.slice(0, options.chars);
+  return join(node, budget, options, () => false);
 }
 
 /** The text of an element as a reader sees it: without script and style, unless it is one of these. */
-export function textOf(node: TreeNode, budget: PageBudget, limit: number): string {
+export function textOf(node: TreeNode, budget: PageBudget, options: TextOptions): string {
   if (!(node instanceof Element) || isSilent(node))
-    return isInsideSilent(node, budget) && node instanceof Element ? '' : sourceOf(node, budget, limit);
-  if (isInsideSilent(node, budget)) return '';
+    return isInsideSilent(node, budget) && node instanceof Element ? '' : sourceOf(node, budget, options);
+  return isInsideSilent(node, budget) ? '' : join(node, budget, options, isSilent);
+}
+
+function join(
+  node: TreeNode,
+  budget: PageBudget,
+  { chars, breaks = false }: TextOptions,
+  isLeftOut: (element: Element) => boolean,
+): string {
   let text = '';
-  let silentUntil = -1;
+  let outUntil = -1;
+  const follow = breaks ? new TextBreaks() : null;
+  /** `endIndex` of the elements that `follow` has open. */
+  const open: number[] = [];
   for (const inner of descendants(node, budget)) {
-    if (inner.startIndex! <= silentUntil) continue;
+    if (inner.startIndex! <= outUntil) continue;
+    while (open.length > 0 && inner.startIndex! > open.at(-1)!) {
+      open.pop();
+      follow?.close();
+    }
     if (inner instanceof Text) {
-      text += inner.data;
-      if (text.length >= limit) break;
-    } else if (inner instanceof Element && isSilent(inner)) silentUntil = inner.endIndex!;
+      const mark = follow?.text(inner.data) ?? '';
+      text += text === '' ? inner.data : mark + inner.data;
+      if (text.length >= chars) break;
+    } else if (inner instanceof Element) {
+      if (isLeftOut(inner)) outUntil = inner.endIndex!;
+      if (follow === null) continue;
+      follow.open(inner.name);
+      open.push(inner.endIndex!);
+    }
   }
-  budget.spend('chars', Math.min(text.length, limit));
-  return text.slice(0, limit);
+  budget.spend('chars', Math.min(text.length, chars));
+  return text.slice(0, chars);
 }
 
 function isSilent(element: Element): boolean {

@@ -42,10 +42,7 @@ const FUNCTIONS: Record<FunctionName, (args: XPathValue[], at: CallContext) => X
   substring: ([whole, start, length], at) =>
     substring(text(whole, at), number(start, at), length === undefined ? Infinity : number(length, at)),
   'string-length': ([value], at) => Array.from(text(value, at)).length,
-  'normalize-space': ([value], at) =>
-    text(value, at)
-      .replace(/[ \t\r\n]+/g, ' ')
-      .replace(/^ | $/g, ''),
+  'normalize-space': ([value], at) => normalizeSpace(text(value, at)),
   translate: ([value, from, to], at) => translate(text(value, at), text(from, at), text(to, at)),
   boolean: ([value]) => toBoolean(value!),
   not: ([value]) => !toBoolean(value!),
@@ -58,6 +55,10 @@ const FUNCTIONS: Record<FunctionName, (args: XPathValue[], at: CallContext) => X
   ceiling: ([value], at) => Math.ceil(number(value, at)),
   round: ([value], at) => Math.round(number(value, at)),
 };
+
+export function normalizeSpace(text: string): string {
+  return text.replace(/[ \t\r\n]+/g, ' ').replace(/^ | $/g, '');
+}
 
 function around(whole: string, part: string): { before: string; behind: string } {
   const at = whole.indexOf(part);

@@ -29,8 +29,9 @@ export interface XPathWorld {
 /** Maximum characters of a string value: twice what a script with JSON may have. */
 const MAX_STRING = 4_000_000;
 
-export function stringOf(node: XPathNode, world: XPathWorld): string {
-  return node instanceof AttributeNode ? node.value : sourceOf(node, world.budget, MAX_STRING);
+/** `breaks`: with the breaks of the text, for a string that is a result and not searched. */
+export function stringOf(node: XPathNode, world: XPathWorld, breaks = false): string {
+  return node instanceof AttributeNode ? node.value : sourceOf(node, world.budget, { chars: MAX_STRING, breaks });
 }
 
 export function parentOf(node: XPathNode, world: XPathWorld): TreeNode | null {

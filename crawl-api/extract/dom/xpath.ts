@@ -5,33 +5,43 @@
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
 import { textOf, type TreeNode } from './tree.ts';
-import { type CallContext, callFunction, nodesOf } from './xpath-functions.ts';
+import { type CallContext, callFunction, nodesOf, normalizeSpace } from './xpath-functions.ts';
 import {
   AttributeNode,
   inOrder,
   isReverse,
   passesTest,
+  stringOf,
   walkAxis,
   type XPathNode,
   type XPathWorld,
 } from './xpath-nodes.ts';
-import { compare, type Comparison, toBoolean, toNumber, type XPathValue } from './xpath-values.ts';
+import { compare, type Comparison, toBoolean, toNumber, toText, type XPathValue } from './xpath-values.ts';
 
 /** Values of an expression: the texts of its nodes, or its one string, number or boolean. */
 export function evaluateXPath(
   expression: XPath,
   root: TreeNode,
   budget: PageBudget,
-  limits: { values: number; chars: number },
+  limits: { values: number; chars: number; breaks?: boolean },
 ): (string | number | boolean)[] {
   const world = { root, budget };
-  const value = evaluate(expression, { node: root, position: 1, size: 1, world });
+  const value = evaluateResult(expression, { node: root, position: 1, size: 1, world }, limits.breaks === true);
   if (!Array.isArray(value)) return typeof value === 'number' && !Number.isFinite(value) ? [] : [value];
   return value
     .slice(0, limits.values)
-    .map((node) =>
-      node instanceof AttributeNode ? node.value.slice(0, limits.chars) : textOf(node, budget, limits.chars),
-    );
+    .map((node) => (node instanceof AttributeNode ? node.value.slice(0, limits.chars) : textOf(node, budget, limits)));
+}
+
+/** `string(…)` and `normalize-space(…)` of nodes are texts of elements, too: as results they have their breaks. */
+function evaluateResult(expression: XPath, context: CallContext, breaks: boolean): XPathValue {
+  if (!breaks || expression.kind !== 'call' || expression.args.length !== 1) return evaluate(expression, context);
+  const isSpace = expression.name === 'normalize-space';
+  if (!isSpace && expression.name !== 'string') return evaluate(expression, context);
+  const value = evaluate(expression.args[0]!, context);
+  const text =
+    Array.isArray(value) && value[0] ? stringOf(value[0], context.world, true) : toText(value, context.world);
+  return isSpace ? normalizeSpace(text) : text;
 }
 
 /** The nodes of an expression inside the root; none when it yields another type. */

@@ -7,6 +7,12 @@
 /** Text inside an element: `raw` verbatim, `rcdata` with entities, `plain` verbatim to the end of the page. */
 type TextOnly = 'raw' | 'rcdata' | 'plain';
 
+/**
+ * How browsers show an element without the page's CSS: on lines or in cells of its own, within the line, within it with
+ * smaller or raised letters, or not at all.
+ */
+export type Display = 'block' | 'inline' | 'small' | 'none';
+
 export interface Tag {
   /** The name in the stack of open elements: SVG's own names in mixed case. */
   readonly name: string;
@@ -36,6 +42,7 @@ export interface Tag {
   readonly isMetadata: boolean;
   /** The rules inside it: svg's and math's own, or HTML's again inside of these; null for those of the parent. */
   readonly rules: 'svg' | 'math' | 'html' | null;
+  readonly display: Display;
   /** Known names are numbered from 0; -1 for others. */
   readonly id: number;
 }
@@ -110,6 +117,12 @@ const SPECIAL_REOPENS = words('applet area br button embed img input keygen marq
 const RULED_BY_NAME = words('html head body frameset form button');
 const RUBY_PARTS = words('rb rp rt rtc');
 
+/** Besides those that end a paragraph, and the parts of a table. */
+const BLOCKS = words('body br html legend optgroup option');
+const SMALL = words('small sub sup');
+/** Only elements without text of their own: the text of a noscript is text of the page. */
+const INVISIBLE = words('area base basefont bgsound link meta param script source style template track wbr');
+
 const HOLDS_HTML = 'mi mo mn ms mtext annotation-xml foreignObject desc title';
 
 const SVG_NAMES =
@@ -138,6 +151,7 @@ const NAMES = new Set([
   ...FORMATTING,
   ...RUBY_PARTS,
   ...FREQUENT.split(' '),
+  ...BLOCKS,
 ]);
 
 const KNOWN = new Map([...NAMES].map((name, id) => [name, createTag(name, id)]));
@@ -192,6 +206,13 @@ function createTag(name: string, id: number): Tag {
     contexts: Object.hasOwn(CONTEXTS, name) ? CONTEXTS[name]! : null,
     isMetadata: METADATA.has(name),
     rules,
+    display: displayOf(name),
     id,
   };
+}
+
+function displayOf(name: string): Display {
+  if (ENDS_PARAGRAPH.has(name) || Object.hasOwn(CONTEXTS, name) || BLOCKS.has(name)) return 'block';
+  if (SMALL.has(name)) return 'small';
+  return INVISIBLE.has(name) ? 'none' : 'inline';
 }

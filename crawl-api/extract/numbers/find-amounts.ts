@@ -6,6 +6,7 @@ import {
   currencyOf,
   type DecimalMark,
 } from '../../../shared/domain/currencies.ts';
+import { BORDER, BREAK } from '../text-breaks.ts';
 import { DEFINITE } from './plain-text.ts';
 import { type Reading, readMarks } from './read-mark.ts';
 
@@ -33,7 +34,9 @@ const NUMBER = new RegExp(
 );
 const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
 /** Next to a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not certain. */
-const SPLIT_CENTS = /^(?: ?([.,]) ?| )(\d{2})(?!\d|[.,%]\d)/;
+const SPLIT_CENTS = new RegExp(String.raw`^(?: ?([.,]) ?|[ ${BREAK}])(\d{2})(?!\d|[.,%]\d)`);
+/** The border of an element at one end of a number: it may be a part of one. */
+const TORN = new RegExp(String.raw`^[.,]?${BORDER}`);
 /** `12€50`: the symbol in place of the decimal mark. */
 const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
@@ -74,18 +77,18 @@ function amountAt(
   const ahead = currencyBefore(before) ?? currencyBefore(unsigned);
   const isClosed = CLOSING.test(text.slice(end));
   if (isClosed) end += CLOSING.exec(text.slice(end))![0].length;
-  let isUnclear = false;
+  let isUnclear = before.endsWith(BORDER) || TORN.test(text.slice(end));
   const split = isClosed ? null : SPLIT_CENTS.exec(text.slice(end));
   const euro = CENTS_BEHIND_EURO.exec(text.slice(end));
   let behind = currencyBehind(text.slice(end));
   if (euro && /^\d+$/.test(number)) {
     number += DEFINITE + euro[1]!;
     end += euro[0].length;
-  } else if (split && behind === null && (split[1] === undefined || !number.includes(split[1]))) {
+  } else if (split && behind === null && mayHaveCents(number, split)) {
     const after = currencyBehind(text.slice(end + split[0].length));
     const isPriced = ahead !== null || after !== null;
     if (isPriced && split[1] !== undefined) number += DEFINITE + split[2]!;
-    else isUnclear = isPriced || split[1] !== undefined;
+    else isUnclear ||= isPriced || split[1] !== undefined;
     if (isPriced || isUnclear) {
       end += split[0].length;
       behind = after;
@@ -113,6 +116,11 @@ function amountAt(
     start,
     end,
   };
+}
+
+function mayHaveCents(number: string, [gap, mark]: RegExpExecArray): boolean {
+  if (mark !== undefined) return !number.includes(mark);
+  return gap[0] !== BREAK || !/[.,]\d{1,2}$/.test(number);
 }
 
 /** In `14,73 лв. / 7,53 €` the slash separates two prices. */

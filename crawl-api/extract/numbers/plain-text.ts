@@ -1,8 +1,10 @@
 /**
  * Normalises a text so that numbers look the same in every script and locale: digits of every script as 0-9, one kind
  * of space, no direction marks. DEFINITE is a decimal mark without any doubt: the Arabic one, the raised dot, or cents
- * set as superscript.
+ * set as superscript. Of the breaks of an element's text (text-breaks.ts) a BREAK remains between lines that both have
+ * digits, and a BORDER where the pieces may be one number.
  */
+import { BORDER, BREAK, RAISED } from '../text-breaks.ts';
 
 export const DEFINITE = '٫';
 /** Maximum characters; longer texts are descriptions. */
@@ -34,7 +36,28 @@ export function toPlainText(text: string): string {
       .replace(/،/g, ',')
       .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
       .replace(/\s+/g, ' ')
+      .replace(CENTS, `$1${DEFINITE}`)
+      .replaceAll(RAISED, BORDER)
+      .replace(TWO_DECIMALS, BREAK)
+      .replace(LINES, joinLines)
+      .replace(TORN, BORDER)
   );
+}
+
+/** A whole number before two raised or small digits. */
+const CENTS = new RegExp(String.raw`(?<![.,]\d?)(\d)${RAISED}(?=\d{2}(?![\d${BORDER}${RAISED}]|[.,]\d))`, 'g');
+/** Both pieces have their cents. */
+const TWO_DECIMALS = new RegExp(String.raw`(?<=\d[.,]\d{1,2})${BORDER}(?=\d+[.,]\d{2}(?!\d))`, 'g');
+const LINES = new RegExp(`[^]*${BREAK}[^]*`);
+/** Whole number and cents on two lines. */
+const TORN = new RegExp(String.raw`(?<=\d)${BREAK}(?=[.,]\d)|(?<=\d[.,])${BREAK}(?=\d{1,2}(?!\d))`, 'g');
+
+/** A line without digits, such as a label or a currency, belongs to the lines around it. */
+function joinLines(text: string): string {
+  const lines = text.split(BREAK).map((line) => line.trim());
+  return lines
+    .filter((line) => line !== '')
+    .reduce((joined, line, i, all) => joined + (/\d/.test(line) && /\d/.test(all[i - 1]!) ? BREAK : ' ') + line);
 }
 
 function toAscii(digit: string): string {

@@ -4,6 +4,7 @@
  */
 import { type DecimalMark, isCurrencyCode } from '../../../shared/domain/currencies.ts';
 import { MAX_UNREAD_CHARS, type UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import { replaceBreaks } from '../text-breaks.ts';
 import { type Amount, findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';
 
@@ -39,7 +40,7 @@ export function readNumber(text: string, options: NumberOptions): NumberReading 
   const amount = choose(plain, options);
   if (amount === null) return NO_NUMBER;
   const unread = (point: number | null, comma: number | null): NumberReading => ({
-    value: { text: text.trim().slice(0, MAX_UNREAD_CHARS).toWellFormed(), point, comma },
+    value: { text: replaceBreaks(text, ' ').trim().slice(0, MAX_UNREAD_CHARS).toWellFormed(), point, comma },
     mark: null,
   });
   if (amount === 'several' || amount.isUnclear) return unread(null, null);
@@ -56,9 +57,10 @@ export function readNumber(text: string, options: NumberOptions): NumberReading 
 
 /** The price's ISO 4217 code; `fallback` if its symbol is missing or shared. Null without a price. */
 export function readCurrency(text: string, fallback: string | null): string | null {
-  const bare = text.trim().toUpperCase();
+  const plain = toPlainText(text);
+  const bare = plain.trim().toUpperCase();
   if (isCurrencyCode(bare)) return bare;
-  const amount = choose(toPlainText(text), { decimal: null, isMachine: false, price: { currency: fallback } });
+  const amount = choose(plain, { decimal: null, isMachine: false, price: { currency: fallback } });
   if (amount === null || amount === 'several') return null;
   return amount.currency?.code ?? fallback;
 }

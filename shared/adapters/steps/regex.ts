@@ -11,10 +11,10 @@ export interface Pattern {
   /** True when the pattern matches the whole text. */
   fits(text: string): boolean;
   /**
-   * The numbered group (0: the whole match) of the first `limit` matches; an unmatched group gives nothing.
-   * `beforeEach` is called before every search and may throw: one search is linear in the text, many of them are not.
+   * Start and end of the numbered group (0: the whole match) in the first `limit` matches; an unmatched group gives
+   * nothing. `beforeEach` is called before every search and may throw: one search is linear in the text, many are not.
    */
-  matches(text: string, group: number, limit: number, beforeEach: () => void): string[];
+  spans(text: string, group: number, limit: number, beforeEach: () => void): [start: number, end: number][];
 }
 
 /** RE2 bounds the program size, and so counted repetitions; this bounds the pattern text. */
@@ -28,14 +28,14 @@ export function compilePattern(pattern: string): Pattern {
     groupCount: program.groupCount(),
     isIn: (text) => program.matcher(text).find(),
     fits: (text) => program.matcher(text).matches(),
-    matches(text, group, limit, beforeEach) {
-      const found: string[] = [];
+    spans(text, group, limit, beforeEach) {
+      const found: [number, number][] = [];
       const matcher = program.matcher(text);
       while (found.length < limit) {
         beforeEach();
         if (!matcher.find()) break;
-        const value = matcher.group(group);
-        if (value !== null) found.push(value);
+        const start = matcher.start(group);
+        if (start >= 0) found.push([start, matcher.end(group)]);
       }
       return found;
     },

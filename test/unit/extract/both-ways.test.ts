@@ -11,12 +11,44 @@ import type { Field, Mapping, PageMapping, Step } from '../../../shared/domain/m
 import { findSelectorFault } from '../../../shared/adapters/selector-check.ts';
 import { PAGE_URL, pageMapping } from '../crawl-api/extract-page.ts';
 
-const NAMES = ['div', 'p', 'li', 'ul', 'b', 'table', 'tr', 'td', 'svg', 'section', 'template', 'a', 'form', 'option'];
-const VOID = ['br', 'img', 'base', 'input'];
+const NAMES = [
+  'div',
+  'p',
+  'li',
+  'ul',
+  'b',
+  'table',
+  'tr',
+  'td',
+  'svg',
+  'section',
+  'template',
+  'a',
+  'form',
+  'option',
+  'sup',
+];
+const VOID = ['br', 'img', 'base', 'input', 'wbr'];
 const CLASSES = ['x', 'y', 'x y', 'review', 'X'];
 
 const name = fc.constantFrom(...NAMES);
-const word = fc.constantFrom('a', 'b c', ' ', '&amp;', '&yen;1', '&#x65E5;', '<', '\n', '日本', '&', '&notin', 'z>');
+const word = fc.constantFrom(
+  'a',
+  'b c',
+  ' ',
+  '&amp;',
+  '&yen;1',
+  '&#x65E5;',
+  '<',
+  '\n',
+  '日本',
+  '&',
+  '&notin',
+  'z>',
+  '1',
+  '23',
+  '4,5',
+);
 const attributes = fc
   .array(
     fc.oneof(
@@ -106,9 +138,11 @@ const inRecord = fc.oneof(
 
 const chain = (from: fc.Arbitrary<string>): fc.Arbitrary<Step[]> =>
   fc
-    .tuple(from, fc.constantFrom(undefined, 'class', 'href'), fc.boolean())
-    .map(([selector, attribute, all]) => [
+    .tuple(from, fc.constantFrom(undefined, 'class', 'href'), fc.constantFrom(null, 'number', 'price'), fc.boolean())
+    .map(([selector, attribute, number, all]) => [
       { type: 'css', selector, ...(attribute === undefined ? {} : { attribute }) },
+      // Reads the breaks of the text.
+      ...(number === null ? [] : [{ type: number } as const]),
       ...(all ? [{ type: 'all' } as const] : []),
     ]);
 const fieldsOf = (from: fc.Arbitrary<string>): fc.Arbitrary<Field[]> =>

@@ -1,0 +1,86 @@
+/**
+ * Breaks in the text of an element, for fields that read a number or a date from it: where a browser without the page's
+ * CSS starts a new line or cell, and where an element begins or ends between two digits. They are control characters,
+ * which `numbers/plain-text.ts` interprets and which no value keeps after it is read.
+ */
+import { type Display, tagNamed } from './markup/tags.ts';
+
+/** A new line or cell. */
+export const BREAK = '\u001d';
+/** The border of an element between two digits. */
+export const BORDER = '\u001e';
+/** A border behind which the digits are raised or small: possibly cents. */
+export const RAISED = '\u001f';
+
+const ANY = new RegExp(`[${BREAK}${BORDER}${RAISED}]`);
+const EVERY = new RegExp(ANY, 'g');
+const DIGIT = /\p{Nd}/u;
+
+/** Follows the elements and texts of a page and knows the break between two texts. */
+export class TextBreaks {
+  readonly #open: Display[] = [];
+  #mark = '';
+  /** The last character of the text before. */
+  #last = '';
+  /** A small or raised element has ended: what follows is not smaller than the text before. */
+  #wasSmall = false;
+
+  open(name: string): void {
+    const { display } = tagNamed(name);
+    this.#open.push(display);
+    this.#cross(display, true);
+  }
+
+  close(): void {
+    this.#cross(this.#open.pop() ?? 'none', false);
+  }
+
+  /** The break before this text, which has at least one character; '' for none. */
+  text(text: string): string {
+    const mark = this.#mark;
+    const last = this.#last;
+    this.#mark = '';
+    this.#last = text.charAt(text.length - 1);
+    this.#wasSmall = false;
+    return mark === '' || mark === BREAK || (DIGIT.test(last) && DIGIT.test(text.charAt(0))) ? mark : '';
+  }
+
+  #cross(display: Display, opens: boolean): void {
+    if (display === 'none' || this.#mark === BREAK) return;
+    if (display === 'block') this.#mark = BREAK;
+    else if (display === 'inline') this.#mark ||= BORDER;
+    else {
+      this.#mark = opens && !this.#wasSmall ? RAISED : BORDER;
+      this.#wasSmall ||= !opens;
+    }
+  }
+}
+
+/** The text with its breaks replaced. */
+export function replaceBreaks(text: string, by: string): string {
+  return ANY.test(text) ? text.replaceAll(EVERY, by) : text;
+}
+
+/**
+ * A text that steps search without its breaks: `a<br>b` contains `ab`. A slice, by positions in `plain`, keeps the
+ * breaks inside it.
+ */
+export class BrokenText {
+  readonly plain: string;
+  readonly #text: string;
+  /** The position in `plain` of each break. */
+  readonly #breaks: number[] = [];
+
+  constructor(text: string) {
+    this.#text = text;
+    this.plain = replaceBreaks(text, '');
+    if (this.plain.length === text.length) return;
+    for (const { index } of text.matchAll(EVERY)) this.#breaks.push(index - this.#breaks.length);
+  }
+
+  slice(start: number, end = this.plain.length): string {
+    const before = this.#breaks.filter((at) => at <= start).length;
+    const inside = this.#breaks.filter((at) => at > start && at < end).length;
+    return this.#text.slice(start + before, end + before + inside);
+  }
+}
