@@ -11,9 +11,9 @@ const SCRIPT_CHARS = 20_000;
 /** Characters kept of the end: a challenge behind its style is a few kilobytes. */
 const TAIL_CHARS = 16_384;
 /** Elements whose content is neither visible text nor part of the page. */
-const UNSEEN = new Set(['script', 'style', 'noscript', 'title', 'template', 'textarea']);
+const UNSEEN = new Set(['script', 'style', 'noscript', 'title', 'textarea']);
 const FRAME_ELEMENTS = new Set(
-  ['html', 'head', 'body', 'link', 'meta', 'base', ...UNSEEN].filter((n) => n !== 'textarea'),
+  ['html', 'head', 'body', 'link', 'meta', 'base', 'template', ...UNSEEN].filter((n) => n !== 'textarea'),
 );
 
 export class ShapeReader implements MarkupHandler {

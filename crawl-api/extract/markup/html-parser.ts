@@ -1,7 +1,8 @@
 /**
  * Streaming HTML parser: reports starts and ends of elements, those of the tree that a browser builds, except for the
- * standard's repairs of formatting elements and of text in tables. It skips text that the handler does not want, reads
- * attributes on demand, and decodes entities where they are used.
+ * standard's repairs of formatting elements and of text in tables. Nothing inside a template is reported, unless it is
+ * a declarative shadow root, which browsers show. It skips text that the handler does not want, reads attributes on
+ * demand, and decodes entities where they are used.
  *
  * An unfinished rest of a piece waits for the next piece. It is read again from its start, but only once it has
  * doubled, so that a tag which never ends costs time linear in its length.
@@ -15,6 +16,8 @@ import { type Tag, tagNamed } from './tags.ts';
 
 const CDATA = '![CDATA[';
 const PARAGRAPH = tagNamed('p');
+const TEMPLATE = tagNamed('template');
+const SHADOW_MODE = /^(?:open|closed)$/i;
 /** Characters that may become an entity with the next piece. */
 const OPEN_ENTITY = /^&#?[0-9a-z]*$/i;
 
@@ -29,6 +32,8 @@ export class HtmlParser implements MarkupParser {
   #enough = 0;
   #ended = false;
   #textOnly: Tag | null = null;
+  /** Number of open elements including the outermost template whose content is not reported; 0 outside. */
+  #templateDepth = 0;
 
   constructor(handler: MarkupHandler) {
     this.#handler = handler;
@@ -36,9 +41,12 @@ export class HtmlParser implements MarkupParser {
       open: (tag, source) => {
         if (source === '') this.#otherTag.clear();
         else this.#otherTag.scan(source, 1 + tag.name.length);
-        handler.open(tag.lower, this.#otherTag);
+        this.#open(tag, this.#otherTag);
       },
-      close: () => handler.close(),
+      close: () => {
+        if (this.#elements.depth < this.#templateDepth) this.#templateDepth = 0;
+        this.#close();
+      },
     });
   }
 
@@ -124,11 +132,16 @@ export class HtmlParser implements MarkupParser {
     const tag = elements.read(text, at + 1, nameEnd);
     if (!elements.makeRoom(tag)) return next;
     if (!tag.isVoid) elements.push(tag, elements.mayReopen(tag) ? text.slice(at, next) : '');
-    this.#handler.open(tag.lower, startTag);
-    if (tag.isVoid) this.#handler.close();
+    this.#open(tag, startTag);
+    if (tag === TEMPLATE && !wasForeign && this.#templateDepth === 0) this.#enterTemplate(startTag);
+    if (tag.isVoid) this.#close();
     else if (startTag.endsItself && elements.isForeign) elements.pop();
     if (!wasForeign && tag.textOnly !== null) this.#textOnly = tag;
     return next;
+  }
+
+  #enterTemplate(startTag: StartTag): void {
+    if (!SHADOW_MODE.test(startTag.get('shadowrootmode') ?? '')) this.#templateDepth = this.#elements.depth;
   }
 
   #readEndTag(text: string, at: number): number {
@@ -160,8 +173,8 @@ export class HtmlParser implements MarkupParser {
   #openEmpty(tag: Tag): void {
     this.#elements.makeRoom(tag);
     this.#startTag.clear();
-    this.#handler.open(tag.lower, this.#startTag);
-    this.#handler.close();
+    this.#open(tag, this.#startTag);
+    this.#close();
   }
 
   #readDeclaration(text: string, at: number): number {
@@ -210,25 +223,37 @@ export class HtmlParser implements MarkupParser {
     return end === -1 ? until : end + 1;
   }
 
+  get #wantsText(): boolean {
+    return this.#templateDepth === 0 && this.#handler.wantsText;
+  }
+
   #giveRest(text: string, at: number): number {
     this.#give(text, at, text.length);
     return text.length;
   }
 
+  #open(tag: Tag, startTag: StartTag): void {
+    if (this.#templateDepth === 0) this.#handler.open(tag.lower, startTag);
+  }
+
+  #close(): void {
+    if (this.#templateDepth === 0) this.#handler.close();
+  }
+
   #give(text: string, start: number, end: number): void {
-    if (start < end && this.#handler.wantsText) this.#handler.text(text.slice(start, end));
+    if (start < end && this.#wantsText) this.#handler.text(text.slice(start, end));
   }
 
   #giveDecoded(text: string, start: number, end: number): void {
     if (start >= end) return;
     if (this.#elements.isPending) this.#elements.beforeText(text, start, end);
-    if (!this.#handler.wantsText) return;
+    if (!this.#wantsText) return;
     const piece = text.slice(start, end);
     this.#handler.text(piece.includes('&') ? decodeHTML(piece) : piece);
   }
 
   #giveComment(text: string, start: number, end: number): void {
-    if (this.#handler.wantsComments) this.#handler.comment(text.slice(start, end));
+    if (this.#handler.wantsComments && this.#templateDepth === 0) this.#handler.comment(text.slice(start, end));
   }
 }
 

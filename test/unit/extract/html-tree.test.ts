@@ -113,6 +113,12 @@ describe('the tree of a page', () => {
     ['only text', 'x'],
     ['content after the end of the page', '<body><div>x</body></html><p>y'],
     ['pixels in the head', '<head><noscript><link></noscript><meta></head><p>x'],
+    ['an empty element in a template', '<template><br></p><hr></template>x'],
+    ['a template that never ends', '<div>x<template>y<p>z</div>w'],
+    ['templates in a table', '<table><template><tr><td>x</template><tr><td>y<template>z</template></table>w'],
+    ['a template in a template', '<template><template>x</template>y</template>z'],
+    ['a template in the head', '<head><template><p>x</template><title>t</title></head>y'],
+    ['an element of svg named template', '<svg><template><g>x</g></template></svg>y'],
     ['a paragraph in a button', '<p>x<button><p>y</button>z'],
   ])('is that of parse5 with %s', (_, source) => {
     expect(treeOf(source)).toBe(referenceOf(source));

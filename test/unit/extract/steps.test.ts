@@ -271,6 +271,32 @@ describe('links', () => {
   });
 });
 
+describe('The content of a template', () => {
+  const page =
+    '<template><base href="/t/"><b>{{price}}</b><a href="/t">t</a><script type="application/ld+json">{"name":"T"}</script></template>' +
+    '<b>12</b><a href="p">p</a><script type="application/ld+json">{"name":"N"}</script>';
+  const fields = [cssField('b', { name: 'price' }), { ...jsonField('name'), name: 'name' }];
+  const next = { description: 'links', steps: [css('a', 'href'), step.all] };
+
+  it.each([{}, { piece: 5 }, { allByTree: true }])(
+    'is no text, no link and no data of the page: %j',
+    async (options) => {
+      const read = await extractBy({ pages: [pageMapping({ fields, urlParsers: [next] })] }, page, options);
+      expect(read.rows?.[0]?.row).toEqual({ price: '12', name: 'N' });
+      expect(read.links).toEqual(['https://shop.example/p/p']);
+      expect(await valueBy([css('template b')], page, options)).toBeNull();
+      expect(await valueBy([xpath('count(//b)')], page, options)).toBe('1');
+    },
+  );
+
+  it('is part of the page where it is a shadow root', async () => {
+    const shadow =
+      '<x-price><template shadowrootmode="open"><b>12</b><template><b>13</b></template></template></x-price>';
+    expect(await valueBy([css('x-price b'), step.all], shadow)).toEqual(['12']);
+    expect(await valueBy([css('b')], shadow.replace('open', 'none'))).toBeNull();
+  });
+});
+
 describe('trace', () => {
   it('lists the result of every step', async () => {
     const one = cssField('b', { process: [step.trim, step.integer, step.all] });
