@@ -53,8 +53,10 @@ const SYMBOLS: Record<string, string> = {
   BRL: 'R$',
   CAD: 'C$ CA$ CDN$',
   CHF: 'Fr. SFr SFr. sFr.',
+  CNY: 'CN¥ RMB',
   CRC: '₡',
   CZK: 'Kč kč KČ',
+  DOP: 'RD$',
   EGP: 'ج.م E£',
   EUR: '€ Euro euro EURO Euros euros',
   GBP: '£',
@@ -80,6 +82,7 @@ const SYMBOLS: Record<string, string> = {
   NGN: '₦',
   NZD: 'NZ$',
   OMR: 'ر.ع',
+  PAB: 'B/ B/.',
   PEN: 'S/ S/.',
   PHP: '₱',
   PLN: 'zł ZŁ Zł zl',
@@ -138,7 +141,9 @@ const ANY = [false, true]
     const symbols = [...KNOWN.keys()]
       .filter((symbol) => isLetter(symbol[0]) === beginsWithLetter && isWord(symbol) === endsInLetter)
       .sort((one, other) => other.length - one.length)
-      .map((symbol) => symbol.replace(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`));
+      .map((symbol) => symbol.replace(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`))
+      // `US $` is `US$`.
+      .map((symbol) => symbol.replace(/^([A-Z][A-Za-z]+)(?=\\\$|¥)/, '$1 ?'));
     if (symbols.length === 0) return [];
     return `${beginsWithLetter ? String.raw`(?<!\p{L})` : ''}(?:${symbols.join('|')})${endsInLetter ? String.raw`(?!\p{L})` : ''}`;
   })
@@ -150,6 +155,10 @@ function isWord(symbol: string): boolean {
 }
 
 const AT_END = new RegExp(String.raw`(?:${ANY})(?=[.:]?\s?$)`, 'u');
+/** The code before a shared symbol (`MXN $5`), unless it belongs to an amount before it. */
+const CODE_AT_END = /(?<!\d\s?|\p{L})[A-Z]{3}(?= ?$)/u;
+/** The code behind a shared symbol: `5 $ USD`. */
+const CODE_AT_START = /^ ?([A-Z]{3})(?!\p{L}| ?\d)/u;
 const AT_START = new RegExp(String.raw`^\s?(${ANY})`, 'u');
 
 /** A currency at one end of a text, and its length including what joins it to the amount. */
@@ -160,13 +169,26 @@ export interface FoundCurrency {
 
 /** The currency at the end of the text before an amount: `nur EUR `. A dot or colon may follow it. */
 export function currencyBefore(text: string): FoundCurrency | null {
-  const tail = text.slice(-12);
+  const tail = text.slice(-16);
   const match = AT_END.exec(tail);
-  return match && { currency: KNOWN.get(match[0])!, chars: tail.length - match.index };
+  if (match === null) return null;
+  const currency = known(match[0]);
+  const code = currency.code === null ? CODE_AT_END.exec(tail.slice(0, match.index)) : null;
+  if (code !== null && isCurrencyCode(code[0]))
+    return { currency: currencyOf(code[0]), chars: tail.length - code.index };
+  return { currency, chars: tail.length - match.index };
 }
 
 /** The currency at the start of the text after an amount: ` € incl. VAT`. */
 export function currencyBehind(text: string): FoundCurrency | null {
   const match = AT_START.exec(text.slice(0, 12));
-  return match && { currency: KNOWN.get(match[1]!)!, chars: match[0].length };
+  if (match === null) return null;
+  const currency = known(match[1]!);
+  const chars = match[0].length;
+  const code = currency.code === null ? CODE_AT_START.exec(text.slice(chars, chars + 6)) : null;
+  return code !== null && isCurrencyCode(code[1]!)
+    ? { currency: currencyOf(code[1]!), chars: chars + code[0].length }
+    : { currency, chars };
 }
+
+const known = (symbol: string): Currency => KNOWN.get(symbol) ?? KNOWN.get(symbol.replace(' ', ''))!;

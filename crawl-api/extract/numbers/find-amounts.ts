@@ -6,8 +6,9 @@ import {
   currencyOf,
   type DecimalMark,
 } from '../../../shared/domain/currencies.ts';
-import { BORDER, BREAK } from '../text-breaks.ts';
+import { isDoubtful } from './doubts.ts';
 import { DEFINITE } from './plain-text.ts';
+import { readCents, readZero } from './read-cents.ts';
 import { type Reading, readMarks } from './read-mark.ts';
 
 export interface Amount {
@@ -27,34 +28,29 @@ export interface Amount {
   end: number;
 }
 
-// Thousands by spaces or apostrophes, else digits with marks; a leading mark only where no letter or digit precedes it.
+// Thousands by spaces or apostrophes, else digits with marks; a leading mark only where no letter or digit precedes it,
+// nor the slash of `S/.`.
 const NUMBER = new RegExp(
-  String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,])[.,${DEFINITE}]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
+  String.raw`\d{1,3}(?:[ ']\d{3})+(?!\d)(?:[.,${DEFINITE}]\d+)?|(?<![\p{L}\d.,/])[.,${DEFINITE}]\d+|\d+(?:[.,${DEFINITE}]\d+)*`,
   'gu',
 );
-const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
-/** Next to a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not certain. */
-const SPLIT_CENTS = new RegExp(String.raw`^(?: ?([.,]) ?|[ ${BREAK}])(\d{2})(?!\d|[.,%]\d)`);
-/** The border of an element at one end of a number: it may be a part of one. */
-const TORN = new RegExp(String.raw`^[.,]?${BORDER}`);
-/** `12€50`: the symbol in place of the decimal mark. */
-const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 const MEASURE = /^[ ]?(?:\/|per\b|pro\b|je\b)/i;
-const LARGE =
-  /^(?:\^|[kmb](?![\p{L}\d])| ?(?:thousand|million|billion|lakh|lac|crore)s?(?!\p{L})| ?(?:tsd|tys|tis|mil|mio|mill|mrd|mld|mln|bn|cr|millionen|milliarden|millions|millones|milhões|milioni|тыс|хил|млн|млрд|ribu|rb|juta|jt|nghìn|ngàn|triệu|tr|tỷ)(?!\p{L})| ?[万萬億亿千천만억])/iu;
-/** These multiply next to a currency (`Rp 169 k`, `Rs 1.5L`); elsewhere they may be a size or a unit. */
-const LARGE_PRICE = /^ ?[kKMBL](?![\p{L}\d])/u;
-const CENTS = /^ ?[¢￠]|^p(?!\p{L})/u;
 
-/** `own`: the currency of amounts without one next to them. */
-export function findAmounts(text: string, decimal: DecimalMark | null, own: string | null): Amount[] {
+export interface AmountOptions {
+  decimal: DecimalMark | null;
+  /** The currency of amounts without one next to them. */
+  own: string | null;
+  isPrice: boolean;
+}
+
+export function findAmounts(text: string, options: AmountOptions): Amount[] {
   const amounts: Amount[] = [];
   let from = 0;
   for (let match; ; from = amounts.at(-1)!.end) {
     NUMBER.lastIndex = from;
     match = NUMBER.exec(text);
     if (match === null || amounts.length >= 50) break;
-    amounts.push(amountAt(text, match[0], match.index, { decimal, own }));
+    amounts.push(amountAt(text, match[0], match.index, options));
   }
   joinRanges(text, amounts);
   return amounts.filter(({ start }, i) => !isQuantity(text, amounts[i - 1], start));
@@ -64,63 +60,33 @@ export function findAmounts(text: string, decimal: DecimalMark | null, own: stri
 const isQuantity = (text: string, before: Amount | undefined, start: number): boolean =>
   before?.isMeasured === true && /(?:\/|per|pro|je) ?$/i.test(text.slice(before.end, start));
 
-function amountAt(
-  text: string,
-  digits: string,
-  start: number,
-  { decimal, own }: { decimal: DecimalMark | null; own: string | null },
-): Amount {
+function amountAt(text: string, digits: string, start: number, { decimal, own, isPrice }: AmountOptions): Amount {
   const before = text.slice(0, start);
-  let end = start + digits.length;
-  let number = digits;
-  const unsigned = before.replace(/[-−–]$/, '');
-  const ahead = currencyBefore(before) ?? currencyBefore(unsigned);
-  const isClosed = CLOSING.test(text.slice(end));
-  if (isClosed) end += CLOSING.exec(text.slice(end))![0].length;
-  let isUnclear = before.endsWith(BORDER) || TORN.test(text.slice(end));
-  const split = isClosed ? null : SPLIT_CENTS.exec(text.slice(end));
-  const euro = CENTS_BEHIND_EURO.exec(text.slice(end));
-  let behind = currencyBehind(text.slice(end));
-  if (euro && /^\d+$/.test(number)) {
-    number += DEFINITE + euro[1]!;
-    end += euro[0].length;
-  } else if (split && behind === null && mayHaveCents(number, split)) {
-    const after = currencyBehind(text.slice(end + split[0].length));
-    const isPriced = ahead !== null || after !== null;
-    if (isPriced && split[1] !== undefined) number += DEFINITE + split[2]!;
-    else isUnclear ||= isPriced || split[1] !== undefined;
-    if (isPriced || isUnclear) {
-      end += split[0].length;
-      behind = after;
-    }
-  } else if (split && ahead !== null && /[.,]\d{3}$/.test(number)) {
-    // `€ 1.234 .50`: the same mark cannot be both.
-    isUnclear = true;
-  }
-  const currency = pick(ahead?.currency ?? null, behind?.currency ?? null);
-  const rest = text.slice(end + (euro ? 0 : (behind?.chars ?? 0)));
-  const isMeasured = MEASURE.test(rest) && !isSecondPrice(rest);
+  const ahead = currencyBefore(before) ?? currencyBefore(before.replace(/[-−–—]+$/, ''));
+  const written = readCents(text.slice(start + digits.length), digits, { before, ahead, own });
+  const end = start + digits.length + written.chars;
+  const currency = pick(ahead?.currency ?? null, written.currency?.currency ?? null);
+  const behind = text.slice(end);
+  const beyond = behind.slice(written.currency?.chars ?? 0);
+  const isMeasured = currency !== null && MEASURE.test(beyond) && !isSecondPrice(beyond);
   const style = isMeasured ? null : (currency ?? (own === null ? null : currencyOf(own)))?.style;
+  const zero = readZero(before, digits, currency !== null);
+  const isMinus = zero !== 'zero' && isNegative(text, start, ahead?.chars ?? 0);
+  const place = { digits, before, behind, beyond, outside: before.slice(0, before.length - (ahead?.chars ?? 0)) };
   return {
-    reading: readMarks(number, { decimal, style: style ?? null, isClosed }),
-    isNegative: isNegative(text, start, ahead?.chars ?? 0),
+    reading: readMarks(written.number, { decimal, style: style ?? null, isClosed: written.isClosed }),
+    isNegative: isMinus,
     currency,
-    isMeasured: isMeasured && currency !== null,
+    isMeasured,
     isInBrackets: before.lastIndexOf('(') > before.lastIndexOf(')'),
-    isPercent: /^ ?[%٪]/.test(text.slice(end)),
+    isPercent: /^ ?[%٪]/.test(behind),
     isUnclear:
-      isUnclear ||
-      LARGE.test(text.slice(end)) ||
-      (ahead !== null && behind === null && LARGE_PRICE.test(text.slice(end))) ||
-      (behind === null && ahead === null && CENTS.test(text.slice(end))),
+      written.isUnclear ||
+      zero === 'unclear' ||
+      isDoubtful(place, { ahead: ahead !== null, behind: written.currency !== null, isNegative: isMinus, isPrice }),
     start,
     end,
   };
-}
-
-function mayHaveCents(number: string, [gap, mark]: RegExpExecArray): boolean {
-  if (mark !== undefined) return !number.includes(mark);
-  return gap[0] !== BREAK || !/[.,]\d{1,2}$/.test(number);
 }
 
 /** In `14,73 лв. / 7,53 €` the slash separates two prices. */

@@ -67,7 +67,9 @@ export function readCurrency(text: string, fallback: string | null): string | nu
 
 /** The number to use; `several` when prices differ and nothing shows which one. */
 function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
-  const all = findAmounts(text, decimal, price?.currency ?? null);
+  const all = findAmounts(text, { decimal, own: price?.currency ?? null, isPrice: price !== null });
+  // `(12.99)` is how accountants write a negative amount.
+  if (price && /^ ?\([^()]*\) ?$/.test(text) && all.length === 1 && !all[0]!.isMeasured) return 'several';
   const amounts = withoutAsides(all, price !== null);
   if (amounts === 'several') return amounts;
   const [first] = amounts;
@@ -82,17 +84,24 @@ function choose(text: string, { decimal, price }: NumberOptions): Amount | 'seve
 const isPriced = ({ currency }: Amount): boolean => currency !== null;
 
 /**
- * Prices by measure and in brackets do not count next to another price. Next to plain numbers (`$10 per month for 24
+ * Prices by measure behind another price and prices in brackets do not count. Next to plain numbers (`$10 per month for 24
  * months`) nothing shows which one counts, except for a price by measure in brackets.
  */
 function withoutAsides(all: readonly Amount[], isPrice: boolean): readonly Amount[] | 'several' {
   const main = all.filter(({ isMeasured, isInBrackets }) => !isMeasured && !isInBrackets);
-  if (main.some(isPriced)) return main;
+  const first = main.find(isPriced);
+  // `4,99 €/kg statt 5,99 €` may be two prices by measure.
+  if (first) {
+    const earlier = all.filter((one) => one.isMeasured && !one.isInBrackets && one.start < first.start);
+    return differ([...earlier, first]) ? 'several' : main;
+  }
   const rivals = all.filter(
     (one) => isPriced(one) && !(one.isMeasured && one.isInBrackets) && (isPrice || one.isMeasured),
   );
-  if (main.every(({ isPercent }) => isPercent))
+  if (main.every(({ isPercent }) => isPercent)) {
+    if (isPrice && rivals.length > 0) return rivals;
     return rivals.length > 0 || main.length === 0 ? all.filter((one) => !main.includes(one)) : main;
+  }
   return rivals.length > 0 ? 'several' : main;
 }
 

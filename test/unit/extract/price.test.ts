@@ -50,6 +50,12 @@ describe('A price text', () => {
     ['m² 12,99', 12.99],
     ['CO₂ 120 g', 120],
     ['100 g (1,25 €)', 100],
+    ['0.75 ct', 0.75],
+    ["6'2", 6],
+    ['16:9', 16],
+    ['(128)', 128],
+    ['-.25', -0.25],
+    ['12.5-', 12.5],
     ['10³', { text: '10³', point: null, comma: null }],
   ])('as a plain number: %s is %j', (text, expected) => {
     expect(readNumber(text, { decimal: null, isMachine: false, price: null }).value).toEqual(expected);
