@@ -56,9 +56,13 @@ export class TextBreaks {
   }
 }
 
+export function hasBreaks(text: string): boolean {
+  return ANY.test(text);
+}
+
 /** The text with its breaks replaced. */
 export function replaceBreaks(text: string, by: string): string {
-  return ANY.test(text) ? text.replaceAll(EVERY, by) : text;
+  return hasBreaks(text) ? text.replaceAll(EVERY, by) : text;
 }
 
 /**

@@ -4,20 +4,16 @@
  * set as superscript. Of the breaks of an element's text (text-breaks.ts) a BREAK remains between lines that both have
  * digits, and a BORDER where the pieces may be one number.
  */
-import { BORDER, BREAK, RAISED } from '../text-breaks.ts';
+import { toAsciiDigits } from '../../../shared/domain/digits.ts';
+import { BORDER, BREAK, hasBreaks, RAISED } from '../text-breaks.ts';
 
 export const DEFINITE = '٫';
 /** Maximum characters; longer texts are descriptions. */
 const MAX_CHARS = 1_000;
-
-/** The digit zero of each script in which prices are written; its other nine digits follow. */
-const ZEROS = [
-  0x660, 0x6f0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xe50, 0xed0, 0x1040, 0x17e0,
-];
 const HALVES: Record<string, string> = { '½': '5', '¼': '25', '¾': '75' };
 
 export function toPlainText(text: string): string {
-  return (
+  const plain = toAsciiDigits(
     text
       .slice(0, MAX_CHARS)
       .replace(/[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g, '')
@@ -29,26 +25,25 @@ export function toPlainText(text: string): string {
       .replace(/(\d?) ?([½¼¾])/g, (_, digit: string, part: string) => `${digit || '0'}${DEFINITE}${HALVES[part]}`)
       // Before NFKC, which turns the acute into a space and an accent.
       .replace(/[’ʼ´`′٬]/g, "'")
-      .normalize('NFKC')
-      .replace(/[\p{Nd}--[0-9]]/gv, toAscii)
-      .replace(/[‐‒]/g, '-')
-      .replace(/[〜∼]/g, '~')
-      .replace(/،/g, ',')
-      .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
-      .replace(/\s+/g, ' ')
-      .replace(CENTS, `$1${DEFINITE}`)
-      .replaceAll(RAISED, BORDER)
-      .replace(TWO_DECIMALS, BREAK)
-      .replace(LINES, joinLines)
-      .replace(TORN, BORDER)
-  );
+      .normalize('NFKC'),
+  )
+    .replace(/[‐‒]/g, '-')
+    .replace(/[〜∼]/g, '~')
+    .replace(/،/g, ',')
+    .replace(/(?<=\d)·(?=\d)/g, DEFINITE)
+    .replace(/\s+/g, ' ');
+  return hasBreaks(plain) ? readBreaks(plain) : plain;
+}
+
+function readBreaks(text: string): string {
+  const pieces = text.replace(CENTS, `$1${DEFINITE}`).replaceAll(RAISED, BORDER).replace(TWO_DECIMALS, BREAK);
+  return joinLines(pieces).replace(TORN, BORDER);
 }
 
 /** A whole number before two raised or small digits. */
 const CENTS = new RegExp(String.raw`(?<![.,]\d?)(\d)${RAISED}(?=\d{2}(?![\d${BORDER}${RAISED}]|[.,]\d))`, 'g');
 /** Both pieces have their cents. */
 const TWO_DECIMALS = new RegExp(String.raw`(?<=\d[.,]\d{1,2})${BORDER}(?=\d+[.,]\d{2}(?!\d))`, 'g');
-const LINES = new RegExp(`[^]*${BREAK}[^]*`);
 /** Whole number and cents on two lines. */
 const TORN = new RegExp(String.raw`(?<=\d)${BREAK}(?=[.,]\d)|(?<=\d[.,])${BREAK}(?=\d{1,2}(?!\d))`, 'g');
 
@@ -58,10 +53,4 @@ function joinLines(text: string): string {
   return lines
     .filter((line) => line !== '')
     .reduce((joined, line, i, all) => joined + (/\d/.test(line) && /\d/.test(all[i - 1]!) ? BREAK : ' ') + line);
-}
-
-function toAscii(digit: string): string {
-  const code = digit.codePointAt(0)!;
-  const zero = ZEROS.find((first) => code >= first && code < first + 10);
-  return zero === undefined ? digit : String(code - zero);
 }

@@ -3,7 +3,9 @@
  * dropped. Everything is computed in UTC, so that no hour falls into a daylight-saving gap.
  */
 import { DateTime } from 'luxon';
+import { toAsciiDigits } from '../../domain/digits.ts';
 import { firstLineOf } from '../../domain/errors.ts';
+import { withMonthNumbers } from './month-names.ts';
 
 export interface DateReading {
   /** Luxon tokens; null for ISO 8601. */
@@ -15,24 +17,77 @@ export interface DateReading {
 const MAX_FORMAT_CHARS = 60;
 const MAX_TEXT_CHARS = 100;
 
-/** `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text does not match. */
+/**
+ * `2026-11-21`, or with the time `2026-11-21T09:30:00`; null when the text does not match, or its year is not one of the
+ * Gregorian calendar.
+ */
 export function readDate(text: string, reading: DateReading, withTime: boolean): string | null {
-  const date = parse(plain(text), reading);
-  if (!date.isValid || date.year < 1 || date.year > 9999) return null;
-  return date.toFormat(withTime ? "yyyy-MM-dd'T'HH:mm:ss" : 'yyyy-MM-dd');
+  const date = toGregorian(parse(plain(text), reading), reading);
+  if (!date.isValid || !isGregorianYear(date.year)) return null;
+  // Its own locale may have other digits.
+  return date.setLocale('en-US').toFormat(withTime ? "yyyy-MM-dd'T'HH:mm:ss" : 'yyyy-MM-dd');
 }
 
 function parse(text: string, { format, locale }: DateReading): DateTime {
-  const options = { zone: 'utc', setZone: true, locale: locale ?? 'en-US' };
-  return format === null ? DateTime.fromISO(text, options) : DateTime.fromFormat(text, format, options);
+  if (format === null) return DateTime.fromISO(toIso(text), OPTIONS);
+  const options = { ...OPTIONS, locale: locale ?? 'en-US' };
+  const date = DateTime.fromFormat(text, format, options);
+  if (date.isValid || !MONTH_NAME.test(withoutQuotes(format))) return date;
+  const numeric = format.replace(/('[^']*')|[ML]{3,4}/g, (_, quoted?: string) => quoted ?? 'M');
+  for (const numbered of withMonthNumbers(text, options.locale)) {
+    const other = DateTime.fromFormat(numbered, numeric, options);
+    if (other.isValid) return other;
+  }
+  return date;
+}
+
+const OPTIONS = { zone: 'utc', setZone: true } as const;
+const MONTH_NAME = /MMM|LLL/;
+
+const DAY = String.raw`(?:\d{4}|\+\d{6})-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?\d|\d{4}-\d{3}`;
+const TIME = String.raw`\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?`;
+const ISO = new RegExp(String.raw`^(${DAY})(?:[T ](${TIME}) ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?$`, 'i');
+
+/** ISO 8601 that names a day, also with spaces around the time as databases write it; '' for anything else. */
+function toIso(text: string): string {
+  const [, day, time, offset = ''] = ISO.exec(text) ?? [];
+  if (day === undefined) return '';
+  return time === undefined ? day : `${day}T${time}${offset.replace(/UTC|GMT/i, 'Z')}`;
+}
+
+/**
+ * Years of other calendars would pass as Gregorian ones: Buddhist ones are 543 ahead, those of Islamic calendars behind
+ * 1583, when the Gregorian calendar began. Shops write 9999 for a date without an end.
+ */
+function isGregorianYear(year: number): boolean {
+  return (year >= 1583 && year < FIRST_BUDDHIST_YEAR) || year === 9999;
+}
+
+const FIRST_BUDDHIST_YEAR = 2400;
+
+/** Of a locale with another calendar: a Buddhist year is converted, and two digits of a year may belong to either. */
+function toGregorian(date: DateTime, { format, locale }: DateReading): DateTime {
+  if (format === null || locale === null || !date.isValid) return date;
+  const calendar = calendarOf(locale);
+  if (calendar === 'gregory') return date;
+  if (tokensOf(format).includes('yy')) return DateTime.invalid('unknown year');
+  if (calendar !== 'buddhist' || date.year < FIRST_BUDDHIST_YEAR) return date;
+  return DateTime.fromObject({ ...date.toObject(), year: date.year - 543 }, { zone: date.zone });
+}
+
+const calendars = new Map<string, string>();
+
+function calendarOf(locale: string): string {
+  let calendar = calendars.get(locale);
+  if (calendar === undefined)
+    calendars.set(locale, (calendar = new Intl.DateTimeFormat(locale).resolvedOptions().calendar));
+  return calendar;
 }
 
 /** One line, plain spaces, ASCII digits: `２０２６年１月２日` is a date too. */
 function plain(text: string): string {
-  return text
-    .slice(0, MAX_TEXT_CHARS * 4)
+  return toAsciiDigits(text.slice(0, MAX_TEXT_CHARS * 4))
     .replace(/\s+/g, ' ')
-    .replace(/[０-９]/g, (digit) => String.fromCharCode(digit.charCodeAt(0) - 0xfee0))
     .trim()
     .slice(0, MAX_TEXT_CHARS);
 }
@@ -75,9 +130,13 @@ const TOKENS = new Set(
   ).split(' '),
 );
 
+function withoutQuotes(format: string): string {
+  return format.replace(/'[^']*'/g, ' ');
+}
+
 /** Runs of one letter outside quotes. */
 function tokensOf(format: string): string[] {
-  return [...format.replace(/'[^']*'/g, ' ').matchAll(/([a-zA-Z])\1*/g)].map(([token]) => token);
+  return [...withoutQuotes(format).matchAll(/([a-zA-Z])\1*/g)].map(([token]) => token);
 }
 
 function isLocale(locale: string): boolean {

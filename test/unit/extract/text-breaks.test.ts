@@ -109,7 +109,7 @@ it('A number is the first one of the lines', async () => {
 it('A date may span lines', async () => {
   const date = (format: string | null): Step => ({ type: 'date', format, locale: 'en' });
   expect(await readAll('<div>5</div><div>March<br>2026</div>', step.trim, date('d MMMM yyyy'))).toBe('2026-03-05');
-  expect(await readAll('<b>2026-03-05</b>T<i>12:30</i>', date(null))).toBe('2026-03-05');
+  expect(await readAll('<b>2026-03-05</b><i>12:30</i>', date(null))).toBe('2026-03-05');
 });
 
 describe('Steps between the text and its number', () => {
