@@ -151,21 +151,23 @@ export function toUrl(link: string, base: string): string | null {
 }
 
 /**
- * Yes or no, from the words that shops use. Ignores case and surrounding white space; of a schema.org URL such as
- * `https://schema.org/InStock` the last part counts. Anything else (also `PreOrder`: neither) is no value.
+ * Yes or no, from the words that shops use. Ignores case, surrounding white space, and what joins words (`in_stock`,
+ * `InStock`); of a name of schema.org, such as `https://schema.org/InStock` or `schema:InStock`, the last part counts.
+ * Anything else (also `PreOrder`: neither) is no value.
  */
-const YES = 'true, yes, y, on, 1, in stock, available, instock, instoreonly, onlineonly, limitedavailability';
-const NO =
-  'false, no, n, off, 0, out of stock, sold out, unavailable, not available, outofstock, soldout, discontinued';
+const YES = 'true, yes, y, on, 1, available, instock, instoreonly, onlineonly, limitedavailability';
+const NO = 'false, no, n, off, 0, unavailable, notavailable, outofstock, soldout, discontinued';
 
 const MEANING = new Map([
   ...YES.split(', ').map((word) => [word, true] as const),
   ...NO.split(', ').map((word) => [word, false] as const),
 ]);
 const MAX_CHARS = 200;
+const SCHEMA_ORG = /^(?:schema:|(?:(?:https?:)?\/\/)?(?:www\.)?schema\.org[/#])(.*?)\/?$/;
+const JOINT = /(?<=\p{L})[\s_-]+(?=\p{L})/gu;
 
 function toBoolean(value: string | number | boolean): boolean | null {
   if (typeof value === 'boolean') return value;
-  const text = String(value).slice(0, MAX_CHARS).replace(/\s+/g, ' ').trim().toLowerCase();
-  return MEANING.get(text.replace(/^https?:\/\/schema\.org\//, '')) ?? null;
+  const text = String(value).slice(0, MAX_CHARS).trim().toLowerCase();
+  return MEANING.get(text.replace(SCHEMA_ORG, '$1').replace(JOINT, '')) ?? null;
 }

@@ -75,6 +75,18 @@ describe('a processor', () => {
     ['http://schema.org/InStock', [step.boolean], true],
     ['https://schema.org/OutOfStock', [step.boolean], false],
     ['https://schema.org/PreOrder', [step.boolean], null],
+    ...['in_stock', 'in-stock', 'IN STOCK', 'instock', 'Limited Availability', 'online_only'].map(
+      (text): [string, Processor[], unknown] => [text, [step.boolean], true],
+    ),
+    ...['http://www.schema.org/InStock/', 'HTTPS://Schema.org/InStock', '//schema.org/InStock', 'schema:InStock'].map(
+      (text): [string, Processor[], unknown] => [text, [step.boolean], true],
+    ),
+    ...['out-of-stock', 'out_of_stock', 'Out Of\nStock', 'sold_out', 'schema.org/SoldOut', 'not-available'].map(
+      (text): [string, Processor[], unknown] => [text, [step.boolean], false],
+    ),
+    ...['schema:BackOrder', 'pre_order', '-1', 'https://other.example/InStock', 'in stock soon', 'schema:'].map(
+      (text): [string, Processor[], unknown] => [text, [step.boolean], null],
+    ),
     ['0', [step.boolean], false],
     ['constructor', [step.boolean], null],
     ['2026-11-21', date(null), '2026-11-21'],
