@@ -19,7 +19,7 @@ import { type Libraries, loaded, loadLibraries } from './libraries.ts';
 import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { PagePass } from './page-pass.ts';
-import { asText, mapValues, processValues, type StepContext } from './processors.ts';
+import { asText, mapValues, processValues, type StepContext, trimLinks } from './processors.ts';
 import { BrokenText, replaceBreaks } from './text-breaks.ts';
 
 interface CompiledField {
@@ -85,7 +85,7 @@ function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean
   const chain = (steps: readonly Step[], inRecord: boolean): CompiledChain =>
     compileChain(steps, inRecord, compiler, { libraries, allByTree });
   const fields = page.fields.map((field) => ({ field, chain: chain(field.steps, page.rows !== null) }));
-  const links = page.urlParsers.map(({ steps }) => chain(steps, false));
+  const links = page.urlParsers.map(({ steps }) => chain([...steps, { type: 'url' }], false));
   const empty = page.rows?.empty
     ? compiler.source(page.rows.empty, { limit: 1, maxChars: MAX_TEXT_CHARS, inRecord: false })
     : null;
@@ -120,12 +120,19 @@ function compileChain(
     first,
     source: compiler.source(first, { limit, maxChars, inRecord, breaks: breaks(0) }),
     operations: rest.map((step, i) =>
-      compileOperation(step, libraries, { allByTree, maxChars, breaks: breaks(i + 1) }),
+      step.type === 'trim' && isOfLink(rest.slice(i + 1))
+        ? { step, selects: false, apply: trimLinks }
+        : compileOperation(step, libraries, { allByTree, maxChars, breaks: breaks(i + 1) }),
     ),
     isSingle,
     type: fieldType({ steps: [...steps] }),
     isMachine: isMachineRead(steps),
   };
+}
+
+/** Whether nothing but a link is made of a value by these steps. */
+function isOfLink(steps: readonly Step[]): boolean {
+  return steps.find(({ type }) => !['trim', 'first', 'all', 'default'].includes(type))?.type === 'url';
 }
 
 /** Steps that read a number or a date from a text. */

@@ -81,6 +81,23 @@ function trim(text: string): string {
   return text.replace(/\s+/g, ' ').trim();
 }
 
+/**
+ * `trim` of a link: browsers remove line ends and tabs inside a URL, where a space in their place would become a part of
+ * it, and control characters at its ends.
+ */
+export function trimLinks(values: readonly ChainValue[]): ChainValue[] {
+  return values.map((value) => (typeof value === 'string' ? trimLink(value) : value));
+}
+
+function trimLink(text: string): string {
+  const link = text.replace(/[\t\n\r]+/g, '');
+  let start = 0;
+  let end = link.length;
+  while (start < end && link.charCodeAt(start) <= 0x20) start++;
+  while (end > start && link.charCodeAt(end - 1) <= 0x20) end--;
+  return link.slice(start, end).trim();
+}
+
 /** The value as text: for an unread number the page's text. */
 export function asText(value: ChainValue): string {
   return isUnread(value) ? value.text : String(value);
@@ -143,7 +160,7 @@ const MAX_URL_CHARS = 2_048;
 
 /** The absolute form of a URL; null for anything else (`mailto:`, `javascript:`, an empty `#`, garbage). */
 export function toUrl(link: string, base: string): string | null {
-  const text = link.trim();
+  const text = trimLink(link);
   if (text === '' || text.length > MAX_URL_CHARS) return null;
   const url = URL.canParse(text, base) ? new URL(text, base) : null;
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) return null;

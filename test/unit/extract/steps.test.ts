@@ -251,6 +251,13 @@ describe('links', () => {
     expect(await links(page)).toEqual(['https://shop.example/p/1?page=2']);
   });
 
+  it('have no line ends inside, as in a browser', async () => {
+    const parser = { description: 'next', steps: [css('a', 'href'), step.trim, step.all] };
+    const page = '<a href="/p\n  \t/2"></a><a href=" \u0002/p/3\n">';
+    const found = await extractBy({ pages: [pageMapping({ urlParsers: [parser], fields: [cssField('a')] })] }, page);
+    expect(found.links).toEqual(['https://shop.example/p%20%20/2', 'https://shop.example/p/3']);
+  });
+
   it('follow the first <base>', async () => {
     expect(await links('<base href="/b/"><base href="/c/"><a href="d">')).toEqual(['https://shop.example/b/d']);
     expect(await links('<base href="javascript:x"><a href="d">')).toEqual(['https://shop.example/p/d']);
