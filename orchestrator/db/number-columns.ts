@@ -5,13 +5,17 @@
  */
 import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import { decideMark } from '../../shared/domain/unread-number.ts';
+import { decideMark, MIN_SHOWN, onlyShown, SMALL_RUN } from '../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../control/model/report.ts';
-import { rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import type { PublishedPhase } from '../control/model/stores.ts';
+import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { NO_MARKS, type ShownCounts, sumMarks } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { UnreadColumns } from './staging.ts';
+
+/** Phases in which the rows of a run are published. */
+const PUBLISHED: readonly PublishedPhase[] = ['completed', 'banned', 'failed'];
 
 type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
 
@@ -21,19 +25,51 @@ export interface Decisions {
   marks: ReadonlyMap<number, DecimalMark>;
 }
 
-/** Decided by the numbers of all loaded parts. */
+/** Decided by the numbers of all loaded parts; in a small run by how the last one was published. */
 export async function readDecisions(knex: Knex, runId: string, shape: Shape): Promise<Decisions> {
   if (shape.unread.length === 0) return { shown: {}, marks: new Map() };
   const parts = await rowsOf<{ number_marks: string }>(
     knex('crawlfleet_parts').where({ run_id: runId }).whereNotNull('number_marks').select('number_marks'),
   );
   const shown = sumMarks(parts.map((part) => JSON.parse(part.number_marks) as ShownCounts));
+  const run = await rowOf<{ planned: number }>(knex('crawlfleet_runs').where({ id: runId }).first('planned'));
+  const products = run?.planned ?? 0;
+  const isSmall = products < SMALL_RUN;
+  const last = isSmall ? await readLastMarks(knex, runId) : new Map<string, DecimalMark | null>();
   const marks = new Map<number, DecimalMark>();
-  for (const { place } of shape.unread) {
-    const mark = decideMark(shown[shape.columns[place]!.name.toLowerCase()] ?? NO_MARKS);
-    if (mark !== null) marks.set(place, mark);
+  for (const own of shape.unread) {
+    const field = shape.columns[own.place]!.name.toLowerCase();
+    const counts = shown[field] ?? NO_MARKS;
+    const only = onlyShown(counts);
+    // Too few decide nothing, however many numbers there are.
+    const isOpen = !isSmall && only !== null && counts[only] >= MIN_SHOWN;
+    const numbers = isOpen ? await countNumbers(knex, shape, own) : 0;
+    const mark = decideMark(counts, { products, numbers, last: last.get(field) ?? null });
+    if (mark !== null) marks.set(own.place, mark);
   }
   return { shown, marks };
+}
+
+/** By lower-case field, the marks by which the last run with this result table was published. */
+async function readLastMarks(knex: Knex, runId: string): Promise<Map<string, DecimalMark | null>> {
+  const row = await rowOf<{ numbers: string }>(
+    knex('crawlfleet_runs as r')
+      .join('crawlfleet_runs as own', 'own.results_table', 'r.results_table')
+      .where({ 'own.id': runId })
+      .whereIn('r.phase', PUBLISHED)
+      .whereNotNull('r.numbers')
+      .whereRaw('r.started_at < own.started_at')
+      .orderBy('r.started_at', 'desc')
+      .first('r.numbers'),
+  );
+  const reports = row ? (JSON.parse(row.numbers) as NumberReport[]) : [];
+  return new Map(reports.map(({ field, mark }) => [field.toLowerCase(), mark]));
+}
+
+/** How many products have a number in this column, decided or not. */
+function countNumbers(knex: Knex, { columns, staging }: Shape, { place, text }: UnreadColumns): Promise<number> {
+  const products = knex(staging).distinct('product_id').whereNotNull(columns[place]!.name).orWhereNotNull(text);
+  return countOf(knex.from(products.as('numbers')).options({ timeout: LONG_STATEMENT_MS }));
 }
 
 /** SQL for the value of each field in a staged row, in the order of the columns. */
@@ -52,8 +88,9 @@ const readingColumn = (own: UnreadColumns, mark: DecimalMark): string => (mark =
 export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisions: Decisions): Promise<void> {
   const reports: NumberReport[] = [];
   for (const { own, all, empty } of await countUnread(trx, shape, decisions)) {
-    if (all === 0) continue;
     const mark = decisions.marks.get(own.place) ?? null;
+    // The mark alone is of use to a small run after this one.
+    if (all === 0 && mark === null) continue;
     const field = shape.columns[own.place]!.name;
     const shown = decisions.shown[field.toLowerCase()] ?? NO_MARKS;
     const example = empty === 0 ? null : await firstEmpty(trx, shape, own, mark);

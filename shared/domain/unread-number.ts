@@ -31,8 +31,36 @@ export function readAs(unread: UnreadNumber, mark: DecimalMark | null): number |
 /** Per decimal mark, how many products have a value in the field's column that shows it unambiguously. */
 export type MarkCounts = Record<DecimalMark, number>;
 
-/** The decimal mark of a column: the one shown, if the other is not. */
-export function decideMark({ '.': points, ',': commas }: MarkCounts): DecimalMark | null {
+/** What else is known of a run's column. */
+export interface ColumnFacts {
+  /** Products of the run, and how many of them have a number in this column. */
+  products: number;
+  numbers: number;
+  /** The mark by which the last run was published; null where none was, or it had none. */
+  last: DecimalMark | null;
+}
+
+/** One stray value among fewer than this many must not decide. */
+export const MIN_SHOWN = 3;
+export const MIN_SHOWN_SHARE = 1 / 20;
+/** A run of fewer products may rightly show less. */
+export const SMALL_RUN = 20;
+
+/**
+ * The decimal mark of a column: the one shown by enough of its numbers, while none shows the other. In a small run that
+ * of the last one; without one, all that is shown.
+ */
+export function decideMark(shown: MarkCounts, facts?: ColumnFacts): DecimalMark | null {
+  const only = onlyShown(shown);
+  const { products = SMALL_RUN, numbers = 0, last = null } = facts ?? {};
+  if (products >= SMALL_RUN)
+    return only !== null && shown[only] >= Math.max(MIN_SHOWN, numbers * MIN_SHOWN_SHARE) ? only : null;
+  if (last === null) return only;
+  return only === last || shown['.'] + shown[','] === 0 ? last : null;
+}
+
+/** The mark that is shown, if the other is not. */
+export function onlyShown({ '.': points, ',': commas }: MarkCounts): DecimalMark | null {
   if (points > 0 && commas > 0) return null;
   return points > 0 ? '.' : commas > 0 ? ',' : null;
 }

@@ -22,7 +22,7 @@ export interface BanReport extends EpochId {
 
 export interface NumberReport {
   field: string;
-  /** The decimal mark that the other values of the column show; null where they show none or both. */
+  /** The decimal mark of the column; null where its values show none, too few of one, or both. */
   mark: DecimalMark | null;
   /** Products whose numbers show each mark beyond doubt. */
   shown: MarkCounts;

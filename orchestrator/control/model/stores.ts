@@ -60,7 +60,7 @@ export interface RunRecord extends NewRun {
   report: RunReport | null;
   /** How full its rows were; known once they are judged. */
   fill?: FillRates;
-  /** How ambiguous numbers were read; known once the rows are held or published. */
+  /** How numbers were read, of fields with a decimal mark or ambiguous ones; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
 }
 

@@ -213,7 +213,7 @@ export async function buildReport(
       loadMs: processState.loadMs,
       publishMs: processState.publishMs,
     },
-    numbers: run.numbers ?? [],
+    numbers: (run.numbers ?? []).filter(({ decided, empty }) => decided + empty > 0),
     notes: [
       ...heldNotes(run),
       ...(run.fill?.shared ?? []),

@@ -1,4 +1,5 @@
 /** The stored report of a run, and its notes about bans and ambiguous numbers. */
+import { MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown } from '../../../shared/domain/unread-number.ts';
 import type { RunReport, BanReport, NumberReport } from '../model/report.ts';
 import type { RunRecord, IncidentRecord } from '../model/stores.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
@@ -59,7 +60,9 @@ export function numberNotes(numbers: readonly NumberReport[]): string[] {
 
 function why({ mark, shown }: Pick<NumberReport, 'mark' | 'shown'>): string {
   if (mark !== null) return `, though "${mark}" is the decimal mark of the column`;
-  return shown['.'] > 0
-    ? ` (the column has both decimal marks: "." in ${shown['.']} products, "," in ${shown[',']})`
-    : ' (no other value of the column shows its decimal mark)';
+  if (shown['.'] + shown[','] === 0) return ' (no other value of the column shows its decimal mark)';
+  const only = onlyShown(shown);
+  if (only !== null)
+    return ` (only ${shown[only]} of the other products show "${only}"; ${MIN_SHOWN} and ${MIN_SHOWN_SHARE * 100} % are required)`;
+  return ` (the column has both decimal marks: "." in ${shown['.']} products, "," in ${shown[',']})`;
 }

@@ -73,6 +73,38 @@ onBothEngines('Numbers that can be read in two ways', (bench, engine) => {
     expect((await runs.get(id))?.numbers).toMatchObject([{ mark: null, decided: 0, empty: 1, example: '1.234' }]);
   });
 
+  it.each<[number, string, unknown]>([
+    [3, 'are read when three products and one in twenty show the mark', 1234],
+    [2, 'stay empty when fewer do: a stray value is not the format of a column', null],
+  ])('%i: %s', async (shown, _, expected) => {
+    const { id, table } = await createRun(bench(), 60);
+    const others = Array.from({ length: 59 }, (_, i) =>
+      i < shown ? weighs(i + 2, 12.5, ',') : weighs(i + 2, i % 2 === 0 ? 7 : THOUSANDS),
+    );
+    await load(bench(), id, [weighs(1, THOUSANDS), ...others]);
+    await publish(bench(), id);
+    expect((await weights(bench(), table))[0]).toEqual(expected);
+    const counts = { mark: shown === 3 ? ',' : null, shown: { '.': 0, ',': shown } };
+    expect((await bench().stores.runs.get(id))?.numbers).toMatchObject([counts]);
+  });
+
+  it('are read in a small run as the last one was published, though nothing in it was ambiguous', async () => {
+    const { runs } = bench().stores;
+    const own = settings(`number_nights_${engine}`);
+    const night = async (...products: ItemResult[]) => {
+      const { id } = await createRun(bench(), products.length, { settings: own });
+      await load(bench(), id, products);
+      await publish(bench(), id);
+      return (await runs.get(id))?.numbers?.[0];
+    };
+    expect(await night(weighs(1, 12.5, ','))).toMatchObject({ mark: ',', decided: 0, empty: 0 });
+    expect(await night(weighs(1, THOUSANDS))).toMatchObject({ mark: ',', decided: 1 });
+    // The third night knows it from the second, which showed none itself.
+    expect(await night(weighs(1, THOUSANDS))).toMatchObject({ mark: ',', decided: 1 });
+    expect(await night(weighs(1, THOUSANDS), weighs(2, 12.5, '.'))).toMatchObject({ mark: null, empty: 1 });
+    expect(await night(weighs(1, THOUSANDS), weighs(2, 12.5, '.'))).toMatchObject({ mark: '.', decided: 1 });
+  });
+
   it('stay empty where no decimal mark makes them a number', async () => {
     const { id, table } = await createRun(bench(), 2);
     const text = 'Was $120.00 Now $60.00';
