@@ -22,7 +22,8 @@ const SHADOW_MODE = /^(?:open|closed)$/i;
 const OPEN_ENTITY = /^&#?[0-9a-z]*$/i;
 
 export class HtmlParser implements MarkupParser {
-  readonly #handler: MarkupHandler;
+  /** Inside a template one that ignores everything. */
+  #handler: MarkupHandler;
   readonly #elements: OpenElements;
   readonly #startTag = new StartTag();
   /** Start tags of elements that the page does not start where they open. */
@@ -32,8 +33,6 @@ export class HtmlParser implements MarkupParser {
   #enough = 0;
   #ended = false;
   #textOnly: Tag | null = null;
-  /** Number of open elements including the outermost template whose content is not reported; 0 outside. */
-  #templateDepth = 0;
 
   constructor(handler: MarkupHandler) {
     this.#handler = handler;
@@ -41,12 +40,9 @@ export class HtmlParser implements MarkupParser {
       open: (tag, source) => {
         if (source === '') this.#otherTag.clear();
         else this.#otherTag.scan(source, 1 + tag.name.length);
-        this.#open(tag, this.#otherTag);
+        this.#handler.open(tag.lower, this.#otherTag);
       },
-      close: () => {
-        if (this.#elements.depth < this.#templateDepth) this.#templateDepth = 0;
-        this.#close();
-      },
+      close: () => this.#handler.close(),
     });
   }
 
@@ -132,16 +128,31 @@ export class HtmlParser implements MarkupParser {
     const tag = elements.read(text, at + 1, nameEnd);
     if (!elements.makeRoom(tag)) return next;
     if (!tag.isVoid) elements.push(tag, elements.mayReopen(tag) ? text.slice(at, next) : '');
-    this.#open(tag, startTag);
-    if (tag === TEMPLATE && !wasForeign && this.#templateDepth === 0) this.#enterTemplate(startTag);
-    if (tag.isVoid) this.#close();
+    this.#handler.open(tag.lower, startTag);
+    if (tag === TEMPLATE && !wasForeign && !SHADOW_MODE.test(startTag.get('shadowrootmode') ?? ''))
+      this.#ignoreContent();
+    if (tag.isVoid) this.#handler.close();
     else if (startTag.endsItself && elements.isForeign) elements.pop();
     if (!wasForeign && tag.textOnly !== null) this.#textOnly = tag;
     return next;
   }
 
-  #enterTemplate(startTag: StartTag): void {
-    if (!SHADOW_MODE.test(startTag.get('shadowrootmode') ?? '')) this.#templateDepth = this.#elements.depth;
+  /** Of the innermost element, which has just opened. */
+  #ignoreContent(): void {
+    const outer = this.#handler;
+    const { depth } = this.#elements;
+    this.#handler = {
+      wantsText: false,
+      wantsComments: false,
+      open: () => undefined,
+      close: () => {
+        if (this.#elements.depth >= depth) return;
+        this.#handler = outer;
+        outer.close();
+      },
+      text: () => undefined,
+      comment: () => undefined,
+    };
   }
 
   #readEndTag(text: string, at: number): number {
@@ -173,8 +184,8 @@ export class HtmlParser implements MarkupParser {
   #openEmpty(tag: Tag): void {
     this.#elements.makeRoom(tag);
     this.#startTag.clear();
-    this.#open(tag, this.#startTag);
-    this.#close();
+    this.#handler.open(tag.lower, this.#startTag);
+    this.#handler.close();
   }
 
   #readDeclaration(text: string, at: number): number {
@@ -223,37 +234,25 @@ export class HtmlParser implements MarkupParser {
     return end === -1 ? until : end + 1;
   }
 
-  get #wantsText(): boolean {
-    return this.#templateDepth === 0 && this.#handler.wantsText;
-  }
-
   #giveRest(text: string, at: number): number {
     this.#give(text, at, text.length);
     return text.length;
   }
 
-  #open(tag: Tag, startTag: StartTag): void {
-    if (this.#templateDepth === 0) this.#handler.open(tag.lower, startTag);
-  }
-
-  #close(): void {
-    if (this.#templateDepth === 0) this.#handler.close();
-  }
-
   #give(text: string, start: number, end: number): void {
-    if (start < end && this.#wantsText) this.#handler.text(text.slice(start, end));
+    if (start < end && this.#handler.wantsText) this.#handler.text(text.slice(start, end));
   }
 
   #giveDecoded(text: string, start: number, end: number): void {
     if (start >= end) return;
     if (this.#elements.isPending) this.#elements.beforeText(text, start, end);
-    if (!this.#wantsText) return;
+    if (!this.#handler.wantsText) return;
     const piece = text.slice(start, end);
     this.#handler.text(piece.includes('&') ? decodeHTML(piece) : piece);
   }
 
   #giveComment(text: string, start: number, end: number): void {
-    if (this.#handler.wantsComments && this.#templateDepth === 0) this.#handler.comment(text.slice(start, end));
+    if (this.#handler.wantsComments) this.#handler.comment(text.slice(start, end));
   }
 }
 

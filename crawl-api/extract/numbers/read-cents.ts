@@ -9,6 +9,7 @@ const CLOSING = /^ ?[.,:] ?[-–—]+(?!\d)/;
 const SLASH_CLOSING = /^ ?\/ ?[-–—=]+(?!\d)/;
 /** Next to a currency `118, 99` is one number; without a mark (`119 95`) that is likely, but not certain. */
 const SPLIT_CENTS = new RegExp(String.raw`^(?: ?([.,]) ?|[ ${BREAK}])(\d{2})(?!\d|[.,%]\d)`);
+const HAS_CENTS = new RegExp(String.raw`[.,${DEFINITE}]\d{1,2}$`);
 /** `12€50`: the symbol in place of the decimal mark. */
 const CENTS_BEHIND_EURO = /^€(\d{2})(?![\d.,])/;
 /** `12:90 kr`; next to another currency it may be a time. */
@@ -64,9 +65,9 @@ export function readCents(after: string, digits: string, { before, ahead, own }:
   const split = SPLIT_CENTS.exec(after);
   if (!split || currency !== null) return plain;
   const [gap, mark, cents] = split;
-  if (mark === undefined ? gap.startsWith(BREAK) && /[.,]\d{1,2}$/.test(digits) : digits.includes(mark))
+  if (mark === undefined ? HAS_CENTS.test(digits) : digits.includes(mark))
     // `€ 1.234 .50`: the same mark cannot be both.
-    return { ...plain, isUnclear: ahead !== null && /[.,]\d{3}$/.test(digits) };
+    return { ...plain, isUnclear: mark !== undefined && ahead !== null && /[.,]\d{3}$/.test(digits) };
   const behind = currencyBehind(after.slice(gap.length));
   if (behind === null && ahead === null && mark === undefined) return plain;
   const isSure = mark !== undefined && (behind !== null || ahead !== null);

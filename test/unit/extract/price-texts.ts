@@ -151,6 +151,8 @@ export const SURE: readonly [text: string, amount: number, currency: string | nu
   ['24,99 €/St. (2,08 €/kg)', 24.99, 'EUR'],
   ['24,99 €/St. 24,99 €', 24.99, 'EUR'],
   ['249 Kč / ks', 249, 'CZK'],
+  ['$24.99 12 pieces', 24.99, null],
+  ['Rating 4.5 18 €', 18, 'EUR'],
   ['19,99 €¹', 19.99, 'EUR'],
   // Signs and marks of other keyboards
   ['–5,00 €', -5, 'EUR'],
