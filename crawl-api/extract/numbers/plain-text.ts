@@ -49,8 +49,13 @@ const TORN = new RegExp(String.raw`(?<=\d)${BREAK}(?=[.,]\d)|(?<=\d[.,])${BREAK}
 
 /** A line without digits, such as a label or a currency, belongs to the lines around it. */
 function joinLines(text: string): string {
-  const lines = text.split(BREAK).map((line) => line.trim());
-  return lines
-    .filter((line) => line !== '')
-    .reduce((joined, line, i, all) => joined + (/\d/.test(line) && /\d/.test(all[i - 1]!) ? BREAK : ' ') + line);
+  let joined = '';
+  let last = '';
+  for (const line of text.split(BREAK).map((one) => one.trim())) {
+    if (line === '') continue;
+    if (last !== '') joined += /\d/.test(last) && /\d/.test(line) ? BREAK : ' ';
+    joined += line;
+    last = line;
+  }
+  return joined;
 }

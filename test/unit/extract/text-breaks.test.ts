@@ -83,6 +83,9 @@ describe('A price', () => {
     ['€ <span>12</span>,<span>50</span>', 12.5],
     ['<b>12</b>,50 <i>€</i>', 12.5],
     ['1&#50;,5&#48; €', 12.5],
+    // Nothing but breaks
+    [' <p> </p> <p>\n</p> ', null],
+    ['<b>1</b> <p> </p><hr> ', 1],
   ])('%s is %s', async (html, expected) => {
     expect(await readAll(html, step.trim, price)).toEqual(expected);
     // Not even the white space is needed that `trim` removes.
@@ -98,6 +101,84 @@ describe('A price', () => {
     expect(await readAll('<p>2</p><p>199 Kč</p>', { type: 'currency' })).toBe('CZK');
     expect(await readAll('\n<p>EUR</p>', { type: 'currency' })).toBe('EUR');
   });
+});
+
+/** Layouts of ordinary shops: the element's content, the amount and the currency. */
+const ORDINARY: readonly [html: string, amount: number, currency: string | null][] = [
+  ['<bdi><span class=symbol>$</span>24.99</bdi>', 24.99, null],
+  ['<bdi>24,99&nbsp;<span class=symbol>&euro;</span></bdi>', 24.99, 'EUR'],
+  ['<span class=money>$1,249.00 CAD</span>', 1249, 'CAD'],
+  ['<span class=hidden>Regular price</span>\n  <span>£24.99</span>', 24.99, 'GBP'],
+  ['<dt>Price</dt><dd><span>£1,249.00</span></dd>', 1249, 'GBP'],
+  [
+    '<span class=offscreen>$24.99</span><span aria-hidden=true><span>$</span><span>24<span>.</span></span><span>99</span></span>',
+    24.99,
+    null,
+  ],
+  [
+    '<span>24,99 €</span><span aria-hidden=true><span>24<span>,</span></span><span>99</span><span>€</span></span>',
+    24.99,
+    'EUR',
+  ],
+  ['<meta itemprop=price content=24.99><meta itemprop=priceCurrency content=EUR>24,99 €', 24.99, 'EUR'],
+  ['<span itemprop=price>24,99</span> <span itemprop=priceCurrency>EUR</span>', 24.99, 'EUR'],
+  ['<span content=EUR>€</span><span content=24.99>24,99</span>', 24.99, 'EUR'],
+  ['€&nbsp;<strong>1.249</strong>,<small>00</small>', 1249, 'EUR'],
+  ['<strong>24</strong><sup>,99</sup>&nbsp;€', 24.99, 'EUR'],
+  ['<sup>$</sup><span>24</span><sup>.99</sup>', 24.99, null],
+  ['<sup>$</sup>24<sup>99</sup>', 24.99, null],
+  ['1.249<sup>99</sup> <span>Lei</span>', 1249.99, null],
+  ['24<sup>€99</sup>', 24.99, 'EUR'],
+  ['24€<sup>99</sup>', 24.99, 'EUR'],
+  ['24<span>€</span><sup>99</sup>', 24.99, 'EUR'],
+  ['<span class=whole>24</span><span class=mark>,</span><span class=cents>99</span> <span>zł</span>', 24.99, 'PLN'],
+  ['<span>1</span><span>.</span><span>249</span><span>,</span><span>00</span> €', 1249, 'EUR'],
+  ['<b>1&nbsp;249</b>&nbsp;Kč', 1249, 'CZK'],
+  ['<b>1 249</b><span>,-&nbsp;Kč</span>', 1249, 'CZK'],
+  ['<span>CHF</span> <span>24.–</span>', 24, 'CHF'],
+  ["<span>CHF</span><span>1'249.00</span>", 1249, 'CHF'],
+  ['kr <span>1 249</span>,<span>-</span>', 1249, null],
+  ['<span>1 249</span><span>:-</span>', 1249, null],
+  ['<span>R$</span> <span>1.249</span><span>,90</span>', 1249.9, 'BRL'],
+  ['<span>R$</span><span>1.249<!-- -->,<!-- -->90</span>', 1249.9, 'BRL'],
+  ['<em>12,800</em><span>円</span><small>(税込)</small>', 12800, 'JPY'],
+  ['¥<em>128</em>.<i>00</i>', 128, null],
+  ['₩<b>12,900</b>', 12900, 'KRW'],
+  ['<b>12,900</b>원', 12900, 'KRW'],
+  ['<i>₹</i><span>1,24,999</span>', 124999, 'INR'],
+  ['Rp<span>124.900</span>', 124900, 'IDR'],
+  ['<span>124.900</span><u>đ</u>', 124900, 'VND'],
+  ['<span>1.249,90</span> <span>TL</span>', 1249.9, 'TRY'],
+  ['<span>12 490</span> <span>₽</span>', 12490, 'RUB'],
+  ['<span>12&#8239;490</span>&nbsp;<span class=ruble>руб.</span>', 12490, null],
+  ['<div class=price><span>Ab</span> 24,99 €<sup>*</sup></div>', 24.99, 'EUR'],
+  ['24,99 €<sup>*)</sup>', 24.99, 'EUR'],
+  ['24,99 €<br><small>inkl. MwSt., zzgl. Versand</small>', 24.99, 'EUR'],
+  ['<p>24,99 €</p><p>inkl. 19 % MwSt.</p>', 24.99, 'EUR'],
+  ['<div>24,99 €</div><div>(24,99 € / 1 kg)</div>', 24.99, 'EUR'],
+  ['<div>24,99 €</div><div>Grundpreis: 8,33 €/100 ml</div>', 24.99, 'EUR'],
+  ['<div>$24.99</div><div class=unit>($0.25 / oz)</div>', 24.99, null],
+  ['<div>-20 %</div><div>24,99 €</div>', 24.99, 'EUR'],
+  ['<div>Save 20%</div><div>Now $24.99</div>', 24.99, null],
+  ['<div>Our price</div>\n<div>\n  $24.99\n</div>', 24.99, null],
+  ['<table><tr><th>Price:</th><td>$24.99</td></tr></table>', 24.99, null],
+  ['<table><tr><td>Menge</td><td>Preis</td></tr><tr><td>1</td><td>24,99 €</td></tr></table>', 24.99, 'EUR'],
+  ['<ul><li>24,99 €</li><li>sofort lieferbar</li></ul>', 24.99, 'EUR'],
+  ['<label><input type=radio checked> 24,99 €</label>', 24.99, 'EUR'],
+  ['<option selected>Rot – 24,99 €</option>', 24.99, 'EUR'],
+  ['<a href="/cart">2 Artikel</a><p>249,90 €</p>', 249.9, 'EUR'],
+  ['<ins><span>24,99 €</span></ins>', 24.99, 'EUR'],
+  ['<svg><title>price</title></svg>£24.99', 24.99, 'GBP'],
+  ['<style>.a{width:5px}</style><span>£24.99</span><script>var p=1</script>', 24.99, 'GBP'],
+  ['<template><span>£{{price}}</span></template>£24.99', 24.99, 'GBP'],
+  ['<data value=24.99>24 990</data> Ft', 24990, 'HUF'],
+  ['<span dir=ltr>١٬٢٤٩٫٥٠</span> <span>ر.س</span>', 1249.5, 'SAR'],
+  ['AED <bdo>1,249.00</bdo>', 1249, 'AED'],
+];
+
+it.each(ORDINARY)('The ordinary price %s is %d, %s', async (html, amount, currency) => {
+  expect(await readAll(html, step.trim, price)).toBe(amount);
+  expect(await readAll(html, step.trim, { type: 'currency' })).toBe(currency);
 });
 
 it('A number is the first one of the lines', async () => {
