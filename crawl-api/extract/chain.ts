@@ -8,7 +8,8 @@ import { replaceBreaks } from './text-breaks.ts';
 export interface Source {
   /** True when it is independent of the record: it yields the same for each record of a page. */
   isOfPage: boolean;
-  read(page: PageContents, record: Contents): Scalar[];
+  /** A source whose values differ in it says in the context whether these were written for machines. */
+  read(page: PageContents, record: Contents, context?: Pick<StepContext, 'isMachine'>): Scalar[];
 }
 
 /** A step after the first. */

@@ -122,7 +122,7 @@ function compileChain(
     operations: rest.map((step, i) =>
       step.type === 'trim' && isOfLink(rest.slice(i + 1))
         ? { step, selects: false, apply: trimLinks }
-        : compileOperation(step, libraries, { allByTree, maxChars, breaks: breaks(i + 1) }),
+        : compileOperation(step, libraries, { allByTree, limit, maxChars, breaks: breaks(i + 1) }),
     ),
     isSingle,
     type: fieldType({ steps: [...steps] }),
@@ -142,7 +142,8 @@ function readsText({ type }: Step): boolean {
 
 interface OperationOptions {
   allByTree: boolean;
-  /** Maximum length of a value. */
+  /** Maximum number of values, and length of one. */
+  limit: number;
   maxChars: number;
   breaks: boolean;
 }
@@ -175,10 +176,10 @@ function compileOperation(step: Step, libraries: Libraries, options: OperationOp
 type Select = (text: string, context: StepContext) => readonly Scalar[];
 
 /** How a text is read that a later step selects from: as a page of its own. */
-const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', jsonpath: 'json' } as const;
+const KINDS = { css: 'html', xpath: 'html', json_ld: 'json', microdata: 'html', jsonpath: 'json' } as const;
 
 function compileSelect(step: SelectStep, libraries: Libraries, options: OperationOptions): Select {
-  const { allByTree, maxChars, breaks } = options;
+  const { allByTree, limit, maxChars, breaks } = options;
   if (step.type === 'regex') {
     const pattern = loaded(libraries.regex).compilePattern(step.pattern);
     return (text, { budget }) => {
@@ -189,12 +190,12 @@ function compileSelect(step: SelectStep, libraries: Libraries, options: Operatio
     };
   }
   const compiler = new SourceCompiler(libraries, allByTree);
-  const source = compiler.source(step, { limit: MAX_VALUES, maxChars, inRecord: false, breaks });
+  const source = compiler.source(step, { limit, maxChars, inRecord: false, breaks });
   const plan = compiler.plan(null, false);
-  return (text, { budget }) => {
-    const pass = new PagePass(plan, KINDS[step.type], budget);
+  return (text, context) => {
+    const pass = new PagePass(plan, KINDS[step.type], context.base, context.budget);
     pass.write(text);
     const contents = pass.end();
-    return source.read(contents, contents.page);
+    return source.read(contents, contents.page, context);
   };
 }

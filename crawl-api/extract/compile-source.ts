@@ -2,9 +2,10 @@
 import type { Scalar, SelectStep } from '../../shared/domain/mapping.ts';
 import { type CompiledSelector, readSelector } from '../../shared/adapters/selector-check.ts';
 import type { Source } from './chain.ts';
-import { findJsonValues, parsePath } from './json-ld.ts';
+import { digitsAt, stringifyExactly } from './linked-data/json-text.ts';
+import { parsePath } from './linked-data/linked-data.ts';
 import { type Libraries, loaded } from './libraries.ts';
-import type { JsonPath } from '../../shared/adapters/steps/json-path.ts';
+import type { FoundJson, JsonPath } from '../../shared/adapters/steps/json-path.ts';
 import { MAX_ROWS, type PageBudget, PageLimitError } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
 import { buildTable } from './selector-matcher.ts';
@@ -29,6 +30,7 @@ export class SourceCompiler {
   readonly #selectors: [target: number, selectors: CompiledSelector[]][] = [];
   readonly #scopeSelectors: [target: number, selectors: CompiledSelector[]][] = [];
   #readsJsonLd = false;
+  #readsMicrodata = false;
   #readsSource = false;
   #needsTree = false;
 
@@ -45,8 +47,20 @@ export class SourceCompiler {
         return this.#xpath(step, options);
       case 'json_ld': {
         this.#readsJsonLd = true;
-        const path = parsePath(step.path);
-        return { isOfPage: true, read: ({ blocks }) => findJsonValues(blocks, path, options.limit) };
+        const path = parsePath(step);
+        return { isOfPage: true, read: ({ jsonLd }) => jsonLd.read(path, options.limit).values };
+      }
+      case 'microdata': {
+        this.#readsMicrodata = true;
+        const path = parsePath(step, options.breaks);
+        return {
+          isOfPage: true,
+          read: ({ microdata }, _record, context) => {
+            const { values, isShown } = microdata.read(path, options.limit);
+            if (context && !isShown) context.isMachine = true;
+            return values;
+          },
+        };
       }
       case 'jsonpath': {
         const path = loaded(this.#libraries.jsonPath).compileJsonPath(step.expression);
@@ -92,7 +106,7 @@ export class SourceCompiler {
     }
     if (each.type !== 'jsonpath') throw new Error(`records cannot be found by ${each.type}`);
     const path = loaded(this.#libraries.jsonPath).compileJsonPath(each.expression);
-    return { by: 'json', find: (json) => findJson(path, json, MAX_ROWS + 1) };
+    return { by: 'json', find: (json) => findJson(path, json, MAX_ROWS + 1).map(({ value }) => value) };
   }
 
   /** The plan for a page that serves all sources compiled so far. */
@@ -103,8 +117,9 @@ export class SourceCompiler {
       scopeTable: this.#scopeSelectors.length > 0 ? buildTable(this.#scopeSelectors) : null,
       records,
       readsJsonLd: this.#readsJsonLd,
+      readsMicrodata: this.#readsMicrodata,
       readsSource: this.#readsSource,
-      readsBase,
+      readsBase: readsBase || this.#readsJsonLd || this.#readsMicrodata,
       dom: this.#needsTree ? loaded(this.#libraries.dom) : null,
     };
   }
@@ -161,7 +176,7 @@ function fromContents({ inRecord }: SourceOptions, read: (contents: Contents, pa
 }
 
 /** The values of the first `limit` nodes; none without JSON. Throws PageLimitError. */
-function findJson(path: JsonPath, json: unknown, limit: number): unknown[] {
+function findJson(path: JsonPath, json: unknown, limit: number): FoundJson[] {
   if (json === undefined) return [];
   try {
     return path.find(json, limit);
@@ -171,10 +186,11 @@ function findJson(path: JsonPath, json: unknown, limit: number): unknown[] {
 }
 
 /** Converts JSON values for a chain: null is no value, objects and arrays become JSON text. Throws PageLimitError. */
-function toScalars(values: readonly unknown[], maxChars: number, budget: PageBudget): Scalar[] {
+function toScalars(found: readonly FoundJson[], maxChars: number, budget: PageBudget): Scalar[] {
   const scalars: Scalar[] = [];
-  for (const value of values) {
-    if (typeof value === 'number' || typeof value === 'boolean') scalars.push(value);
+  for (const { value, holder, key } of found) {
+    if (typeof value === 'number') scalars.push(digitsAt(holder, key) ?? value);
+    else if (typeof value === 'boolean') scalars.push(value);
     else if (value !== null && value !== undefined) {
       const text = typeof value === 'string' ? value : stringify(value);
       budget.spend('chars', text.length);
@@ -184,9 +200,9 @@ function toScalars(values: readonly unknown[], maxChars: number, budget: PageBud
   return scalars;
 }
 
-function stringify(value: unknown): string {
+function stringify(value: object): string {
   try {
-    return JSON.stringify(value);
+    return stringifyExactly(value);
   } catch (error) {
     throw new PageLimitError('the JSON nests too deep', { cause: error });
   }

@@ -37,14 +37,12 @@ export interface ExtractorOptions {
 export class PageExtractor {
   readonly #page: CompiledPage | null;
   readonly #pass: PagePass | null;
-  readonly #url: string;
   readonly #trace: Trace | null;
 
   /** `url`: the page's own; it selects the page mapping, and links are relative to it. */
   constructor(mapping: CompiledMapping, kind: PageKind, url: string, options: ExtractorOptions = {}) {
     this.#page = mapping.forUrl(url);
-    this.#pass = this.#page && new PagePass(this.#page.plan, kind);
-    this.#url = url;
+    this.#pass = this.#page && new PagePass(this.#page.plan, kind, url);
     this.#trace = options.trace ? new Map() : null;
   }
 
@@ -62,8 +60,7 @@ export class PageExtractor {
   end(): Extraction {
     if (this.#page === null || this.#pass === null) return { rows: null, missing: 'mapping', links: [] };
     const contents = this.#pass.end();
-    const base = contents.base === null ? null : toUrl(contents.base, this.#url);
-    const run = new PageRun(this.#page, contents, base ?? this.#url, this.#trace);
+    const run = new PageRun(this.#page, contents, this.#trace);
     const links = run.links();
     return { ...run.rows(), links };
   }
@@ -86,15 +83,13 @@ interface FoundValue {
 class PageRun {
   readonly #page: CompiledPage;
   readonly #contents: PageContents;
-  readonly #base: string;
   readonly #trace: Trace | null;
   /** Results of chains that read the page as a whole: the same for all its records. */
   readonly #ofPage = new Map<CompiledChain, FoundValue>();
 
-  constructor(page: CompiledPage, contents: PageContents, base: string, trace: Trace | null) {
+  constructor(page: CompiledPage, contents: PageContents, trace: Trace | null) {
     this.#page = page;
     this.#contents = contents;
-    this.#base = base;
     this.#trace = trace;
   }
 
@@ -112,13 +107,10 @@ class PageRun {
   links(): string[] {
     const links = new Set<string>();
     for (const chain of this.#page.links) {
-      const { values } = runChain(
-        chain,
-        chain.source.read(this.#contents, this.#contents.page),
-        this.#contextOf(chain),
-      );
+      const context = this.#contextOf(chain);
+      const { values } = runChain(chain, chain.source.read(this.#contents, this.#contents.page, context), context);
       for (const value of values) {
-        const link = toUrl(asText(value), this.#base);
+        const link = toUrl(asText(value), this.#contents.base);
         if (link !== null && links.size < MAX_LINKS) links.add(link);
       }
     }
@@ -170,7 +162,8 @@ class PageRun {
     const known = this.#ofPage.get(chain);
     if (known) return known;
     const context = this.#contextOf(chain);
-    const { values, isDefault } = runChain(chain, chain.source.read(this.#contents, record), context, observer);
+    const selected = chain.source.read(this.#contents, record, context);
+    const { values, isDefault } = runChain(chain, selected, context, observer);
     const [mark = null, another] = context.marks;
     const found = { value: fitValues(values, chain.type), isDefault, mark: another === undefined ? mark : null };
     if (chain.source.isOfPage) this.#ofPage.set(chain, found);
@@ -178,7 +171,8 @@ class PageRun {
   }
 
   #contextOf({ isMachine }: CompiledChain): StepContext {
-    return { base: this.#base, budget: this.#contents.budget, isMachine, marks: new Set() };
+    const { base, budget } = this.#contents;
+    return { base, budget, isMachine, marks: new Set() };
   }
 }
 

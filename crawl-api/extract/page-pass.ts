@@ -1,6 +1,6 @@
 /** Parses one page: the reader takes values while it streams, and a tree is built where one is needed. */
 import { Parser } from 'htmlparser2';
-import { parseJsonBlock } from './json-ld.ts';
+import { parseJsonBlock } from './linked-data/json-text.ts';
 import { HtmlParser } from './markup/html-parser.ts';
 import type { Attributes, MarkupHandler, MarkupParser } from './markup/markup-events.ts';
 import { MAX_ROWS, MAX_SOURCE_CHARS, PageBudget, PageLimitError, TOO_MANY_ROWS } from './page-limits.ts';
@@ -12,15 +12,17 @@ export class PagePass {
   readonly #plan: PagePlan;
   /** `text`: neither markup nor JSON. */
   readonly #kind: PageKind | 'text';
+  readonly #url: string;
   readonly #parser: MarkupParser | null;
   readonly #tree: TreeBuilder | null;
   readonly #reader: PageReader;
   #source = '';
 
-  /** `budget`: passed when the text is a part of a page that has its own. */
-  constructor(plan: PagePlan, kind: PageKind | 'text', budget = new PageBudget()) {
+  /** `url`: the page's own. `budget`: passed when the text is a part of a page that has its own. */
+  constructor(plan: PagePlan, kind: PageKind | 'text', url: string, budget = new PageBudget()) {
     this.#plan = plan;
     this.#kind = kind;
+    this.#url = url;
     this.#reader = new PageReader(plan, budget);
     this.#tree = plan.dom && (kind === 'html' || kind === 'xml') ? new plan.dom.TreeBuilder() : null;
     // One parser for both: the streaming matcher and the tree must see the same elements.
@@ -44,6 +46,7 @@ export class PagePass {
   /** Everything that was extracted; throws PageLimitError. */
   end(): PageContents {
     this.#parser?.end();
+    this.#reader.end(this.#url);
     if (this.#tree) this.#endTree(this.#tree);
     const { contents } = this.#reader;
     contents.source = this.#source;
@@ -86,7 +89,7 @@ export class PagePass {
     const json = parseJsonBlock(this.#source);
     contents.page.json = json;
     if (json === undefined) return;
-    contents.blocks.push(json);
+    contents.jsonLd.add(json);
     const { records } = this.#plan;
     if (records?.by === 'json') this.#addRecords(records.find(json).map((one) => ({ json: one })));
   }

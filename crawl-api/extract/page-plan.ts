@@ -2,6 +2,7 @@
 import type { Element } from 'domhandler';
 import type * as Dom from './dom/queries.ts';
 import type { TreeNode } from './dom/tree.ts';
+import type { LinkedData } from './linked-data/linked-data.ts';
 import type { PageBudget } from './page-limits.ts';
 import type { StateTable } from './selector-matcher.ts';
 
@@ -34,8 +35,9 @@ export interface PagePlan {
   /** Null where the page is one record. */
   records: RecordSearch | null;
   readsJsonLd: boolean;
+  readsMicrodata: boolean;
   readsSource: boolean;
-  /** Links are made absolute, so the page's <base> is needed. */
+  /** Links are made absolute or compared, so the page's <base> is needed. */
   readsBase: boolean;
   dom: typeof Dom | null;
 }
@@ -52,8 +54,10 @@ export interface PageContents {
   page: Contents;
   records: Contents[];
   /** The JSON-LD blocks; of a JSON page its one value. */
-  blocks: unknown[];
+  jsonLd: LinkedData;
+  microdata: LinkedData;
   source: string;
-  base: string | null;
+  /** What links are relative to: the page's URL or its <base>. */
+  base: string;
   budget: PageBudget;
 }

@@ -3,7 +3,9 @@
  * entities decoded, without the content of script and style; a matched script or style itself yields its source.
  */
 import type { Element } from 'domhandler';
-import { parseJsonBlock } from './json-ld.ts';
+import { parseJsonBlock } from './linked-data/json-text.ts';
+import { LinkedData } from './linked-data/linked-data.ts';
+import { MicrodataReader } from './linked-data/microdata.ts';
 import type { Attributes, MarkupHandler } from './markup/markup-events.ts';
 import {
   MAX_DEPTH,
@@ -13,10 +15,14 @@ import {
   PageLimitError,
   TOO_MANY_ROWS,
 } from './page-limits.ts';
-import type { Contents, PageContents, PagePlan } from './page-plan.ts';
+import type { Contents, PageContents, PagePlan, Target } from './page-plan.ts';
+import { toUrl } from './processors.ts';
 import { type ElementView, SelectorMatcher } from './selector-matcher.ts';
 import { TextBreaks } from './text-breaks.ts';
-import { MAX_JSON_CHARS } from './values.ts';
+import { MAX_JSON_CHARS, MAX_TEXT_CHARS } from './values.ts';
+
+/** The media type of JSON-LD, also as shops misspell it. */
+const JSON_LD_TYPE = /^\s*(?:\w+\/)?(?:ld[+-]json|json\+ld)\s*(?:;|$)/i;
 
 const NO_ATTRIBUTES: Attributes = { get: () => undefined, toRecord: () => ({}) };
 
@@ -54,9 +60,11 @@ export class PageReader implements MarkupHandler {
   readonly #breaks = new TextBreaks();
   /** How many captures take the breaks of their text. */
   #breaking = 0;
+  readonly #microdata: MicrodataReader | null;
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
+  #base: string | null = null;
   #serial = 0;
   #opening: Attributes = NO_ATTRIBUTES;
   #opensRecord = false;
@@ -69,12 +77,24 @@ export class PageReader implements MarkupHandler {
     this.#counter = new ElementCounter(plan.table.countsTypes || plan.scopeTable?.countsTypes === true);
     this.#matcher = new SelectorMatcher(plan.table);
     this.#page = createFilling(plan.targets.length);
-    this.#contents = { page: this.#page, records: [], blocks: [], source: '', base: null, budget };
+    this.#microdata = plan.readsMicrodata ? new MicrodataReader(budget) : null;
+    const [jsonLd, microdata] = [new LinkedData(), new LinkedData()];
+    this.#contents = { page: this.#page, records: [], jsonLd, microdata, source: '', base: '', budget };
   }
 
-  /** Everything extracted so far; complete when all elements are closed. */
+  /** Everything extracted so far; complete when all elements are closed, and `end` was called. */
   get contents(): PageContents {
     return this.#contents;
+  }
+
+  /** Call when all elements are closed; `url`: the page's own. Throws PageLimitError. */
+  end(url: string): void {
+    const { jsonLd, microdata } = this.#contents;
+    const base = (this.#base === null ? null : toUrl(this.#base, url)) ?? url;
+    this.#contents.base = base;
+    jsonLd.placeAt(url, base);
+    microdata.placeAt(url, base);
+    for (const item of this.#microdata?.items(base) ?? []) microdata.add(item);
   }
 
   get wantsText(): boolean {
@@ -96,11 +116,13 @@ export class PageReader implements MarkupHandler {
       record.scopeMatcher.open(view, this.#onScopeMatch);
       view.isScope = false;
     }
+    const texts = this.#microdata?.open(name, attributes, this.#counter.depth) ?? null;
+    if (texts !== null) this.#capture(texts, 0, { maxChars: MAX_TEXT_CHARS, breaks: true });
     if (this.#breaking > 0) this.#breaks.open(name);
-    if (this.#plan.readsBase && name === 'base') this.#contents.base ??= attributes.get('href') ?? null;
+    if (this.#plan.readsBase && name === 'base') this.#base ??= attributes.get('href') ?? null;
     if (this.#silentDepth > 0 || (name !== 'script' && name !== 'style')) return;
     this.#silentDepth = this.#counter.depth;
-    const isJson = name === 'script' && /^\s*application\/ld\+json\s*(;|$)/i.test(attributes.get('type') ?? '');
+    const isJson = name === 'script' && JSON_LD_TYPE.test(attributes.get('type') ?? '');
     if (isJson && this.#plan.readsJsonLd) this.#json = '';
   }
 
@@ -126,6 +148,7 @@ export class PageReader implements MarkupHandler {
     const { depth } = this.#counter;
     if (this.#breaking > 0) this.#breaks.close();
     if (this.#captures.length > 0) this.#finishCaptures(depth);
+    this.#microdata?.close(depth);
     if (depth === this.#silentDepth) this.#endSilence();
     this.#matcher.close();
     for (const { scopeMatcher } of this.#openRecords) scopeMatcher?.close();
@@ -153,7 +176,8 @@ export class PageReader implements MarkupHandler {
   #take(into: Filling, target: number): void {
     // Selectors of one list may match the same element; it counts once.
     if (into.seen[target] === this.#serial) return;
-    const { attribute, limit, maxChars, breaks } = this.#plan.targets[target]!;
+    const wanted = this.#plan.targets[target]!;
+    const { attribute, limit, maxChars } = wanted;
     const values = into.values[target]!;
     if (values.length >= limit) return;
     if (attribute !== null) {
@@ -161,13 +185,14 @@ export class PageReader implements MarkupHandler {
       if (value === undefined) return;
       this.#contents.budget.spend('chars', value.length);
       values.push(value.slice(0, maxChars));
-    } else {
-      const { depth } = this.#counter;
-      this.#captures.push({ values, index: values.length, depth, room: maxChars, text: '', breaks });
-      if (breaks) this.#breaking++;
-      values.push('');
-    }
+    } else this.#capture(values, values.push('') - 1, wanted);
     into.seen[target] = this.#serial;
+  }
+
+  /** Puts the text of the element that opens into the list, when it ends. */
+  #capture(values: string[], index: number, { maxChars, breaks }: Pick<Target, 'maxChars' | 'breaks'>): void {
+    this.#captures.push({ values, index, depth: this.#counter.depth, room: maxChars, text: '', breaks });
+    if (breaks) this.#breaking++;
   }
 
   #openRecord(element: Element | null): void {
@@ -204,7 +229,7 @@ export class PageReader implements MarkupHandler {
     if (this.#json === null) return;
     this.#contents.budget.spend('jsonBlocks');
     const block = parseJsonBlock(this.#json, this.#contents.budget);
-    if (block !== undefined) this.#contents.blocks.push(block);
+    if (block !== undefined) this.#contents.jsonLd.add(block);
     this.#json = null;
   }
 }

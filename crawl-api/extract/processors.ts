@@ -183,7 +183,7 @@ const MAX_CHARS = 200;
 const SCHEMA_ORG = /^(?:schema:|(?:(?:https?:)?\/\/)?(?:www\.)?schema\.org[/#])(.*?)\/?$/;
 const JOINT = /(?<=\p{L})[\s_-]+(?=\p{L})/gu;
 
-function toBoolean(value: string | number | boolean): boolean | null {
+export function toBoolean(value: string | number | boolean): boolean | null {
   if (typeof value === 'boolean') return value;
   const text = String(value).slice(0, MAX_CHARS).trim().toLowerCase();
   return MEANING.get(text.replace(SCHEMA_ORG, '$1').replace(JOINT, '')) ?? null;

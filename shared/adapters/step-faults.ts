@@ -22,7 +22,7 @@ export interface StepLocation {
 /** The fault of one step; null when it is usable. */
 export function findFaultOfStep(step: Step, location: StepLocation, checks: StepChecks): string | null {
   if (location.first && !isSelectStep(step))
-    return `the first step must select something from the page (css, xpath, json_ld, jsonpath or regex); ${step.type} does not`;
+    return `the first step must select something from the page (css, xpath, json_ld, microdata, jsonpath or regex); ${step.type} does not`;
   switch (step.type) {
     case 'css':
       return findSelectorFault(step.selector, location.first && location.inRows);
@@ -31,6 +31,7 @@ export function findFaultOfStep(step: Step, location: StepLocation, checks: Step
     case 'jsonpath':
       return checks.findJsonPathFault(step.expression);
     case 'json_ld':
+    case 'microdata':
       return step.path.split('.').includes('') ? `the path ${JSON.stringify(step.path)} has an empty name in it` : null;
     case 'regex':
       return checks.findPatternFault(step.pattern, step.group);

@@ -9,7 +9,8 @@ export function describeStep(step: Step): string {
     case 'jsonpath':
       return `${step.type} ${step.expression}`;
     case 'json_ld':
-      return `json_ld ${step.path}`;
+    case 'microdata':
+      return `${step.type} ${step.path}${step.node === undefined ? '' : ` (node ${step.node})`}`;
     case 'regex':
       return `regex ${step.pattern}${step.group === 0 ? '' : ` (group ${step.group})`}`;
     case 'replace':

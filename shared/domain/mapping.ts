@@ -24,8 +24,11 @@ export type SelectStep =
   | { type: 'css'; selector: string; attribute?: string }
   /** XPath 1.0: text of the nodes, or the string, number or boolean that the expression gives. */
   | { type: 'xpath'; expression: string }
-  /** Values at a dotted path in any JSON-LD block: `offers.price`, `@graph.0.name`. Arrays are traversed. */
-  | { type: 'json_ld'; path: string }
+  /**
+   * Values at a dotted path in the JSON-LD or the microdata of the page: `offers.price`, `@graph.0.name`. Arrays are
+   * traversed. Read from the page's product; `node` names another type.
+   */
+  | { type: 'json_ld' | 'microdata'; path: string; node?: string }
   /** JSONPath (RFC 9535) in a page or value that is JSON. Objects become JSON text. */
   | { type: 'jsonpath'; expression: string }
   /** RE2 syntax, in the source of the page or in the value: every match, or the numbered group of it (0: the whole match). */
@@ -59,7 +62,7 @@ export type Processor =
 
 export type Step = SelectStep | Processor;
 
-const SELECT_STEPS = ['css', 'xpath', 'json_ld', 'jsonpath', 'regex'] as const;
+const SELECT_STEPS = ['css', 'xpath', 'json_ld', 'microdata', 'jsonpath', 'regex'] as const;
 
 export function isSelectStep(step: Step): step is SelectStep {
   return (SELECT_STEPS as readonly string[]).includes(step.type);
@@ -184,7 +187,7 @@ export function readsNumbers({ steps }: Pick<Field, 'steps'>): boolean {
 
 /**
  * True for values of attributes, JSON and JSON-LD, where a plain number uses the point. Decided by the last selecting
- * step; a pattern's match is treated like its source.
+ * step; a pattern's match is treated like its source. Of microdata each value shows it: this is false.
  */
 export function isMachineRead(steps: readonly Step[]): boolean {
   const last = steps.filter(isSelectStep).findLast(({ type }) => type !== 'regex');

@@ -9,7 +9,7 @@ const currency = z.string().length(3).exactOptional();
 const selectSchemas = [
   z.strictObject({ type: z.literal('css'), selector: text, attribute: text.exactOptional() }),
   z.strictObject({ type: z.literal('xpath'), expression: text }),
-  z.strictObject({ type: z.literal('json_ld'), path: text }),
+  z.strictObject({ type: z.enum(['json_ld', 'microdata']), path: text, node: text.exactOptional() }),
   z.strictObject({ type: z.literal('jsonpath'), expression: text }),
   z.strictObject({ type: z.literal('regex'), pattern: text, group: z.int().nonnegative() }),
 ] as const;

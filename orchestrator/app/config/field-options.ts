@@ -1,7 +1,7 @@
 /** The options of a field in the short form. docs/mapping.schema.json is generated from this. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
-import { flag, numberOptions, priceOptions, scalar, text } from './processors.ts';
+import { flag, nodeOption, numberOptions, priceOptions, scalar, text } from './processors.ts';
 
 const replacement = z.strictObject(
   { find: text(), with: z.string({ error: 'must be a text' }) },
@@ -20,11 +20,13 @@ const selectOptions = {
   xpath: text().exactOptional().describe('XPath 1.0 expression.'),
   jsonpath: text().exactOptional().describe('JSONPath (RFC 9535), in a page that is JSON.'),
   json_ld: text().exactOptional().describe('Dotted path in the JSON-LD of the page, such as offers.price.'),
+  microdata: text().exactOptional().describe('Dotted path in the microdata of the page, such as offers.price.'),
   regex: z
     .union([text(), z.strictObject({ pattern: text(), group: z.int().min(0).exactOptional() })], { error: REGEX })
     .exactOptional()
     .describe('RE2 pattern: in the source of the page, or in the values of the selector beside it.'),
   attr: text().exactOptional().describe('Name of an attribute, with css.'),
+  node: nodeOption().exactOptional(),
 };
 
 const processOptions = {

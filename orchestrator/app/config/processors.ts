@@ -56,6 +56,14 @@ export function stepOptions(options: { decimal?: '.' | ',' | 'auto'; currency?: 
   };
 }
 
+export const nodeOption = () => text().describe('Read this type of schema.org instead of the product of the page.');
+const linkedData = (type: 'json_ld' | 'microdata', description: string) =>
+  form({ path: text().describe(description), node: nodeOption().nullish() }, 'path', ({ path, node }) => ({
+    type,
+    path,
+    ...(node ? { node } : {}),
+  }));
+
 const number = (type: 'number' | 'integer') => form(numberOptions().shape, null, (p) => ({ type, ...stepOptions(p) }));
 
 export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, ProcessorForm>([
@@ -75,13 +83,8 @@ export const PROCESSORS: ReadonlyMap<string, ProcessorForm> = new Map<string, Pr
     'jsonpath',
     form({ expression: text().describe('JSONPath (RFC 9535).') }, 'expression', (p) => ({ type: 'jsonpath', ...p })),
   ],
-  [
-    'json_ld',
-    form({ path: text().describe('Dotted path in a JSON-LD block, such as offers.price.') }, 'path', (p) => ({
-      type: 'json_ld',
-      ...p,
-    })),
-  ],
+  ['json_ld', linkedData('json_ld', 'Dotted path in the JSON-LD of the page, such as offers.price.')],
+  ['microdata', linkedData('microdata', 'Dotted path in the microdata of the page, such as offers.price.')],
   [
     'regex',
     form(

@@ -65,11 +65,11 @@ function readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep
   return readOptions({ ...read, trim: false }, path, faults)[0] ?? null;
 }
 
-const SELECTORS = ['css', 'xpath', 'jsonpath', 'json_ld'] as const;
+const SELECTORS = ['css', 'xpath', 'jsonpath', 'json_ld', 'microdata'] as const;
 const TYPES = ['number', 'integer', 'price', 'boolean', 'date', 'url'] as const;
 const SHAPES = ['first', 'all', 'join'] as const;
 /** Options allowed beside `then`: the selecting ones and those that are no steps. */
-const BESIDE_THEN = new Set([...SELECTORS, 'regex', 'attr', 'required', 'description', 'then']);
+const BESIDE_THEN = new Set([...SELECTORS, 'regex', 'attr', 'node', 'required', 'description', 'then']);
 
 /** The chain of these options; empty after reporting that nothing is selected. */
 function readOptions(options: ChainOptions, path: Path, faults: FaultList): PlacedStep[] {
@@ -90,6 +90,8 @@ function readSelect(options: ChainOptions, path: Path, faults: FaultList): Place
     return null;
   }
   if (options.attr !== undefined && options.css === undefined) faults.report([...path, 'attr'], 'works only with css');
+  if (options.node !== undefined && options.json_ld === undefined && options.microdata === undefined)
+    faults.report([...path, 'node'], 'works only with json_ld and microdata');
   const regex = readRegex(options, path);
   const key = given[0];
   if (key !== undefined) return [{ step: selectStep(key, options), path: [...path, key] }, ...regex];
@@ -104,7 +106,8 @@ function selectStep(key: (typeof SELECTORS)[number], options: ChainOptions): Ste
     case 'css':
       return { type: 'css', selector: value, ...(options.attr === undefined ? {} : { attribute: options.attr }) };
     case 'json_ld':
-      return { type: 'json_ld', path: value };
+    case 'microdata':
+      return { type: key, path: value, ...(options.node === undefined ? {} : { node: options.node }) };
     case 'xpath':
     case 'jsonpath':
       return { type: key, expression: value };
@@ -146,8 +149,8 @@ const optionsOf = <T extends object>(option: boolean | T | undefined): T | Recor
 
 /**
  * The chain of the currency beside a price, from the options and the chain of the price; null for a field that is no
- * price. In JSON-LD the currency is beside the amount, as priceCurrency; it is read from there unless the mapping names
- * the currency.
+ * price. In JSON-LD and microdata the currency is beside the amount, as priceCurrency; it is read from there unless the
+ * mapping names the currency.
  */
 function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): PlacedStep[] | null {
   if (options.price === undefined || options.price === false || steps.length === 0) return null;
@@ -156,8 +159,10 @@ function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): Pla
     .map(({ step, path }) => {
       if (step.type === 'price')
         return { step: { type: 'currency', ...(step.currency ? { currency: step.currency } : {}) }, path };
-      const beside = step.type === 'json_ld' && optionsOf(options.price).currency === undefined;
-      return beside ? { step: { ...step, path: step.path.replace(PRICE_KEY, 'priceCurrency') }, path } : { step, path };
+      const isBeside = step.type === 'json_ld' || step.type === 'microdata';
+      return isBeside && optionsOf(options.price).currency === undefined
+        ? { step: { ...step, path: step.path.replace(PRICE_KEY, 'priceCurrency') }, path }
+        : { step, path };
     });
 }
 

@@ -2,18 +2,31 @@
  * JSONPath (RFC 9535) by json-p3. Its match() and search() build JavaScript regular expressions, possibly from the
  * page's text, which can take exponential time; here RE2 runs both.
  */
-import { FunctionExpressionType, JSONPathEnvironment, type JSONPathQuery, type JSONValue } from 'json-p3';
+import {
+  FunctionExpressionType,
+  JSONPathEnvironment,
+  type JSONPathNode,
+  type JSONPathQuery,
+  type JSONValue,
+} from 'json-p3';
 import { firstLineOf } from '../../domain/errors.ts';
 import { compilePattern, type Pattern } from './regex.ts';
 
 export class JsonTooLargeError extends Error {}
 
+/** A value, and the object or array that has it under this key; null for the whole JSON. */
+export interface FoundJson {
+  value: unknown;
+  holder: unknown;
+  key: string | number;
+}
+
 export interface JsonPath {
   /**
-   * The values of the first `limit` nodes. Throws JsonTooLargeError for JSON that takes too long or is too deeply
+   * The first `limit` values. Throws JsonTooLargeError for JSON that takes too long or is too deeply
    * nested.
    */
-  find(json: unknown, limit: number): unknown[];
+  find(json: unknown, limit: number): FoundJson[];
 }
 
 /** Maximum nesting that `..` follows. */
@@ -83,21 +96,30 @@ export function compileJsonPath(expression: string): JsonPath {
   return { find: (json, limit) => find(query, json, limit) };
 }
 
-function find(query: JSONPathQuery, json: unknown, limit: number): unknown[] {
+function find(query: JSONPathQuery, json: unknown, limit: number): FoundJson[] {
   environment.visits = 0;
-  const found: unknown[] = [];
+  const found: FoundJson[] = [];
   let nodes = 0;
   try {
     // Lazily: the eager query spreads whole arrays into a call and fails on long ones.
     for (const node of query.lazyQuery(json as JSONValue)) {
       if (++nodes > MAX_VISITS) break;
-      found.push(node.value);
+      const key = node.location.at(-1) ?? '';
+      found.push({ value: node.value, holder: holderOf(node, json), key });
       if (found.length >= limit) break;
     }
   } catch (error) {
     throw new JsonTooLargeError(`a JSONPath cannot be evaluated on this JSON: ${firstLineOf(error)}`, { cause: error });
   }
   return found;
+}
+
+/** The object or array with a number; only numbers need it. */
+function holderOf({ value, location }: JSONPathNode, json: unknown): unknown {
+  if (typeof value !== 'number') return null;
+  let holder = json;
+  for (const key of location.slice(0, -1)) holder = (holder as Record<string | number, unknown>)[key];
+  return location.length > 0 ? holder : null;
 }
 
 /** The fault of a JSONPath, on one line; null when it is usable. */

@@ -119,7 +119,7 @@ describe('JSON-LD', () => {
     ['in @graph', 'name', block('{"@graph":[{"@type":"WebPage"},{"name":"G"}]}'), 'G'],
     ['@graph named', '@graph.0.name', block('{"@graph":[{"name":"G"}]}'), 'G'],
     ['in a block that is an array', 'name', block('[{"x":1},{"name":"A"}]'), 'A'],
-    ['in the second block', 'sku', product + block('{"sku":"S"}'), 'S'],
+    ['in the second block', 'sku', product + block('{"@type":"Product","name":"N","sku":"S"}'), 'S'],
     ['after a broken block', 'name', block('{"name": broken') + product, 'N'],
     ['in a comment', 'name', block('<!-- {"name":"C"} -->'), 'C'],
     ['in CDATA', 'name', block('//<![CDATA[\n{"name":"D"}\n//]]>'), 'D'],

@@ -1,6 +1,6 @@
 /** A page with JSON that would fill memory or block the event loop is abandoned before the JSON is parsed. */
 import { describe, expect, it } from 'vitest';
-import { parseBounded } from '../../../crawl-api/extract/json-ld.ts';
+import { parseBounded } from '../../../crawl-api/extract/linked-data/json-text.ts';
 import { PageExtractor, type PageKind } from '../../../crawl-api/extract/page-extractor.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { MAX_JSON_BLOCKS, PageLimitError } from '../../../crawl-api/extract/page-limits.ts';

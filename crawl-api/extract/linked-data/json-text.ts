@@ -1,0 +1,190 @@
+/**
+ * Parses JSON of pages. Shops write JSON-LD by hand and by template, so a block of it is repaired where only one
+ * reading is possible; one that no repair makes valid is skipped. Numbers keep all their digits: those that a JavaScript
+ * number does not hold are beside it, under the object or array and the key.
+ */
+import { decodeHTML } from 'entities/decode';
+import { type PageBudget, PageLimitError } from '../page-limits.ts';
+
+/** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `budget` see parseBounded. */
+export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
+  for (const prepare of [asItIs, repaired, (block: string) => repaired(withoutMarks(block))]) {
+    try {
+      return parseBounded(prepare(text), budget);
+    } catch (error) {
+      if (error instanceof PageLimitError) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** Without the byte order mark, which is no white space of JSON. */
+const asItIs = (text: string): string => text.trim();
+
+// Unclosed strings and comments extend to the end, so that nothing is scanned twice.
+const STRING = String.raw`"(?:\\[^]|[^"\\])*(?:"|$)`;
+const COMMENT = String.raw`\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)|<!\[CDATA\[|\]\]>`;
+const MARKS = new RegExp(String.raw`${STRING}|\/\/|\/\*|\*\/|<!--|-->|<!\[CDATA\[|\]\]>`, 'g');
+const STRING_OR_COMMENT = new RegExp(String.raw`${STRING}|'(?:\\[^]|[^'\\])*(?:'|$)|${COMMENT}`, 'g');
+const TOKEN = new RegExp(String.raw`${STRING}|[A-Za-z_$@][\w$]*|[{}[\],:]`, 'g');
+
+/** Removes marks of comments and CDATA, but not what they enclose: a comment may hide the block from old browsers. */
+const withoutMarks = (text: string): string => text.replace(MARKS, (found) => (found.startsWith('"') ? found : ' '));
+
+/**
+ * Removes comments, commas before a closing bracket, an assignment before and a semicolon behind the value, closing
+ * brackets too many. Puts quotes around names, null where a value is missing, closing brackets where the text ends
+ * behind another one.
+ */
+function repaired(text: string): string {
+  const whole = !text.includes('"') && text.includes('&quot;') ? decodeHTML(text) : text;
+  const bare = whole
+    .replace(STRING_OR_COMMENT, (found) => (found.startsWith('"') || found.startsWith("'") ? quoted(found) : ' '))
+    .replace(/\p{Cc}+/gu, ' ')
+    .replace(/^\s*(?:(?:var|let|const)\s+)?[\w$.]+\s*=(?=\s*[{[])/, '')
+    .trim()
+    .replace(/;$/, '')
+    .trimEnd();
+  const open: string[] = [];
+  const balanced = bare.replace(TOKEN, (found, at: number) => {
+    switch (found) {
+      case '{':
+      case '[':
+        open.push(found === '{' ? '}' : ']');
+        return found;
+      case '}':
+      case ']':
+        return open.pop() === undefined ? '' : found;
+      case ',':
+        return isBefore(bare, at + 1, CLOSING) ? '' : found;
+      case ':':
+        return isBefore(bare, at + 1, NO_VALUE) ? ':null' : found;
+      case 'NaN':
+      case 'undefined':
+        return 'null';
+      default:
+        return !found.startsWith('"') && isBefore(bare, at + found.length, COLON) ? `"${found}"` : found;
+    }
+  });
+  return /[}\]]$/.test(bare) ? balanced + open.reverse().join('') : balanced;
+}
+
+const CLOSING = /\s*[}\]]/y;
+const NO_VALUE = /\s*[,}\]]/y;
+const COLON = /\s*:/y;
+
+function isBefore(text: string, at: number, pattern: RegExp): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
+/** A string in JSON's quotes, without backslashes that JSON does not know. */
+function quoted(found: string): string {
+  const inner = found.slice(1, found.length > 1 && found.endsWith(found[0]!) ? -1 : undefined);
+  const text = inner.replace(/\\([^])|"/g, (escape, after: string | undefined) => {
+    if (after === undefined) return String.raw`\"`;
+    return '"\\/bfnrtu'.includes(after) ? escape : after;
+  });
+  return `"${text}"`;
+}
+
+/** Maximum nesting levels; shops have ten or twenty. */
+const MAX_JSON_DEPTH = 1_000;
+/** Maximum arrays and objects of one text. 5 MB of shop products have a quarter of that. */
+const MAX_JSON_CONTAINERS = 200_000;
+
+/**
+ * Like JSON.parse, after counting the brackets. Throws PageLimitError, and SyntaxError as JSON.parse does.
+ * @param budget passed when the value stays in memory along with others of the page
+ */
+export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
+  const containers = countContainers(text);
+  const value: unknown = LONG_NUMBER.test(text) ? parseExactly(text) : JSON.parse(text);
+  budget?.spend('containers', containers);
+  return value;
+}
+
+/** A JavaScript number holds all numbers of at most 15 digits. */
+const LONG_NUMBER = /[\s:,[-]\d[\d.]{15}/;
+
+/** By object or array: the digits of numbers that a JavaScript number does not hold, by key. */
+const exactDigits = new WeakMap<object, Map<string, string>>();
+
+// TypeScript does not know the source text of JSON.parse and JSON.stringify yet (ECMAScript 2026).
+type Reviver = (this: object, key: string, value: unknown, context: { source?: string }) => unknown;
+const { rawJSON } = JSON as unknown as { rawJSON: (this: void, text: string) => unknown };
+
+/** Parses with the digits of long numbers. It takes ten times as long as JSON.parse alone. */
+function parseExactly(text: string): unknown {
+  const keepDigits: Reviver = function (key, value, { source }) {
+    if (typeof value === 'number' && source !== undefined && String(value) !== withoutZeros(source)) {
+      const digits = exactDigits.get(this) ?? new Map<string, string>();
+      exactDigits.set(this, digits.set(key, source));
+    }
+    return value;
+  };
+  return JSON.parse(text, keepDigits as (this: unknown, key: string, value: unknown) => unknown);
+}
+
+/** The number as String() writes it, if it holds all of its digits. Short numbers are held in any spelling. */
+function withoutZeros(source: string): string {
+  if (source.length <= 15) return String(Number(source));
+  let end = source.length;
+  if (source.includes('.')) while (source[end - 1] === '0') end--;
+  return source.slice(0, source[end - 1] === '.' ? end - 1 : end);
+}
+
+/** The number at this key as it is written, where a JavaScript number does not hold it; else null. */
+export function digitsAt(holder: unknown, key: string | number): string | null {
+  if (typeof holder !== 'object' || holder === null) return null;
+  return exactDigits.get(holder)?.get(String(key)) ?? null;
+}
+
+/** JSON.stringify with all digits. */
+export function stringifyExactly(value: object): string {
+  return JSON.stringify(value, function (this: unknown, key: string, inner: unknown) {
+    const digits = typeof inner === 'number' ? digitsAt(this, key) : null;
+    return digits === null ? inner : rawJSON(digits);
+  });
+}
+
+/** Up to the first syntax error these are the brackets that JSON.parse sees. */
+function countContainers(text: string): number {
+  let containers = 0;
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    switch (text[at]) {
+      case '"':
+        at = endOfString(text, at);
+        break;
+      case '[':
+      case '{':
+        if (++depth > MAX_JSON_DEPTH) throw new PageLimitError(`the JSON nests deeper than ${MAX_JSON_DEPTH} levels`);
+        if (++containers > MAX_JSON_CONTAINERS)
+          throw new PageLimitError(`the JSON has more than ${MAX_JSON_CONTAINERS} arrays and objects`);
+        break;
+      case ']':
+      case '}':
+        depth--;
+        break;
+      default:
+        break;
+    }
+  }
+  return containers;
+}
+
+function endOfString(text: string, start: number): number {
+  let at = start;
+  do {
+    at = text.indexOf('"', at + 1);
+    if (at < 0) return text.length;
+  } while (isEscaped(text, at));
+  return at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let slashes = 0;
+  while (text[at - 1 - slashes] === '\\') slashes++;
+  return slashes % 2 === 1;
+}

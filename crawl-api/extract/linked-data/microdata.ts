@@ -1,0 +1,177 @@
+/**
+ * Collects the microdata of a page as it streams by, and turns its items into nodes as of JSON-LD. Values are those of
+ * the HTML standard: attributes with links are made absolute, and what has no attribute of its own gives its text. Beyond
+ * the standard `content` counts on any element: shops write `<span itemprop="price" content="12.50">`, and search engines
+ * read it.
+ */
+import type { Attributes } from '../markup/markup-events.ts';
+import { type PageBudget, PageLimitError } from '../page-limits.ts';
+import { type Node, ShownText } from './nodes.ts';
+
+/** An element with an item, a property or an ID; the elements between them do not matter. */
+interface Part {
+  depth: number;
+  id: string | null;
+  properties: readonly string[];
+  item: { types: readonly string[]; id: string | null; references: readonly string[] } | null;
+  /** The value of an attribute. */
+  value: string | null;
+  isLink: boolean;
+  /** Receives the text of the element where that is its value. */
+  texts: string[] | null;
+  children: Part[];
+}
+
+/** The attributes that have the value of an element. */
+const ATTRIBUTES: Readonly<Record<string, string>> = {
+  meta: 'content',
+  data: 'value',
+  meter: 'value',
+  time: 'datetime',
+  object: 'data',
+  a: 'href',
+  area: 'href',
+  link: 'href',
+  audio: 'src',
+  embed: 'src',
+  iframe: 'src',
+  img: 'src',
+  source: 'src',
+  track: 'src',
+  video: 'src',
+};
+const LINKS = new Set(['data', 'href', 'src']);
+
+export class MicrodataReader {
+  readonly #budget: PageBudget;
+  readonly #top: Part = createPart(0, null);
+  /** The open ones, from the outside in. */
+  readonly #open: Part[] = [this.#top];
+
+  constructor(budget: PageBudget) {
+    this.#budget = budget;
+  }
+
+  /** A start tag; returns the list that receives the element's text, if it is needed. Throws PageLimitError. */
+  open(name: string, attributes: Attributes, depth: number): string[] | null {
+    const id = attributes.get('id') ?? null;
+    const properties = attributes.get('itemprop');
+    const isItem = attributes.get('itemscope') !== undefined;
+    if (id === null && properties === undefined && !isItem) return null;
+    this.#budget.spend('containers');
+    const part = createPart(depth, id);
+    this.#open.at(-1)!.children.push(part);
+    this.#open.push(part);
+    part.properties = wordsOf(properties);
+    if (isItem) {
+      const references = wordsOf(attributes.get('itemref'));
+      part.item = { types: wordsOf(attributes.get('itemtype')), id: attributes.get('itemid') ?? null, references };
+    } else if (part.properties.length > 0) readValue(part, name, attributes);
+    return part.texts;
+  }
+
+  /** An end tag of an element at this depth. */
+  close(depth: number): void {
+    const part = this.#open.at(-1)!;
+    if (part.depth !== depth) return;
+    this.#open.pop();
+    const isEmpty = part.properties.length === 0 && part.item === null && part.children.length === 0;
+    if (isEmpty) this.#open.at(-1)!.children.pop();
+  }
+
+  /** The items that are not properties of others, as nodes; `base`: what links are relative to. Throws PageLimitError. */
+  items(base: string): Node[] {
+    return new ItemBuilder(this.#top, base, this.#budget).items();
+  }
+}
+
+function createPart(depth: number, id: string | null): Part {
+  return { depth, id, properties: [], item: null, value: null, isLink: false, texts: null, children: [] };
+}
+
+const wordsOf = (text: string | undefined): string[] => text?.split(/\s+/).filter((word) => word !== '') ?? [];
+
+function readValue(part: Part, name: string, attributes: Attributes): void {
+  const attribute = ATTRIBUTES[name];
+  const value = attribute === undefined ? undefined : attributes.get(attribute);
+  part.value = value ?? attributes.get('content') ?? null;
+  part.isLink = value !== undefined && LINKS.has(attribute!);
+  if (part.value === null && (attribute === undefined || name === 'time')) part.texts = [''];
+}
+
+/** Maximum items inside each other. */
+const MAX_NESTED_ITEMS = 500;
+
+/** Builds each item once, so that items which refer to each other end. */
+class ItemBuilder {
+  readonly #top: Part;
+  readonly #base: string;
+  readonly #budget: PageBudget;
+  readonly #ids = new Map<string, Part>();
+  readonly #nodes = new Map<Part, Node>();
+  #depth = 0;
+
+  constructor(top: Part, base: string, budget: PageBudget) {
+    this.#top = top;
+    this.#base = base;
+    this.#budget = budget;
+  }
+
+  items(): Node[] {
+    const items: Part[] = [];
+    const collect = (part: Part): void => {
+      if (part.id !== null && !this.#ids.has(part.id)) this.#ids.set(part.id, part);
+      if (part.item !== null && part.properties.length === 0) items.push(part);
+      for (const child of part.children) collect(child);
+    };
+    collect(this.#top);
+    return items.map((item) => this.#nodeOf(item));
+  }
+
+  #nodeOf(part: Part): Node {
+    const known = this.#nodes.get(part);
+    if (known !== undefined) return known;
+    // Without a prototype: a page may name its properties at will.
+    const node = Object.create(null) as Node;
+    this.#nodes.set(part, node);
+    if (++this.#depth > MAX_NESTED_ITEMS)
+      throw new PageLimitError(`the microdata of the page nests more than ${MAX_NESTED_ITEMS} items deep`);
+    const { types, id, references } = part.item!;
+    if (types.length > 0) node['@type'] = types;
+    if (id !== null) node['@id'] = absolute(id, this.#base);
+    this.#addProperties(part.children, node);
+    for (const reference of references) {
+      const target = this.#ids.get(reference);
+      if (target !== undefined && target !== part) this.#addProperties([target], node);
+    }
+    this.#depth--;
+    return node;
+  }
+
+  #addProperties(parts: readonly Part[], node: Node): void {
+    for (const part of parts) {
+      this.#budget.spend('visits');
+      const value = part.properties.length > 0 ? this.#valueOf(part) : null;
+      if (value !== null) for (const property of part.properties) addValue(node, property, value);
+      if (part.item === null) this.#addProperties(part.children, node);
+    }
+  }
+
+  #valueOf(part: Part): Node | string | ShownText | null {
+    if (part.item !== null) return this.#nodeOf(part);
+    if (part.texts !== null) return new ShownText(part.texts[0]!);
+    return part.isLink ? absolute(part.value!, this.#base) : part.value;
+  }
+}
+
+/** As the standard says: a link that cannot be resolved is empty. */
+function absolute(link: string, base: string): string {
+  return URL.parse(link.trim(), base)?.href ?? '';
+}
+
+function addValue(node: Node, property: string, value: Node | string | ShownText): void {
+  const values = node[property];
+  if (values === undefined) node[property] = value;
+  else if (Array.isArray(values)) values.push(value);
+  else node[property] = [values, value];
+}
