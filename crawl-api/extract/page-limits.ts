@@ -33,6 +33,8 @@ const BUDGET = {
   jsonBlocks: { max: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },
   /** Arrays and objects of JSON that stays in memory while the page is read. */
   containers: { max: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
+  /** Elements of microdata, each time that an item has it. */
+  parts: { max: 500_000, fault: 'the microdata of the page has more than 500000 elements' },
 };
 
 /** Counts what a page uses; throws PageLimitError when it exceeds the budget. */
@@ -43,7 +45,7 @@ export class PageBudget {
 
   /** `cpuMs`: processor time of the process. Wall-clock time would fail pages where a small machine is throttled. */
   constructor(visits = BUDGET.visits.max, cpuMs = processCpuMs) {
-    this.#spent = { visits: BUDGET.visits.max - visits, chars: 0, rowBytes: 0, jsonBlocks: 0, containers: 0 };
+    this.#spent = { visits: BUDGET.visits.max - visits, chars: 0, rowBytes: 0, jsonBlocks: 0, containers: 0, parts: 0 };
     this.#cpuMs = cpuMs;
   }
 

@@ -8,9 +8,10 @@ import { type PageBudget, PageLimitError } from '../page-limits.ts';
 
 /** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `budget` see parseBounded. */
 export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
-  for (const prepare of [asItIs, repaired, (block: string) => repaired(withoutMarks(block))]) {
+  for (const prepare of [asItIs, repaired, repairedWithoutMarks]) {
     try {
-      return parseBounded(prepare(text), budget);
+      const json = prepare(text);
+      if (json !== null) return parseBounded(json, budget);
     } catch (error) {
       if (error instanceof PageLimitError) throw error;
     }
@@ -22,14 +23,20 @@ export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>)
 const asItIs = (text: string): string => text.trim();
 
 // Unclosed strings and comments extend to the end, so that nothing is scanned twice.
-const STRING = String.raw`"(?:\\[^]|[^"\\])*(?:"|$)`;
+const STRING = String.raw`"(?:\\(?:[^]|$)|[^"\\])*(?:"|$)`;
 const COMMENT = String.raw`\/\/[^\n\r]*|\/\*(?:[^]*?\*\/|[^]*$)|<!--(?:[^]*?-->|[^]*$)|<!\[CDATA\[|\]\]>`;
 const MARKS = new RegExp(String.raw`${STRING}|\/\/|\/\*|\*\/|<!--|-->|<!\[CDATA\[|\]\]>`, 'g');
-const STRING_OR_COMMENT = new RegExp(String.raw`${STRING}|'(?:\\[^]|[^'\\])*(?:'|$)|${COMMENT}`, 'g');
+const STRING_OR_COMMENT = new RegExp(String.raw`${STRING}|'(?:\\(?:[^]|$)|[^'\\])*(?:'|$)|${COMMENT}`, 'g');
 const TOKEN = new RegExp(String.raw`${STRING}|[A-Za-z_$@][\w$]*|[{}[\],:]`, 'g');
 
-/** Removes marks of comments and CDATA, but not what they enclose: a comment may hide the block from old browsers. */
-const withoutMarks = (text: string): string => text.replace(MARKS, (found) => (found.startsWith('"') ? found : ' '));
+/**
+ * The text without the marks of comments and CDATA, but with what they enclose: a comment may hide the block from old
+ * browsers. Null without any.
+ */
+function repairedWithoutMarks(text: string): string | null {
+  const bare = text.replace(MARKS, (found) => (found.startsWith('"') ? found : ' '));
+  return bare === text ? null : repaired(bare);
+}
 
 /**
  * Removes comments, commas before a closing bracket, an assignment before and a semicolon behind the value, closing

@@ -79,8 +79,8 @@ export class LinkedData {
   }
 
   #readStages(stages: readonly Stage[], search: Search): void {
-    for (const { nodes } of stages) {
-      for (const node of nodes) this.#walk(node, 0, 0, search);
+    for (const { nodes, pools } of stages) {
+      for (const node of search.keys[0] === 'offers' ? pools.flat() : nodes) this.#walk(node, 0, 0, search);
       // If the product has the value itself, its group and variants would only add those of other products.
       if (search.found.length > 0) return;
     }

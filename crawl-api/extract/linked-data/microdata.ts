@@ -58,7 +58,7 @@ export class MicrodataReader {
     const properties = attributes.get('itemprop');
     const isItem = attributes.get('itemscope') !== undefined;
     if (id === null && properties === undefined && !isItem) return null;
-    this.#budget.spend('containers');
+    this.#budget.spend('parts');
     const part = createPart(depth, id);
     this.#open.at(-1)!.children.push(part);
     this.#open.push(part);
@@ -119,13 +119,21 @@ class ItemBuilder {
 
   items(): Node[] {
     const items: Part[] = [];
-    const collect = (part: Part): void => {
+    const strays: Part[] = [];
+    const collect = (part: Part, isInside: boolean): void => {
       if (part.id !== null && !this.#ids.has(part.id)) this.#ids.set(part.id, part);
       if (part.item !== null && part.properties.length === 0) items.push(part);
-      for (const child of part.children) collect(child);
+      else if (part.item !== null && !isInside) strays.push(part);
+      for (const child of part.children) collect(child, isInside || part.item !== null);
     };
-    collect(this.#top);
-    return items.map((item) => this.#nodeOf(item));
+    collect(this.#top, false);
+    const nodes = items.map((item) => this.#nodeOf(item));
+    // An item that is a property of nothing: shops write `itemprop="mainEntity"` without an item for the page.
+    const page = Object.create(null) as Node;
+    for (const stray of strays)
+      if (!this.#nodes.has(stray))
+        for (const property of stray.properties) addValue(page, property, this.#nodeOf(stray));
+    return strays.length > 0 ? [...nodes, page] : nodes;
   }
 
   #nodeOf(part: Part): Node {
@@ -150,7 +158,7 @@ class ItemBuilder {
 
   #addProperties(parts: readonly Part[], node: Node): void {
     for (const part of parts) {
-      this.#budget.spend('visits');
+      this.#budget.spend('parts');
       const value = part.properties.length > 0 ? this.#valueOf(part) : null;
       if (value !== null) for (const property of part.properties) addValue(node, property, value);
       if (part.item === null) this.#addProperties(part.children, node);

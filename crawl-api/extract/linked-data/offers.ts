@@ -26,7 +26,7 @@ export interface ChosenOffer extends Offer {
 /** Null where the nodes have no offers. */
 export function chooseOffer(stages: readonly Stage[], nodes: PageNodes, address: PageAddress): ChosenOffer | null {
   const pools = stages
-    .flatMap(({ nodes: members, areVariants }) => (areVariants ? [members] : members.map((member) => [member])))
+    .flatMap((stage) => stage.pools)
     .map((members) => members.flatMap((member) => offersIn(own(member, 'offers'), null, nodes)))
     .filter((offers) => offers.length > 0);
   const offers = pools.find((pool) => pool.some(hasPrice)) ?? pools[0];

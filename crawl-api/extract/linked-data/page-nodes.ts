@@ -4,7 +4,7 @@
  * A page with products: one of them is the page's. It is the one whose url, `@id` or mainEntityOfPage is the page's; else
  * the first with offers that is neither an aside (related products, lists) nor part of another product; else the first
  * such one; else none, because a value of another product would be worse than none. What it lacks is taken from nodes
- * that name the same product, then from its group, then from its variants.
+ * that name the same product, then from its group, then from its variants. Offers of its sizes are its offers.
  *
  * A page without products: all nodes but those that describe the site or the page, then their `mainEntity`, then the
  * variants of those.
@@ -17,15 +17,18 @@ import type { PageAddress } from './page-address.ts';
 /** Nodes that are searched in turn. */
 export interface Stage {
   nodes: readonly unknown[];
-  /** Their offers are those of one product. */
-  areVariants: boolean;
+  /** Groups of nodes whose offers are those of one product. */
+  pools: readonly (readonly unknown[])[];
 }
+
+/** Maximum nodes that are compared with the chosen one. */
+const MAX_SAME = 100;
 
 export class PageNodes {
   readonly #roots: readonly unknown[];
   readonly #address: PageAddress;
   readonly #index: NodeIndex;
-  readonly #stages = new Map<string, Stage[]>();
+  readonly #stages = new Map<string | null, Stage[]>();
 
   constructor(roots: readonly unknown[], address: PageAddress) {
     this.#roots = roots;
@@ -48,34 +51,36 @@ export class PageNodes {
    * all nodes of the type are wanted; of products it is always one.
    */
   stages(type: string | null, all: boolean): Stage[] {
-    const query = JSON.stringify([type, all]);
-    const known = this.#stages.get(query);
+    const name = type === null ? null : bareName(type);
+    const asked =
+      name === null || name === 'product' ? null : this.#index.nodes.filter(({ types }) => types.includes(name));
+    if (asked !== null && all) return [stageOf(asked.map(({ node }) => node))];
+    const known = this.#stages.get(name);
     if (known !== undefined) return known;
-    const stages = this.#find(type, all);
-    this.#stages.set(query, stages);
+    const stages = asked === null ? this.#stagesOfPage(name) : this.#stagesOf(asked);
+    this.#stages.set(name, stages);
     return stages;
   }
 
-  #find(type: string | null, all: boolean): Stage[] {
-    const name = type === null ? null : bareName(type);
+  #stagesOfPage(name: string | null): Stage[] {
     const products = this.#index.nodes.filter(({ isProduct }) => isProduct);
     if (name === null && products.length === 0) return this.#stagesOfAny();
-    if (name === null || name === 'product') return this.#stagesOf(products.filter((one) => this.#isEligible(one)));
-    const asked = this.#index.nodes.filter(({ types }) => types.includes(name));
-    return all ? [stageOf(asked.map(({ node }) => node))] : this.#stagesOf(asked);
+    return this.#stagesOf(products.filter((one) => this.#isEligible(one)));
   }
 
   #stagesOf(placed: readonly PlacedNode[]): Stage[] {
-    const [first, ...rest] = placed;
+    const [first, ...rest] = placed.map((one) => ({ node: one.node, ranks: this.#ranksOf(one) }));
     if (first === undefined) return [];
-    const { node } = rest.reduce((best, next) => (this.#isBefore(next, best) ? next : best), first);
-    const same = placed.filter((one) => one.node !== node && isFree(one) && areSame(one.node, node));
+    const { node } = rest.reduce((best, next) => (isBefore(next.ranks, best.ranks) ? next : best), first);
+    const others = placed.filter((one) => one.node !== node && isFree(one)).slice(0, MAX_SAME);
+    const same = others.filter((one) => areSame(one.node, node));
+    const sizes = others.filter((one) => !same.includes(one) && areSizes(one.node, node));
     const group = this.#index.groupOf(node);
     return [
-      stageOf([node]),
+      { nodes: [node], pools: [[node, ...sizes.map((one) => one.node)]] },
       ...same.map((one) => stageOf([one.node])),
       stageOf(group === null ? [] : [group]),
-      { nodes: this.#index.variantsOf(node), areVariants: true },
+      variantStage(this.#index.variantsOf(node)),
     ];
   }
 
@@ -85,7 +90,7 @@ export class PageNodes {
     return [
       stageOf(top.filter((node) => this.#isSubject(node))),
       stageOf(entities.filter((node) => this.#isSubject(node))),
-      { nodes: this.#inside([...top, ...entities], 'hasVariant'), areVariants: true },
+      variantStage(this.#inside([...top, ...entities], 'hasVariant')),
     ];
   }
 
@@ -101,12 +106,6 @@ export class PageNodes {
   /** Whether this may be the product of the page. */
   #isEligible(placed: PlacedNode): boolean {
     return isFree(placed) || this.#scoreOf(placed) > 0;
-  }
-
-  #isBefore(one: PlacedNode, other: PlacedNode): boolean {
-    const [ranks, others] = [this.#ranksOf(one), this.#ranksOf(other)];
-    const at = ranks.findIndex((rank, i) => rank !== others[i]);
-    return at !== -1 && ranks[at]! > others[at]!;
   }
 
   #ranksOf(placed: PlacedNode): number[] {
@@ -135,7 +134,13 @@ export class PageNodes {
   }
 }
 
-const stageOf = (nodes: readonly unknown[]): Stage => ({ nodes, areVariants: false });
+function isBefore(ranks: readonly number[], others: readonly number[]): boolean {
+  const at = ranks.findIndex((rank, i) => rank !== others[i]);
+  return at !== -1 && ranks[at]! > others[at]!;
+}
+
+const stageOf = (nodes: readonly unknown[]): Stage => ({ nodes, pools: nodes.map((node) => [node]) });
+const variantStage = (nodes: readonly unknown[]): Stage => ({ nodes, pools: [nodes] });
 
 const isFree = ({ isAside, isPart }: PlacedNode): boolean => !isAside && !isPart;
 
@@ -149,6 +154,12 @@ const offerLinksOf = (node: Node): string[] =>
   listOf(own(node, 'offers'))
     .map((offer) => textOf(offer, 'url'))
     .filter((link) => link !== null);
+
+/** Whether two nodes are sizes of one product: they have its name, and their offers lead to the same page. */
+function areSizes(one: Node, other: Node): boolean {
+  const [name, links] = [textOf(one, 'name'), offerLinksOf(one)];
+  return name !== null && name === textOf(other, 'name') && links.join(' ') === offerLinksOf(other).join(' ');
+}
 
 const IDENTIFIERS = ['sku', 'gtin', 'gtin13', 'gtin14', 'gtin12', 'gtin8', 'mpn', 'productID', 'url', 'name'];
 
