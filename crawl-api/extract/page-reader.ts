@@ -228,9 +228,7 @@ export class PageReader implements MarkupHandler {
     this.#silentDepth = 0;
     if (this.#json === null) return;
     this.#contents.budget.spend('jsonBlocks');
-    // A block that was cut is not whole.
-    const isWhole = this.#json.length < MAX_JSON_CHARS;
-    const block = isWhole ? parseJsonBlock(this.#json, this.#contents.budget) : undefined;
+    const block = parseJsonBlock(this.#json, this.#contents.budget);
     if (block !== undefined) this.#contents.jsonLd.add(block);
     this.#json = null;
   }

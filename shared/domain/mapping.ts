@@ -3,7 +3,8 @@
  * field is a chain of steps. Other files parse the YAML and JSON forms.
  *
  * A chain works on a list of values. Its first step selects from the page; each further one works on every value of the
- * list. A selecting step that is not the first reads each value's text as HTML (css, xpath) or JSON (jsonpath, json_ld).
+ * list. A selecting step that is not the first reads each value's text as HTML (css, xpath, microdata) or JSON (jsonpath,
+ * json_ld).
  *
  * How many values: a chain without `first`, `all`, `join` and `split` continues with only the first selected value,
  * even if it fails later. With one of them every selected value passes through the chain; values that a step cannot

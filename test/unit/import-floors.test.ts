@@ -48,7 +48,7 @@ const LIBRARIES: Record<string, string[]> = {
   'json-p3': ['shared/adapters/steps/'],
   luxon: ['shared/adapters/steps/'],
   htmlparser2: ['crawl-api/extract/', 'sandbox/', 'orchestrator/discovery/'],
-  entities: ['crawl-api/extract/markup/'],
+  entities: ['crawl-api/extract/'],
   esbuild: ['userdata/', 'orchestrator/web/bundle-page.ts'],
   tar: ['userdata/', 'sandbox/host/'],
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],

@@ -5,10 +5,13 @@
  */
 import { decodeHTML } from 'entities/decode';
 import { type PageBudget, PageLimitError } from '../page-limits.ts';
+import { MAX_JSON_CHARS } from '../values.ts';
 
 /** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `budget` see parseBounded. */
 export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
-  for (const prepare of [asItIs, repaired, repairedWithoutMarks]) {
+  // A text that was cut at the limit has no end to repair.
+  const repairs = text.length < MAX_JSON_CHARS ? [repaired, repairedWithoutMarks] : [];
+  for (const prepare of [asItIs, ...repairs]) {
     try {
       const json = prepare(text);
       if (json !== null) return parseBounded(json, budget);

@@ -47,7 +47,7 @@ interface Search {
 
 export class LinkedData {
   readonly #roots: unknown[] = [];
-  #address = new PageAddress('');
+  #address = new PageAddress('', '');
   #nodes: PageNodes | null = null;
   readonly #offers = new Map<string | null, ChosenOffer | null>();
 

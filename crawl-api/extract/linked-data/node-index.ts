@@ -109,7 +109,7 @@ export class NodeIndex {
     if (this.#seen.has(value)) return;
     this.#seen.add(value);
     const types = typesOf(value);
-    const isProduct = isProductType(types) || own(value, 'hasVariant') !== undefined;
+    const isProduct = isProductType(types) || Object.hasOwn(value, 'hasVariant');
     if (isProduct || types.length > 0)
       this.nodes.push({ node: value, types, isProduct, isAside: place.isAside, isPart: place.product !== null });
     this.#noteVariant(value, place);

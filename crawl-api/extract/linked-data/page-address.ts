@@ -1,50 +1,70 @@
 /** Whether links of nodes lead to the page itself. */
 import { decodePercent } from '../../../shared/domain/percent.ts';
 
+/** What identifies a page: http and https, a leading `www.`, a slash at the end of the path and the fragment do not. */
+interface Address {
+  host: string;
+  path: string;
+  parameters: URLSearchParams;
+}
+
 export class PageAddress {
-  readonly #url: URL | null;
+  readonly #url: string;
   readonly #base: string;
+  #page: Address | null = null;
 
   /** `base`: what relative links are resolved against. */
-  constructor(url: string, base = url) {
-    this.#url = URL.parse(url);
+  constructor(url: string, base: string) {
+    this.#url = url;
     this.#base = base;
   }
 
   get isFrontPage(): boolean {
-    return this.#url === null || (pathOf(this.#url) === '' && this.#url.search === '');
+    const { path, parameters } = this.#own();
+    return path === '' && parameters.size === 0;
   }
 
   /**
    * How surely the link is the page's: 0 if it is another, else 1 and 1 more for each parameter of its query. Parameters
-   * that only the page has do not count: they may be a visitor's. Nor do http and https, a leading `www.`, a slash at the
-   * end of the path, or the fragment.
+   * that only the page has do not count: they may be a visitor's.
    */
   score(link: string): number {
-    const target = this.#parse(link);
-    if (target === null || pathOf(target) !== pathOf(this.#url!)) return 0;
-    const { searchParams } = this.#url!;
-    const parameters = [...target.searchParams];
-    return parameters.every(([name, value]) => searchParams.getAll(name).includes(value)) ? 1 + parameters.length : 0;
+    const target = this.#read(link);
+    const { path, parameters } = this.#own();
+    if (target?.path !== path) return 0;
+    const wanted = [...target.parameters];
+    return wanted.every(([name, value]) => parameters.getAll(name).includes(value)) ? 1 + wanted.length : 0;
   }
 
   /** Whether the link is certainly another page of the same site, other than its front page. */
   isElsewhere(link: string): boolean {
-    const target = this.#parse(link);
-    if (target === null || pathOf(target) === '') return false;
-    if (pathOf(target) !== pathOf(this.#url!)) return true;
-    const { searchParams } = this.#url!;
-    return [...target.searchParams].some(
-      ([name, value]) => searchParams.has(name) && !searchParams.getAll(name).includes(value),
+    const target = this.#read(link);
+    if (target === null || target.path === '') return false;
+    const { path, parameters } = this.#own();
+    if (target.path !== path) return true;
+    return [...target.parameters].some(
+      ([name, value]) => parameters.has(name) && !parameters.getAll(name).includes(value),
     );
   }
 
+  #own(): Address {
+    return (this.#page ??= addressOf(this.#url, this.#url) ?? {
+      host: '',
+      path: '',
+      parameters: new URLSearchParams(),
+    });
+  }
+
   /** Null for links to another host and for what is no link. */
-  #parse(link: string): URL | null {
-    const target = link === '' ? null : URL.parse(link, this.#base);
-    return target !== null && this.#url !== null && hostOf(target) === hostOf(this.#url) ? target : null;
+  #read(link: string): Address | null {
+    const target = link === '' ? null : addressOf(link, this.#base);
+    return target?.host === this.#own().host ? target : null;
   }
 }
 
-const hostOf = ({ host }: URL): string => host.replace(/^www\./, '');
-const pathOf = ({ pathname }: URL): string => decodePercent(pathname).replace(/\/$/, '');
+function addressOf(link: string, base: string): Address | null {
+  const url = URL.parse(link, base);
+  if (url === null) return null;
+  const path = decodePercent(url.pathname).replace(/\/$/, '');
+  return { host: url.host.replace(/^www\./, ''), path, parameters: url.searchParams };
+}

@@ -74,7 +74,7 @@ export class PageNodes {
     const { node } = rest.reduce((best, next) => (isBefore(next.ranks, best.ranks) ? next : best), first);
     const others = placed.filter((one) => one.node !== node && isFree(one)).slice(0, MAX_SAME);
     const same = others.filter((one) => areSame(one.node, node));
-    const sizes = others.filter((one) => !same.includes(one) && areSizes(one.node, node));
+    const sizes = others.filter((one) => areSizes(one.node, node));
     const group = this.#index.groupOf(node);
     return [
       { nodes: [node], pools: [[node, ...sizes.map((one) => one.node)]] },

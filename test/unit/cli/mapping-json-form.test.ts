@@ -23,6 +23,10 @@ describe('the JSON form', () => {
       { type: 'json_ld', path: 'a.b' },
     ],
     [
+      { type: 'microdata', parameters: { path: 'a.b', node: 'Book' } },
+      { type: 'microdata', path: 'a.b', node: 'Book' },
+    ],
+    [
       { type: 'regex', parameters: { pattern: 'a(b)', group: 0 } },
       { type: 'regex', pattern: 'a(b)', group: 0 },
     ],

@@ -20,6 +20,8 @@ describe('a field in the short form', () => {
     [{ xpath: '//h1' }, [{ type: 'xpath', expression: '//h1' }, TRIM]],
     [{ jsonpath: '$.a' }, [{ type: 'jsonpath', expression: '$.a' }, TRIM]],
     [{ json_ld: 'offers.price' }, [{ type: 'json_ld', path: 'offers.price' }, TRIM]],
+    [{ json_ld: 'name', node: 'Book' }, [{ type: 'json_ld', path: 'name', node: 'Book' }, TRIM]],
+    [{ microdata: 'name', node: 'Book' }, [{ type: 'microdata', path: 'name', node: 'Book' }, TRIM]],
     [{ regex: 'a+' }, [{ type: 'regex', pattern: 'a+', group: 0 }, TRIM]],
     [{ regex: 'a(b)' }, [{ type: 'regex', pattern: 'a(b)', group: 1 }, TRIM]],
     [{ regex: 'a(?:b)' }, [{ type: 'regex', pattern: 'a(?:b)', group: 0 }, TRIM]],
@@ -170,11 +172,11 @@ describe('a price in the short form', () => {
     ]);
   });
 
-  it('takes the currency next to it in JSON-LD', () => {
-    const paths = fieldsOf({ json_ld: 'offers.price', price: true }).map(({ steps }) => steps[0]);
+  it.each(['json_ld', 'microdata'])('takes the currency next to it in %s', (type) => {
+    const paths = fieldsOf({ [type]: 'offers.price', price: true }).map(({ steps }) => steps[0]);
     expect(paths).toEqual([
-      { type: 'json_ld', path: 'offers.price' },
-      { type: 'json_ld', path: 'offers.priceCurrency' },
+      { type, path: 'offers.price' },
+      { type, path: 'offers.priceCurrency' },
     ]);
   });
 
