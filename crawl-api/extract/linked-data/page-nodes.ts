@@ -21,7 +21,7 @@ export interface Stage {
   pools: readonly (readonly unknown[])[];
 }
 
-/** Maximum nodes that are compared with the chosen one. */
+/** Maximum nodes that are compared with the chosen one, and maximum links of one. */
 const MAX_SAME = 100;
 
 export class PageNodes {
@@ -112,11 +112,13 @@ export class PageNodes {
     return [this.#scoreOf(placed), Number(isFree(placed)), this.#standing(placed.node)];
   }
 
-  /** Offers count most, unless they are said to be of another page. */
+  /** Offers count most, unless the product or they are said to be of another page. */
   #standing(node: Node): number {
     const hasOffers = listOf(own(node, 'offers')).length > 0;
     const url = textOf(node, 'url');
-    if (url !== null && this.#address.isElsewhere(url)) return hasOffers ? 1 : 0;
+    const links = url === null ? offerLinksOf(node).slice(0, MAX_SAME) : [url];
+    if (links.some((link) => this.#address.score(link) > 0)) return 4;
+    if (links.length > 0 && links.every((link) => this.#address.isElsewhere(link))) return hasOffers ? 1 : 0;
     if (hasOffers) return 3;
     return textOf(node, 'name') === null ? 0 : 2;
   }

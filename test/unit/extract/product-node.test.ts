@@ -112,6 +112,10 @@ describe('the product of the page', () => {
 
   it.each<[string, unknown[]]>([
     ['the one with offers', [{ '@type': 'Product', name: 'Review' }, teapot]],
+    [
+      'the one whose offers name the page',
+      [{ ...cup, offers: { price: 1, url: '/p/2' } }, cup, { ...teapot, offers: { price: 2, url: PAGE } }],
+    ],
     ['not a related one', [{ '@type': 'Product', name: 'Teapot', isRelatedTo: [cup] }]],
     [
       'not one it belongs to',
