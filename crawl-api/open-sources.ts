@@ -4,7 +4,7 @@
 import { isIPv4 } from 'node:net';
 import { type AddressGuard, createAddressGuard } from '../shared/adapters/http/address-guard.ts';
 import { createTargetDispatcher } from '../shared/adapters/http/target-dispatcher.ts';
-import type { Mapping, PageMapping } from '../shared/domain/mapping.ts';
+import { hasDefault, type Mapping, type PageMapping } from '../shared/domain/mapping.ts';
 import { bareHostOf, portOf } from '../shared/domain/same-site.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
@@ -89,9 +89,7 @@ export async function openBrowser(
 
 /** True when the mapping can tell a valid page from any other: by a required field or by its rows. */
 function isRequiring({ rows, fields }: PageMapping): boolean {
-  return (
-    rows !== null || fields.some(({ required, steps }) => required && !steps.some(({ type }) => type === 'default'))
-  );
+  return rows !== null || fields.some((field) => field.required && !hasDefault(field));
 }
 
 /** True when every page that was extracted is proven to be the right one. */

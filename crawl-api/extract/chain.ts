@@ -64,23 +64,30 @@ function keep(values: readonly ChainValue[], onlyFirst: boolean): ChainValue[] {
 
 interface TracedStep {
   step: Step;
+  /** The source that it belongs to, from 0. */
+  source: number;
   /** The first few values after the step, each shortened. */
   values: ChainValue[];
   count: number;
 }
 
-/** The fields' steps by field name; with `rows` those of the first record. */
-export type Trace = Map<string, TracedStep[]>;
+export interface TracedField {
+  /** Those of the sources that were tried. */
+  steps: TracedStep[];
+  /** The source that gave the value; null without a value from the page. */
+  source: number | null;
+}
+
+/** By field name; with `rows` that of the first record. */
+export type Trace = Map<string, TracedField>;
 
 const MAX_SHOWN = 5;
 const MAX_SHOWN_CHARS = 200;
 
-/** Records a field's steps in the trace. */
-export function observeField(trace: Trace, field: string): StepObserver {
-  const steps: TracedStep[] = [];
-  trace.set(field, steps);
+/** Records the steps of one of a field's sources. */
+export function observeSource({ steps }: TracedField, source: number): StepObserver {
   return (step, values) => {
-    steps.push({ step, values: values.slice(0, MAX_SHOWN).map(cut), count: values.length });
+    steps.push({ step, source, values: values.slice(0, MAX_SHOWN).map(cut), count: values.length });
   };
 }
 

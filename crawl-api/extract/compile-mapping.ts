@@ -1,6 +1,7 @@
 /** Compiles a mapping: once per process, for use with every page. */
 import { AppError } from '../../shared/domain/errors.ts';
 import {
+  chainsOf,
   type ChainValue,
   type Field,
   fieldType,
@@ -22,9 +23,10 @@ import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext, trimLinks } from './processors.ts';
 import { BrokenText, replaceBreaks } from './text-breaks.ts';
 
-interface CompiledField {
+export interface CompiledField {
   field: Field;
-  chain: CompiledChain;
+  /** One a source, in the order in which they are tried. */
+  chains: CompiledChain[];
 }
 
 /** One page mapping, ready for pages. */
@@ -84,13 +86,17 @@ function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean
   const compiler = new SourceCompiler(libraries, inTree);
   const chain = (steps: readonly Step[], inRecord: boolean): CompiledChain =>
     compileChain(steps, inRecord, compiler, { libraries, allByTree });
-  const fields = page.fields.map((field) => ({ field, chain: chain(field.steps, page.rows !== null) }));
+  const fields = page.fields.map((field) => ({
+    field,
+    chains: chainsOf(field).map((steps) => chain(steps, page.rows !== null)),
+  }));
   const links = page.urlParsers.map(({ steps }) => chain([...steps, { type: 'url' }], false));
   const empty = page.rows?.empty
     ? compiler.source(page.rows.empty, { limit: 1, maxChars: MAX_TEXT_CHARS, inRecord: false })
     : null;
   const records = page.rows ? compiler.records(page.rows.each) : null;
-  const usesUrls = links.length > 0 || page.fields.some(({ steps }) => steps.some(({ type }) => type === 'url'));
+  const usesUrls =
+    links.length > 0 || page.fields.flatMap(chainsOf).some((steps) => steps.some(({ type }) => type === 'url'));
   return {
     name: page.name,
     mapping: page,

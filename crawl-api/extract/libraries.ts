@@ -2,7 +2,7 @@
  * Loads only the libraries that the steps of a mapping need: an instance has little memory, and most mappings use only
  * CSS and JSON-LD.
  */
-import type { Mapping, Step } from '../../shared/domain/mapping.ts';
+import { chainsOf, type Mapping, type Step } from '../../shared/domain/mapping.ts';
 import { needsDom } from '../../shared/adapters/step-faults.ts';
 import type * as DateFormat from '../../shared/adapters/steps/date-format.ts';
 import type * as JsonPath from '../../shared/adapters/steps/json-path.ts';
@@ -29,7 +29,7 @@ export async function loadLibraries(mapping: Mapping, allByTree: boolean): Promi
 }
 
 function stepsOf({ fields, urlParsers, rows }: Mapping['pages'][number]): Step[] {
-  const chains = [...fields, ...urlParsers].flatMap(({ steps }) => steps);
+  const chains = [...fields.flatMap(chainsOf), ...urlParsers.map(({ steps }) => steps)].flat();
   return rows ? [...chains, rows.each, ...(rows.empty ? [rows.empty] : [])] : chains;
 }
 

@@ -1,12 +1,20 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import { type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
-import { type CompiledChain, observeField, runChain, type StepObserver, type Trace } from './chain.ts';
-import type { CompiledMapping, CompiledPage } from './compile-mapping.ts';
+import {
+  type CompiledChain,
+  observeSource,
+  runChain,
+  type StepObserver,
+  type Trace,
+  type TracedField,
+} from './chain.ts';
+import type { CompiledField, CompiledMapping, CompiledPage } from './compile-mapping.ts';
 import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
 import { fitValues, rowBytes } from './values.ts';
+import { isUnread } from '../../shared/domain/unread-number.ts';
 
 export type { PageKind } from './page-plan.ts';
 
@@ -80,6 +88,8 @@ interface FoundValue {
   mark: DecimalMark | null;
 }
 
+const NOTHING: FoundValue = { value: null, isDefault: false, mark: null };
+
 class PageRun {
   readonly #page: CompiledPage;
   readonly #contents: PageContents;
@@ -147,9 +157,10 @@ class PageRun {
     let marks: ShownMarks | null = null;
     const missing: string[] = [];
     let hasValue = false;
-    for (const { field, chain } of this.#page.fields) {
-      const observer = trace && observeField(trace, field.name);
-      const { value, isDefault, mark } = this.#valueOf(chain, record, observer);
+    const sources = new Map<string, number>();
+    for (const compiled of this.#page.fields) {
+      const { field } = compiled;
+      const { value, isDefault, mark } = this.#valueOf(compiled, record, sources, trace);
       if (mark !== null) (marks ??= {})[field.name] = mark;
       hasValue ||= value !== null && !isDefault;
       if (value === null && field.required) missing.push(field.name);
@@ -158,7 +169,40 @@ class PageRun {
     return { row, ...(marks === null ? {} : { marks }), missing, hasValue };
   }
 
-  #valueOf(chain: CompiledChain, record: Contents, observer: StepObserver | null): FoundValue {
+  /** `sources`: by field with several of them, the one that gave the value; this field's is added. */
+  #valueOf(
+    { field, chains }: CompiledField,
+    record: Contents,
+    sources: Map<string, number>,
+    trace: Trace | null,
+  ): FoundValue {
+    const traced: TracedField = { steps: [], source: null };
+    trace?.set(field.name, traced);
+    const read = (source: number): FoundValue => {
+      const found = this.#read(chains[source]!, record, trace && observeSource(traced, source));
+      if (found.value !== null && !found.isDefault) traced.source = source;
+      return found;
+    };
+    if (chains.length === 1) return read(0);
+    if (field.sourceOf !== undefined) {
+      const source = sources.get(field.sourceOf);
+      return source === undefined ? NOTHING : read(source);
+    }
+    let best = NOTHING;
+    for (const source of chains.keys()) {
+      const found = read(source);
+      const isFinal = !found.isDefault && yields(found.value);
+      if (isFinal || (best === NOTHING && (found.isDefault || hasUnread(found.value)))) {
+        best = found;
+        if (!found.isDefault) sources.set(field.name, source);
+      }
+      if (isFinal) break;
+    }
+    traced.source = sources.get(field.name) ?? null;
+    return best;
+  }
+
+  #read(chain: CompiledChain, record: Contents, observer: StepObserver | null): FoundValue {
     const known = this.#ofPage.get(chain);
     if (known) return known;
     const context = this.#contextOf(chain);
@@ -175,6 +219,14 @@ class PageRun {
     return { base, budget, isMachine, marks: new Set() };
   }
 }
+
+/** False for white space and undecided numbers: another source may have more. */
+function yields(value: FieldValue): boolean {
+  if (Array.isArray(value)) return value.some(yields);
+  return value !== null && !isUnread(value) && (typeof value !== 'string' || value.trim() !== '');
+}
+
+const hasUnread = (value: FieldValue): boolean => (Array.isArray(value) ? value.some(isUnread) : isUnread(value));
 
 /** For an ambiguous number its text: it is the same on every page that shows it. */
 function keyOf(value: FieldValue): string | null {

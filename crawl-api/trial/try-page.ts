@@ -81,9 +81,10 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
 }
 
 function describeTrace(trace: Trace): (TrialAnswer & { outcome: 'read' })['trace'] {
-  return [...trace].map(([field, steps]) => ({
+  return [...trace].map(([field, { steps, source }]) => ({
     field,
-    steps: steps.map(({ step, count, values }) => ({ step: describeStep(step), count, values })),
+    source,
+    steps: steps.map(({ step, ...made }) => ({ ...made, step: describeStep(step) })),
   }));
 }
 

@@ -1,5 +1,5 @@
 /** NOT NULL columns of the user's table whose numbers may have to wait for the run's whole column. */
-import { type Field, isMachineRead, type Mapping } from '../../shared/domain/mapping.ts';
+import { chainsOf, type Field, isMachineRead, type Mapping } from '../../shared/domain/mapping.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
 import { findColumn, readTable } from './table-info.ts';
@@ -20,6 +20,9 @@ export async function noRoomForNumbers(db: Database, table: string, mapping: Map
 }
 
 /** Numbers in attributes, JSON and JSON-LD are rarely ambiguous. */
-const mayBeOpen = ({ steps }: Field): boolean =>
-  !isMachineRead(steps) &&
-  steps.some((step) => (step.type === 'number' || step.type === 'price') && step.decimal === undefined);
+const mayBeOpen = (field: Field): boolean =>
+  chainsOf(field).some(
+    (steps) =>
+      !isMachineRead(steps) &&
+      steps.some((step) => (step.type === 'number' || step.type === 'price') && step.decimal === undefined),
+  );

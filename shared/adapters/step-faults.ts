@@ -3,7 +3,7 @@
  * checks, so that an instance loads only those of its own steps; step-check.ts has them all.
  */
 import { isCurrencyCode } from '../domain/currencies.ts';
-import { fieldType, type FieldType, isSelectStep, type PageMapping, type Step } from '../domain/mapping.ts';
+import { chainsOf, fieldType, type FieldType, isSelectStep, type PageMapping, type Step } from '../domain/mapping.ts';
 import { findSelectorFault, readSelector } from './selector-check.ts';
 import { findXPathFault } from './xpath/parse-xpath.ts';
 
@@ -101,8 +101,10 @@ export function findFaultsOfPage(page: PageMapping, checks: StepChecks): string[
   for (const { description, steps } of page.urlParsers)
     add(`url_parsers ${JSON.stringify(description)}`, findFaultOfChain(steps, false, checks));
   if (page.rows) for (const fault of findFaultsOfRows(page, checks)) add('rows', fault);
-  for (const { name, steps } of page.fields)
-    add(`field ${name}`, findFaultOfChain(steps, page.rows !== null, checks) ?? findRecordFault(page, steps));
+  for (const field of page.fields) {
+    for (const steps of chainsOf(field))
+      add(`field ${field.name}`, findFaultOfChain(steps, page.rows !== null, checks) ?? findRecordFault(page, steps));
+  }
   return faults;
 }
 

@@ -9,6 +9,9 @@
  * How many values: a chain without `first`, `all`, `join` and `split` continues with only the first selected value,
  * even if it fails later. With one of them every selected value passes through the chain; values that a step cannot
  * process are dropped; at the end the first remaining value is the field's value, or with `all` the whole list.
+ *
+ * A field may have several sources, each with a chain. The first one that yields something gives the value. White space
+ * is nothing, and so is a number that only the whole column decides; if all yield nothing, the first such number stays.
  */
 import type { DecimalMark } from './currencies.ts';
 import type { UnreadNumber } from './unread-number.ts';
@@ -74,8 +77,22 @@ export interface Field {
   name: string;
   /** At least one; the first one selects. */
   steps: Step[];
+  /** The chains of further sources, in order, all of the same type; only the last one may have a default. */
+  fallbacks?: Step[][];
+  /** Name of an earlier field: this one is read from the source that gave the other's value, as a currency is. */
+  sourceOf?: string;
   /** Without a value the product becomes failed(parse); with `rows`, the row is dropped. */
   required: boolean;
+}
+
+/** The chain of each source, in order. */
+export function chainsOf({ steps, fallbacks = [] }: Pick<Field, 'steps' | 'fallbacks'>): Step[][] {
+  return [steps, ...fallbacks];
+}
+
+/** True for a field that has a value on every page. */
+export function hasDefault(field: Pick<Field, 'steps' | 'fallbacks'>): boolean {
+  return chainsOf(field).some((steps) => steps.some(({ type }) => type === 'default'));
 }
 
 /** A page with many records, each a row of the result table. */

@@ -31,15 +31,25 @@ const step = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('url') }),
 ]);
 
+const chain = z.array(step).min(1);
+
 export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
   pages: z
     .array(
       z.strictObject({
         name: z.string(),
         urlPatterns: z.array(text),
-        urlParsers: z.array(z.strictObject({ description: z.string(), steps: z.array(step).min(1) })),
+        urlParsers: z.array(z.strictObject({ description: z.string(), steps: chain })),
         rows: z.strictObject({ each: select, key: text, empty: select.nullable() }).nullable(),
-        fields: z.array(z.strictObject({ name: text, steps: z.array(step).min(1), required: z.boolean() })),
+        fields: z.array(
+          z.strictObject({
+            name: text,
+            steps: chain,
+            fallbacks: z.array(chain).min(1).exactOptional(),
+            sourceOf: text.exactOptional(),
+            required: z.boolean(),
+          }),
+        ),
       }),
     )
     .min(1),

@@ -30,6 +30,8 @@ export type PageTrial = z.infer<typeof pageTrialSchema>;
 const stepTraceSchema = z.object({
   /** The step itself, such as `css .price`. */
   step: z.string(),
+  /** The field's source that it belongs to, from 0. */
+  source: z.number(),
   /** Number of values after it. */
   count: z.number(),
   /** The first of them, truncated. */
@@ -52,7 +54,14 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     missing: z.string().nullable(),
     links: z.array(z.string()),
     /** By field; with rows those of the first record. */
-    trace: z.array(z.strictObject({ field: z.string(), steps: z.array(stepTraceSchema) })),
+    trace: z.array(
+      z.strictObject({
+        field: z.string(),
+        /** The source that gave the value; null without a value from the page. */
+        source: z.number().nullable(),
+        steps: z.array(stepTraceSchema),
+      }),
+    ),
   }),
   z.strictObject({
     outcome: z.literal('failed'),

@@ -1,5 +1,5 @@
 /** Elements that a page built by scripts must contain before it is worth extracting. */
-import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
+import { type Field, hasDefault, type PageMapping } from '../../../shared/domain/mapping.ts';
 import type { CompiledMapping } from '../../extract/compile-mapping.ts';
 import type { Sign } from './page-probe.ts';
 
@@ -38,10 +38,10 @@ export function signsOf(mapping: PageMapping | null): Expected {
   return { signs: required.flatMap(signOf), required: required.length > 0 };
 }
 
-function signOf({ steps }: Field): Sign[] {
-  const [first] = steps;
-  // A default replaces a missing element.
-  if (first?.type !== 'css' || steps.some((step) => step.type === 'default')) return [];
+function signOf(field: Field): Sign[] {
+  const [first] = field.steps;
+  // A default or another source replaces a missing element.
+  if (first?.type !== 'css' || field.fallbacks !== undefined || hasDefault(field)) return [];
   return [
     first.attribute === undefined
       ? { selector: first.selector }

@@ -12,8 +12,8 @@ const patternShape = z.strictObject({
   type: z.literal('regex', { error: 'must be regex: there is no other type of pattern' }),
   pattern: text(),
 });
-const processors = () =>
-  z.array(z.unknown(), { error: 'must be a list of processors' }).min(1, 'must have at least one processor');
+const PROCESSORS = 'must be a list of processors, or for several sources a list of such lists';
+const processors = () => z.array(z.unknown(), { error: PROCESSORS }).min(1, 'must have at least one processor');
 const parserShape = z.strictObject({ description: z.string().exactOptional(), processors: processors() });
 const fieldShape = z.strictObject({ name: text(), processors: processors(), required: flag().exactOptional() });
 
@@ -37,7 +37,9 @@ function readPattern(value: unknown, path: Path, faults: FaultList): PlacedPage[
 function readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['urlParsers'] {
   const read = faults.read(parserShape, value, path);
   if (!read) return [];
-  return [{ description: read.description ?? '', path, steps: readSteps(read.processors, path, faults) }];
+  return [
+    { description: read.description ?? '', path, steps: readSteps(read.processors, [...path, 'processors'], faults) },
+  ];
 }
 
 function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[] {
@@ -50,13 +52,15 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     const field = faults.read(fieldShape, one, at);
     if (!field) return [];
     const { name, required = false, processors } = field;
-    const steps = readSteps(processors, at, faults);
-    return [{ name, path: [...at, 'name'], required, requiredPath: [...at, 'required'], steps }];
+    const chains = processors.every(Array.isArray)
+      ? processors.map((chain, source) => readSteps(chain, [...at, 'processors', source], faults))
+      : [readSteps(processors, [...at, 'processors'], faults)];
+    return [{ name, path: [...at, 'name'], required, requiredPath: [...at, 'required'], chains }];
   });
 }
 
 function readSteps(processors: readonly unknown[], path: Path, faults: FaultList): PlacedStep[] {
-  const steps = processors.map((one, i) => readTypedStep(one, [...path, 'processors', i], faults));
+  const steps = processors.map((one, i) => readTypedStep(one, [...path, i], faults));
   // With a step missing, checking the rest would only report consequential faults.
   return steps.every((step) => step !== null) ? steps : [];
 }

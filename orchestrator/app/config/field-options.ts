@@ -85,4 +85,5 @@ export const selectorOptions = z.strictObject({
   jsonpath: text().exactOptional(),
 });
 
-export type ChainOptions = Omit<z.output<typeof fieldOptions>, 'required'>;
+export type FieldOptions = z.output<typeof fieldOptions>;
+export type ChainOptions = Omit<FieldOptions, 'required'>;

@@ -28,7 +28,10 @@ const then = z
   .min(1)
   .exactOptional()
   .describe(fieldOptions.shape.then.description ?? '');
-const field = z.union([z.string().min(1), fieldOptions.extend({ then })]).meta({ id: 'Field' });
+const source = z.union([z.string().min(1), fieldOptions.extend({ then })]).meta({ id: 'Source' });
+const field = z
+  .union([source, z.array(source).min(1).describe('Several sources: the first that yields something counts.')])
+  .meta({ id: 'Field' });
 const selector = z.union([z.string().min(1), selectorOptions]);
 
 const shortPage = z
@@ -61,7 +64,13 @@ const chainPage = z
     url_parsers: z.array(z.strictObject({ description: z.string().exactOptional(), processors })).exactOptional(),
     rows: z.strictObject({ each: typedStep, key: z.string().min(1), empty: typedStep.exactOptional() }).exactOptional(),
     fields: z
-      .array(z.strictObject({ name: z.string().min(1), processors, required: z.boolean().exactOptional() }))
+      .array(
+        z.strictObject({
+          name: z.string().min(1),
+          processors: z.union([processors, z.array(processors).min(1)]),
+          required: z.boolean().exactOptional(),
+        }),
+      )
       .min(1),
   })
   .meta({ id: 'ChainMapping' });

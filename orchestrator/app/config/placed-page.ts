@@ -1,6 +1,6 @@
 /** A mapping with the position of each part in the user's file: read from either form, then checked. */
 import { z } from 'zod';
-import type { PageMapping, SelectStep } from '../../../shared/domain/mapping.ts';
+import type { PageMapping, SelectStep, Step } from '../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { text } from './processors.ts';
@@ -10,7 +10,9 @@ export interface PlacedField {
   path: Path;
   required: boolean;
   requiredPath: Path;
-  steps: PlacedStep[];
+  /** The chain of each source; empty after a fault. */
+  chains: PlacedStep[][];
+  sourceOf?: string;
 }
 
 export interface PlacedRows {
@@ -92,15 +94,20 @@ export function toPageMapping(page: PlacedPage): PageMapping {
   return {
     name: page.name,
     urlPatterns: page.urlPatterns.map(({ pattern }) => pattern),
-    urlParsers: page.urlParsers.map(({ description, steps }) => ({
-      description,
-      steps: steps.map(({ step }) => step),
-    })),
+    urlParsers: page.urlParsers.map(({ description, steps }) => ({ description, steps: stepsOf(steps) })),
     rows: page.rows && {
       each: page.rows.each.step as SelectStep,
       key: page.rows.key,
       empty: page.rows.empty && (page.rows.empty.step as SelectStep),
     },
-    fields: page.fields.map(({ name, steps, required }) => ({ name, steps: steps.map(({ step }) => step), required })),
+    fields: page.fields.map(({ name, required, chains: [first = [], ...others], sourceOf }) => ({
+      name,
+      steps: stepsOf(first),
+      ...(others.length === 0 ? {} : { fallbacks: others.map(stepsOf) }),
+      ...(sourceOf === undefined ? {} : { sourceOf }),
+      required,
+    })),
   };
 }
+
+export const stepsOf = (chain: readonly PlacedStep[]): Step[] => chain.map(({ step }) => step);

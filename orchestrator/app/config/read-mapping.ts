@@ -4,10 +4,10 @@
  * them, or `mappings: [...]`.
  */
 import { findMappingFaults, findChainFault, findStepFault } from '../../../shared/adapters/step-check.ts';
-import { fieldType, type Mapping, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
+import { fieldType, type FieldType, type Mapping, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
 import { CHAIN_FORM } from './chain-form.ts';
 import { FaultList, isRecord, type MappingFault, type Path } from './faults.ts';
-import { type PlacedField, type PlacedPage, type PlacedRows, readPage, toPageMapping } from './placed-page.ts';
+import { type PlacedField, type PlacedPage, type PlacedRows, readPage, stepsOf, toPageMapping } from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
 import { readFileSync } from 'node:fs';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -100,13 +100,15 @@ function checkColumns(pages: readonly PlacedPage[], faults: FaultList): void {
 function checkSame(field: PlacedField, first: { field: PlacedField; page: PlacedPage }, faults: FaultList): void {
   if (field.name !== first.field.name)
     faults.report(field.path, `is written ${first.field.name} in ${first.page.name}; a column has one spelling`);
-  if (field.steps.length === 0 || first.field.steps.length === 0) return;
-  const [type, expected] = [typeOf(field), typeOf(first.field)];
+  const [type, expected] = [typeOf(field.chains[0]), typeOf(first.field.chains[0])];
+  if (type === null || expected === null) return;
   if (type !== expected)
     faults.report(field.path, `gives ${type}, but in ${first.page.name} it gives ${expected}; a column has one type`);
 }
 
-const typeOf = (field: PlacedField) => fieldType({ steps: field.steps.map(({ step }) => step) });
+/** Null for a chain with a fault. */
+const typeOf = (chain: readonly PlacedStep[] = []): FieldType | null =>
+  chain.length === 0 ? null : fieldType({ steps: stepsOf(chain) });
 
 export interface MappingFile {
   mapping: Mapping;
@@ -159,9 +161,15 @@ function checkNames(fields: readonly PlacedField[], faults: FaultList): void {
 }
 
 function checkField(field: PlacedField, inRows: boolean, faults: FaultList): void {
-  checkChain(field.steps, field.path, inRows, faults);
-  const hasDefault = field.steps.some(({ step }) => step.type === 'default');
-  if (field.required && hasDefault)
+  const { chains, path } = field;
+  for (const chain of chains) checkChain(chain, path, inRows, faults);
+  const [type, ...others] = chains.map(typeOf);
+  const other = others.find((one) => one !== null && one !== type);
+  if (type && other) faults.report(path, `its sources give ${type} and ${other}; a column has one type`);
+  const defaults = chains.map((chain) => chain.find(({ step }) => step.type === 'default'));
+  const early = defaults.slice(0, -1).find((step) => step !== undefined);
+  if (early) faults.report(early.path, 'a default belongs in the last source: those after it would never count');
+  if (field.required && defaults.at(-1))
     faults.report(field.requiredPath, 'a field with a default always has a value; leave one of the two out');
 }
 
@@ -169,8 +177,7 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
 function checkChain(steps: readonly PlacedStep[], path: Path, inRows: boolean, faults: FaultList): void {
   if (steps.length === 0) return;
   const found = steps.map(({ step, path }, i) => ({ path, fault: findStepFault(step, { first: i === 0, inRows }) }));
-  const chain = steps.map(({ step }) => step);
-  if (found.every(({ fault }) => fault === null)) found.push({ path, fault: findChainFault(chain, inRows) });
+  if (found.every(({ fault }) => fault === null)) found.push({ path, fault: findChainFault(stepsOf(steps), inRows) });
   for (const { path, fault } of found) if (fault !== null) faults.report(path, fault);
 }
 
@@ -179,7 +186,7 @@ function checkRows(rows: PlacedRows, fields: readonly PlacedField[], faults: Fau
   if (rows.empty) checkRecordSelector(rows.empty, faults);
   const key = fields.find((field) => field.name === rows.key);
   if (!key) faults.report([...rows.path, 'key'], `must be one of the fields: ${fields.map((f) => f.name).join(', ')}`);
-  else if (key.steps.some(({ step }) => step.type === 'all'))
+  else if (key.chains.flat().some(({ step }) => step.type === 'all'))
     faults.report([...rows.path, 'key'], `${rows.key} is a list; a key is one value`);
 }
 

@@ -1,13 +1,15 @@
 /** The short form of a mapping: `fields: { title: "h1", price: { css: ".price", integer: true } }`. */
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { type PlacedStep, readShortStep } from './chain.ts';
 import { type FaultList, isRecord, type Path } from './faults.ts';
-import { type ChainOptions, fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import { type ChainOptions, fieldOptions, type FieldOptions, parserOptions, selectorOptions } from './field-options.ts';
 import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { text, regexStep, stepOptions } from './processors.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
 
-const FIELD = 'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }';
+const FIELD =
+  'must be a CSS selector or an object such as { css: ".price", attr: data-value, integer: true }, or a list of them';
 const SELECTOR = 'must be a CSS selector, or { css }, { xpath } or { jsonpath }';
 
 export const SHORT_FORM: PageForm = {
@@ -24,21 +26,64 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     faults.report(path, 'must have at least one field: `title: "h1"`');
     return [];
   }
-  return Object.entries(value).flatMap(([name, form]) => {
-    const at = [...path, name];
-    if (typeof form !== 'string' && !isRecord(form)) {
-      faults.report(at, FIELD);
-      return [];
-    }
-    const options = faults.read(fieldOptions, typeof form === 'string' ? { css: form } : form, at);
-    if (!options) return [{ name, path: at, required: false, requiredPath: at, steps: [] }];
-    const { required = false, ...chain } = options;
-    const steps = readOptions(chain, at, faults);
-    const field = { name, path: at, required, requiredPath: [...at, 'required'], steps };
-    const currency = currencySteps(chain, steps);
-    if (currency === null) return [field];
-    return [field, { ...field, name: `${name}_currency`, required: false, steps: currency }];
+  return Object.entries(value).flatMap(([name, form]) => readField(name, form, [...path, name], faults));
+}
+
+/** One source, or a list of them with one set of options, which may be written at any of them. */
+function readField(name: string, form: unknown, path: Path, faults: FaultList): PlacedField[] {
+  const isList = Array.isArray(form);
+  const forms: unknown[] = isList ? form : [form];
+  if (forms.length === 0 || forms.some((one) => typeof one !== 'string' && !isRecord(one))) {
+    faults.report(path, FIELD);
+    return [];
+  }
+  const read = forms.map((one, i): Placed<FieldOptions> | null => {
+    const at = isList ? [...path, i] : path;
+    const options = faults.read(fieldOptions, typeof one === 'string' ? { css: one } : one, at);
+    return options && { options, at, pathOf: (key) => [...at, key] };
   });
+  const field = { name, path, required: false, requiredPath: path, chains: [] };
+  if (!read.every((one) => one !== null)) return [field];
+  const sources = shareOptions(read, faults);
+  const [{ options, pathOf }] = sources as [Placed<FieldOptions>];
+  // A default of an earlier source would hide the later ones.
+  const chains = sources.map((source, i) =>
+    readOptions(source, faults).filter(({ step }) => step.type !== 'default' || i === sources.length - 1),
+  );
+  const { required = false } = options;
+  const all = { ...field, required, requiredPath: pathOf('required'), chains };
+  if (options.price === undefined || options.price === false) return [all];
+  const currencies = chains.map((chain) => currencySteps(options, chain));
+  const sourceOf = chains.length > 1 ? { sourceOf: name } : {};
+  return [all, { ...all, name: `${name}_currency`, required: false, chains: currencies, ...sourceOf }];
+}
+
+/** Options with the place of each in the file. */
+interface Placed<Options> {
+  options: Options;
+  at: Path;
+  pathOf: (key: string) => Path;
+}
+
+/** Every source with the options of all. */
+function shareOptions(sources: readonly Placed<FieldOptions>[], faults: FaultList): Placed<FieldOptions>[] {
+  const shared = new Map<string, { value: unknown; path: Path }>();
+  for (const { options, pathOf } of sources) {
+    for (const [key, value] of Object.entries(options)) {
+      if (OF_SOURCE.has(key)) continue;
+      const first = shared.get(key);
+      if (!first) shared.set(key, { value, path: pathOf(key) });
+      else if (!isDeepStrictEqual(first.value, value))
+        for (const path of [first.path, pathOf(key)])
+          faults.report(path, 'has two values: the sources of a field have their options in common');
+    }
+  }
+  const common = Object.fromEntries([...shared].map(([key, { value }]) => [key, value]));
+  return sources.map(({ options, at, pathOf }) => ({
+    options: { ...options, ...common },
+    at,
+    pathOf: (key) => shared.get(key)?.path ?? pathOf(key),
+  }));
 }
 
 /** A bare text is a CSS selector for links: their href. */
@@ -50,7 +95,7 @@ function readParser(value: unknown, path: Path, faults: FaultList): PlacedPage['
   const options = faults.read(parserOptions, typeof value === 'string' ? { css: value, attr: 'href' } : value, path);
   if (!options) return [];
   const { description = '', ...chain } = options;
-  const steps = readOptions(chain, path, faults);
+  const steps = readOptions({ options: chain, at: path, pathOf: (key) => [...path, key] }, faults);
   return steps.length > 0 ? [{ description, path, steps }] : [];
 }
 
@@ -62,24 +107,27 @@ function readSelector(value: unknown, path: Path, faults: FaultList): PlacedStep
     faults.report(path, SELECTOR);
     return null;
   }
-  return readOptions({ ...read, trim: false }, path, faults)[0] ?? null;
+  return readSelect(read, path, faults)?.[0] ?? null;
 }
 
 const SELECTORS = ['css', 'xpath', 'jsonpath', 'json_ld', 'microdata'] as const;
 const TYPES = ['number', 'integer', 'price', 'boolean', 'date', 'url'] as const;
 const SHAPES = ['first', 'all', 'join'] as const;
+/** Options of one source alone. */
+const OF_SOURCE: ReadonlySet<string> = new Set([...SELECTORS, 'regex', 'attr', 'node']);
 /** Options allowed beside `then`: the selecting ones and those that are no steps. */
-const BESIDE_THEN = new Set([...SELECTORS, 'regex', 'attr', 'node', 'required', 'description', 'then']);
+const BESIDE_THEN = new Set([...OF_SOURCE, 'required', 'description', 'then']);
 
 /** The chain of these options; empty after reporting that nothing is selected. */
-function readOptions(options: ChainOptions, path: Path, faults: FaultList): PlacedStep[] {
-  const select = readSelect(options, path, faults);
+function readOptions(placed: Placed<ChainOptions>, faults: FaultList): PlacedStep[] {
+  const { options, at, pathOf } = placed;
+  const select = readSelect(options, at, faults);
   if (select === null) return [];
-  if (options.then === undefined) return [...select, ...readProcess(options, path, faults)];
+  if (options.then === undefined) return [...select, ...readProcess(placed, faults)];
   for (const key of Object.keys(options)) {
-    if (!BESIDE_THEN.has(key)) faults.report([...path, key], 'with `then` it is one of its steps');
+    if (!BESIDE_THEN.has(key)) faults.report(pathOf(key), 'with `then` it is one of its steps');
   }
-  const then = options.then.map((step, i) => readShortStep(step, [...path, 'then', i], faults));
+  const then = options.then.map((step, i) => readShortStep(step, [...pathOf('then'), i], faults));
   return [...select, ...then.filter((step) => step !== null)];
 }
 
@@ -120,23 +168,28 @@ function readRegex({ regex }: ChainOptions, path: Path): PlacedStep[] {
   return [{ step: regexStep(pattern, group ?? null), path: [...path, 'regex'] }];
 }
 
-function readProcess(options: ChainOptions, path: Path, faults: FaultList): PlacedStep[] {
+function readProcess({ options, pathOf }: Placed<ChainOptions>, faults: FaultList): PlacedStep[] {
   const steps: PlacedStep[] = [];
-  const add = (key: string, step: Step): void => void steps.push({ step, path: [...path, key] });
+  const add = (key: string, step: Step): void => void steps.push({ step, path: pathOf(key) });
+  const pickOne = <K extends keyof ChainOptions>(keys: readonly K[]): K[] => {
+    const given = keys.filter((key) => options[key] !== undefined && options[key] !== false);
+    if (given.length > 1) faults.report(pathOf(given[1]!), `${given.join(' and ')} exclude each other`);
+    return given.slice(0, 1);
+  };
   const trims = options.trim !== false;
   if (trims) add('trim', { type: 'trim' });
   for (const replacement of [options.replace ?? []].flat()) add('replace', { type: 'replace', ...replacement });
   if (options.split !== undefined) add('split', { type: 'split', by: options.split });
   // Replacing and splitting leave white space behind: `1,200 yen` without `yen`, the pieces of `a, b`.
   if (trims && (options.replace !== undefined || options.split !== undefined)) add('trim', { type: 'trim' });
-  for (const key of pickOne(['lower', 'upper'], options, path, faults)) add(key, { type: key });
-  for (const key of pickOne(TYPES, options, path, faults)) {
+  for (const key of pickOne(['lower', 'upper'])) add(key, { type: key });
+  for (const key of pickOne(TYPES)) {
     if (key === 'date') add(key, dateStep(options.date));
     else if (key === 'number' || key === 'integer' || key === 'price')
       add(key, { type: key, ...stepOptions(optionsOf(options[key])) });
     else add(key, { type: key });
   }
-  for (const key of pickOne(SHAPES, options, path, faults)) {
+  for (const key of pickOne(SHAPES)) {
     if (key === 'join') add(key, { type: 'join', by: options.join! });
     else add(key, { type: key });
   }
@@ -148,12 +201,10 @@ const optionsOf = <T extends object>(option: boolean | T | undefined): T | Recor
   typeof option === 'object' ? option : {};
 
 /**
- * The chain of the currency beside a price, from the options and the chain of the price; null for a field that is no
- * price. In JSON-LD and microdata the currency is beside the amount, as priceCurrency; it is read from there unless the
- * mapping names the currency.
+ * The chain of the currency beside a price, from the options and the chain of the price. In JSON-LD and microdata the
+ * currency is beside the amount, as priceCurrency; it is read from there unless the mapping names the currency.
  */
-function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): PlacedStep[] | null {
-  if (options.price === undefined || options.price === false || steps.length === 0) return null;
+function currencySteps(options: ChainOptions, steps: readonly PlacedStep[]): PlacedStep[] {
   return steps
     .filter(({ step }) => step.type !== 'default')
     .map(({ step, path }) => {
@@ -173,16 +224,4 @@ function dateStep(date: ChainOptions['date']): Step {
   if (typeof date === 'string') return { type: 'date', format: date, locale: null };
   const { format = null, locale = null } = typeof date === 'object' ? date : {};
   return { type: 'date', format, locale };
-}
-
-/** The one of these options that is set, as a list of none or one; two of them are a fault. */
-function pickOne<K extends keyof ChainOptions>(
-  keys: readonly K[],
-  options: ChainOptions,
-  path: Path,
-  faults: FaultList,
-): K[] {
-  const given = keys.filter((key) => options[key] !== undefined && options[key] !== false);
-  if (given.length > 1) faults.report([...path, given[1]!], `${given.join(' and ')} exclude each other`);
-  return given.slice(0, 1);
 }

@@ -1,6 +1,6 @@
 /** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
-import { type Field, fieldType, type FieldValue, type PageMapping } from '../../../shared/domain/mapping.ts';
+import { chainsOf, type Field, fieldType, type FieldValue, type PageMapping } from '../../../shared/domain/mapping.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';
@@ -64,11 +64,21 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
 /** `value`: with rows that of the first record. */
 function reportField(field: Field, inRows: boolean, answer: PageReading & { outcome: 'read' }) {
   /** What each step left, from the page to the value; empty when the page was not read for this field. */
-  const steps = answer.trace.find((trace) => trace.field === field.name)?.steps ?? [];
+  const { steps = [], source = null } = answer.trace.find((trace) => trace.field === field.name) ?? {};
   // The first record may have been dropped, and no row was made without a required value: the steps have it.
   const value = inRows ? null : answer.rows?.[0]?.row[field.name];
+  const given = steps.filter((step) => step.source === (source ?? steps.at(-1)?.source));
   const { name, required } = field;
-  return { name, type: fieldType(field), required, value: value ?? lastValue(field, steps), steps };
+  const of = chainsOf(field).length;
+  return {
+    name,
+    type: fieldType(field),
+    required,
+    value: value ?? lastValue(field, given),
+    /** Of a field with several: how many, and the number of the one that gave the value. */
+    ...(of > 1 ? { sources: { of, won: source === null ? null : source + 1 } } : {}),
+    steps: steps.map(({ source: from, ...step }) => ({ ...(of > 1 ? { source: from + 1 } : {}), ...step })),
+  };
 }
 
 function lastValue(field: Field, steps: readonly StepTrace[]): FieldValue {
@@ -89,7 +99,7 @@ function describeMissing(missing: string, page: PageMapping | null): string {
 /** Each step that needs a tree, with its field. */
 function findDomSteps(page: PageMapping): string[] {
   const chains = [
-    ...page.fields.map(({ name, steps }) => ({ name, steps })),
+    ...page.fields.map((field) => ({ name: field.name, steps: chainsOf(field).flat() })),
     ...page.urlParsers.map(({ description, steps }) => ({ name: description || 'url_parsers', steps })),
     ...(page.rows ? [{ name: 'rows.each', steps: [page.rows.each] }] : []),
     ...(page.rows?.empty ? [{ name: 'rows.empty', steps: [page.rows.empty] }] : []),

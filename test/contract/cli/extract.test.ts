@@ -48,6 +48,21 @@ describe('extract --file', () => {
     expect(text).toContain('The product would be stored.');
   });
 
+  it('shows which source of a field gave its value', async () => {
+    const mapping = write('fields: { title: [{ json_ld: name, required: true }, h1, h2] }\n', 'yaml');
+    const { text, report } = await runExtract({ mapping, file: write('<h1>A</h1><h2>B</h2>') });
+    expect(report.fields[0]).toMatchObject({ value: 'A', sources: { of: 3, won: 2 } });
+    expect(text).toContain(
+      [
+        'title  text, required, from source 2 of 3: "A"',
+        '    1. json_ld name  nothing',
+        '       trim          nothing',
+        '    2. css h1        "A"',
+        '       trim          "A"',
+      ].join('\n'),
+    );
+  });
+
   it('shows only the requested field', async () => {
     const { report, text } = await runExtract({ mapping: TITLE, file: write('<h1>A</h1>'), field: 'price' });
     expect(report.fields.map((field) => field.name)).toEqual(['price']);

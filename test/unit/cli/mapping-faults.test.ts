@@ -24,6 +24,17 @@ describe('readMapping refuses', () => {
     [field({ css: 'p', requird: true }), 'fields.a.requird: unknown key; did you mean required?'],
     [field({ css: 'p', xpath: '//p' }), 'fields.a.xpath: cannot be combined with css'],
     [field({ integer: true }), 'fields.a: must have one of css, xpath, jsonpath, json_ld, microdata and regex'],
+    [field([]), 'fields.a: must be a CSS selector or an object'],
+    [field(['p', 5]), 'fields.a: must be a CSS selector or an object'],
+    [field(['p', { css: 'b', attrs: 'x' }]), 'fields.a.1.attrs: unknown key; did you mean attr?'],
+    [field(['p', { css: 'b', required: true, default: 1 }]), 'fields.a.1.required: a field with a default'],
+    [
+      field([
+        { css: 'p', number: true },
+        { css: 'b', date: true },
+      ]),
+      'fields.a.1.date: number and date exclude each other',
+    ],
     [field(''), 'fields.a.css: must not be empty'],
     [field({ xpath: '//p', attr: 'x' }), 'fields.a.attr: works only with css'],
     [field({ css: 'p', node: 'Book' }), 'fields.a.node: works only with json_ld and microdata'],
@@ -123,6 +134,33 @@ describe('readMapping refuses', () => {
   ])('%j: %s', (value, expected) => {
     expect(faultsOf(value).join('\n')).toContain(expected);
     expect(faultsOf(value).some((fault) => fault.startsWith(expected))).toBe(true);
+  });
+
+  it('names both places of an option that two sources of a field have with different values', () => {
+    const currencies = [
+      { css: 'p', price: { currency: 'EUR' } },
+      { css: 'b', price: true },
+      { css: 'i', price: true },
+    ];
+    expect(faultsOf(field(currencies))).toEqual(
+      [0, 1, 2].map((i) => `fields.a.${i}.price: has two values: the sources of a field have their options in common`),
+    );
+    expect(
+      faultsOf(
+        field([
+          { css: 'p', number: true },
+          { css: 'b', number: true },
+        ]),
+      ),
+    ).toEqual([]);
+  });
+
+  it('sources of different types, and a default before the last source, in the JSON form', () => {
+    expect(faultsOf(chain([CSS, { type: 'number' }], [CSS]))).toEqual([
+      'fields.0.name: its sources give number and text; a column has one type',
+    ]);
+    const early = { type: 'default', parameters: { value: 'x' } };
+    expect(faultsOf(chain([CSS, early], [CSS])).join()).toContain('fields.0.processors.0.1: a default belongs in');
   });
 
   it('lists all faults of both forms together', () => {

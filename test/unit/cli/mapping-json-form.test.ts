@@ -81,6 +81,17 @@ describe('the JSON form', () => {
     expect(mapping.pages[0]!.fields[0]!.steps[1]).toEqual(step);
   });
 
+  it('reads a chain for each source of a field', () => {
+    const { mapping, faults } = readMapping({
+      fields: [{ name: 'value', processors: [[CSS], [CSS, { type: 'trim' }]] }],
+    });
+    expect(faults).toEqual([]);
+    const css = { type: 'css', selector: 'p' };
+    expect(mapping.pages[0]!.fields).toEqual([
+      { name: 'value', required: false, steps: [css], fallbacks: [[css, { type: 'trim' }]] },
+    ]);
+  });
+
   it('reads name, patterns, parsers and rows', () => {
     const { mapping, faults } = readMapping({
       name: 'reviews',

@@ -311,8 +311,10 @@ describe('trace', () => {
     const extractor = new PageExtractor(compiled, 'html', PAGE_URL, { trace: true });
     extractor.write(`<b> 1 </b><b>x</b><b>${'y'.repeat(300)}</b>`);
     extractor.end();
-    const [select, trim, integer, all] = extractor.trace().get('value')!;
-    expect(select).toEqual({ step: one.steps[0], values: [' 1 ', 'x', `${'y'.repeat(200)}…`], count: 3 });
+    const { steps, source } = extractor.trace().get('value')!;
+    const [select, trim, integer, all] = steps;
+    expect(source).toBe(0);
+    expect(select).toEqual({ step: one.steps[0], source: 0, values: [' 1 ', 'x', `${'y'.repeat(200)}…`], count: 3 });
     expect(trim).toMatchObject({ step: step.trim, count: 3 });
     expect(integer).toMatchObject({ values: [1], count: 1 });
     expect(all).toMatchObject({ values: [1], count: 1 });

@@ -228,7 +228,7 @@ describe('No break is ever stored', () => {
     const extractor = new PageExtractor(await compileMapping(mapping), 'html', PAGE_URL, { trace: true });
     extractor.write(html);
     extractor.end();
-    const [selected, trimmed] = extractor.trace().get('value')!;
+    const [selected, trimmed] = extractor.trace().get('value')!.steps;
     expect([selected?.values, trimmed?.values]).toEqual([[' \n4\n5 6\n78\nx1\n2'], ['\n4\n5 6\n78\nx1\n2']]);
   });
 });
