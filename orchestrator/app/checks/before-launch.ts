@@ -5,11 +5,11 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../../db/connect.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../config/load-config.ts';
+import { type Config, type ConfigPlace, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import type { ProductList } from '../plan/products.ts';
 import { assumedTarget, type RunPlace } from '../plan/target.ts';
 import { ALL_CHECKS } from './all-checks.ts';
-import { type Check, findingOf, ok, warning } from './check.ts';
+import { type Check, type Finding, findingOf, ok, warning } from './check.ts';
 import { createFacts, type FactsOptions } from './facts.ts';
 import { type CheckResult, refusalOf, runChecks } from './run-checks.ts';
 
@@ -119,6 +119,15 @@ async function lookIn(
 /** Few, short attempts: a person waits, and a failed check can be repeated. */
 const PATIENCE = { timeoutMs: 6_000, maxAttempts: 2 };
 
+function mappingFinding(config: Config): Finding {
+  try {
+    refuseMisspelt(config);
+    return ok(config.file);
+  } catch (error) {
+    return findingOf(error);
+  }
+}
+
 export interface ExamineOptions extends ConfigPlace {
   flags: readonly FlagValue[];
   dryRun: boolean;
@@ -139,7 +148,7 @@ export async function examine(options: ExamineOptions): Promise<CheckResult[]> {
   }
   // If the settings are incomplete, the check of the settings reports what is missing.
   const place = { config, target: assumedTarget(config, dryRun, environment), environment };
-  const read: CheckResult = { check: configuration, findings: [ok(config.file)] };
+  const read: CheckResult = { check: configuration, findings: [mappingFinding(config)] };
   return [read, ...(await look(checksFor(dryRun, options.checks), place, {}, 1))];
 }
 

@@ -12,6 +12,8 @@ export interface MappingFault {
 /** Collects faults; `report` takes the path from the top of the mapping's file. */
 export class FaultList {
   readonly all: MappingFault[] = [];
+  /** Paths that find nothing on any page. A run is not refused for them. */
+  readonly misspelt: MappingFault[] = [];
 
   readonly report = (path: Path, message: string): void => {
     // A price becomes two fields, and a fault of their selector would appear twice.

@@ -10,7 +10,7 @@ import { configSchema, type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
-import { describeUnreadable, readMappingFile, readMapping } from './read-mapping.ts';
+import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
 import { fillVariables, readDotEnv } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
@@ -23,6 +23,8 @@ export interface Config {
   mapping: Mapping;
   /** Absolute path of the file; relative paths in it are relative to its folder. */
   file: string;
+  /** Paths of the mapping that find nothing on any page, one line each. Omitted: none. */
+  misspelt?: readonly string[];
   /** Set for `orchestrator discover`. */
   discovery?: DiscoverSettings;
   /** Set for a series of `orchestrator probe`: maximum requests of its instance. */
@@ -79,7 +81,7 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
         .map(variables.hide),
     );
   const ownFaults = faults.length;
-  const mapping = loadMapping(tree, file, source, faults);
+  const { mapping, misspelt } = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
   faults.push(...findContradictions(parsed.data, source));
   const placed = [...findDiscoverFaults(parsed.data), ...findNameFaults(parsed.data)];
@@ -88,7 +90,13 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults);
   const { database } = parsed.data;
-  return { values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } }, mapping, file };
+  const values = { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } };
+  return { values, mapping, file, ...(misspelt.length > 0 ? { misspelt } : {}) };
+}
+
+/** Throws `config-invalid` for paths that find nothing on any page. A run only warns of them: no night is lost. */
+export function refuseMisspelt({ file, misspelt = [] }: Config): void {
+  if (misspelt.length > 0) throw configError(file, misspelt, misspelt.length);
 }
 
 /** A relative SQLite path is relative to the folder of the configuration, like every path in it. */
@@ -203,21 +211,28 @@ function place(path: readonly PropertyKey[], source: YamlSource, origins: Map<st
   return `line ${source.lineOf(path)}: ${name || 'file'}`;
 }
 
-function loadMapping(tree: Record<string, unknown>, file: string, source: YamlSource, faults: string[]): Mapping {
+function loadMapping(
+  tree: Record<string, unknown>,
+  file: string,
+  source: YamlSource,
+  faults: string[],
+): Omit<MappingFile, 'faults'> {
   const value = (tree.site as Record<string, unknown> | undefined)?.mapping;
-  if (value === undefined || value === null) return { pages: [] };
+  if (value === undefined || value === null) return { mapping: { pages: [] }, misspelt: [] };
+  const line = ({ path, message }: MappingFault): string =>
+    `${place(['site', 'mapping', ...path], source, new Map())}: ${message}`;
   if (typeof value !== 'string') {
     const read = readMapping(value);
-    faults.push(...read.faults.map((f) => `${place(['site', 'mapping', ...f.path], source, new Map())}: ${f.message}`));
-    return read.mapping;
+    faults.push(...read.faults.map(line));
+    return { mapping: read.mapping, misspelt: read.misspelt.map(line) };
   }
   try {
     const read = readMappingFile(resolve(dirname(file), value), value);
     faults.push(...read.faults);
-    return read.mapping;
+    return read;
   } catch (error) {
-    faults.push(`${place(['site', 'mapping'], source, new Map())}: ${describeUnreadable(value, error)}`);
-    return { pages: [] };
+    faults.push(line({ path: [], message: describeUnreadable(value, error) }));
+    return { mapping: { pages: [] }, misspelt: [] };
   }
 }
 

@@ -13,9 +13,17 @@ import { readFileSync } from 'node:fs';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { readYaml } from './yaml-source.ts';
 import type { PlacedStep } from './chain.ts';
+import { misspelling } from './path-spelling.ts';
 
-/** The mapping is usable only without faults. */
-export function readMapping(value: unknown): { mapping: Mapping; faults: MappingFault[] } {
+interface MappingReading {
+  mapping: Mapping;
+  /** The mapping is usable only without any. */
+  faults: MappingFault[];
+  /** Paths that find nothing on any page: a mistake, but no reason to lose a night. */
+  misspelt: MappingFault[];
+}
+
+export function readMapping(value: unknown): MappingReading {
   const faults = new FaultList();
   const parts = findParts(value, faults);
   const pages = parts.flatMap(({ value: part, path }, i): PlacedPage[] => {
@@ -34,7 +42,7 @@ export function readMapping(value: unknown): { mapping: Mapping; faults: Mapping
     return page ? [page] : [];
   });
   for (const check of [checkPageNames, checkKinds, checkOrder, checkColumns]) check(pages, faults);
-  return { mapping: { pages: pages.map(toPageMapping) }, faults: faults.all };
+  return { mapping: { pages: pages.map(toPageMapping) }, faults: faults.all, misspelt: faults.misspelt };
 }
 
 function findParts(value: unknown, faults: FaultList): { value: unknown; path: Path }[] {
@@ -114,18 +122,19 @@ export interface MappingFile {
   mapping: Mapping;
   /** One line each: `mapping.yaml line 3: fields.price.integer: must be true or false`. */
   faults: string[];
+  misspelt: string[];
 }
 
 /** Throws errors of the file system. `shownAs` names the file in the faults. */
 export function readMappingFile(path: string, shownAs: string): MappingFile {
   // JSON is YAML, so one reader provides line numbers for both.
   const source = readYaml(readFileSync(path, 'utf8'));
-  if (source.faults.length > 0) return { mapping: { pages: [] }, faults: source.faults.map((f) => `${shownAs} ${f}`) };
-  const { mapping, faults } = readMapping(source.value);
-  return {
-    mapping,
-    faults: faults.map((f) => `${shownAs} line ${source.lineOf(f.path)}: ${f.path.join('.') || 'file'}: ${f.message}`),
-  };
+  if (source.faults.length > 0)
+    return { mapping: { pages: [] }, faults: source.faults.map((f) => `${shownAs} ${f}`), misspelt: [] };
+  const { mapping, faults, misspelt } = readMapping(source.value);
+  const line = ({ path, message }: MappingFault): string =>
+    `${shownAs} line ${source.lineOf(path)}: ${path.join('.') || 'file'}: ${message}`;
+  return { mapping, faults: faults.map(line), misspelt: misspelt.map(line) };
 }
 
 /** Why the file cannot be read, on one line. */
@@ -175,6 +184,10 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
 
 /** Reports faults of single steps at their own position; only without any, those of the chain as a whole. */
 function checkChain(steps: readonly PlacedStep[], path: Path, inRows: boolean, faults: FaultList): void {
+  for (const [i, { step, path }] of steps.entries()) {
+    const message = step.type === 'json_ld' ? misspelling(step.path, i === 0) : null;
+    if (message !== null) faults.misspelt.push({ path, message });
+  }
   if (steps.length === 0) return;
   const found = steps.map(({ step, path }, i) => ({ path, fault: findStepFault(step, { first: i === 0, inRows }) }));
   if (found.every(({ fault }) => fault === null)) found.push({ path, fault: findChainFault(stepsOf(steps), inRows) });

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import { type Config, type Environment, loadConfig } from '../config/load-config.ts';
+import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
 import { VERSION } from '../version.ts';
 
@@ -83,13 +83,15 @@ function readConfig({ configPath, mapping, environment }: ExtractFlags): Config 
       'name a mapping: --mapping mapping.yaml, or --config fleet.yaml',
       'orchestrator init writes both to start from.',
     );
-  return loadConfig(path, environment);
+  const config = loadConfig(path, environment);
+  if (mapping === undefined) refuseMisspelt(config);
+  return config;
 }
 
 function readMappingOf(path: string): Mapping {
-  const { mapping, faults } = openMapping(path);
-  if (faults.length === 0) return mapping;
-  const unique = [...new Set(faults)];
+  const { mapping, faults, misspelt } = openMapping(path);
+  if (faults.length + misspelt.length === 0) return mapping;
+  const unique = [...new Set([...faults, ...misspelt])];
   throw new AppError(
     'config-invalid',
     `the mapping has ${unique.length === 1 ? 'a fault' : `${unique.length} faults`}:\n${unique.map((f) => `  ${f}`).join('\n')}`,

@@ -1,6 +1,7 @@
 /** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
 import { chainsOf, type Field, fieldType, type FieldValue, type PageMapping } from '../../../shared/domain/mapping.ts';
+import { plainPath } from '../config/path-spelling.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';
@@ -22,6 +23,8 @@ export interface TrialReport {
   fields: FieldReport[];
   rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
   links: string[];
+  /** Mistakes of the mapping that this page shows, one line each. */
+  faults: string[];
 }
 
 /** With `field` only that field is reported; the outcome still considers all of them. */
@@ -38,6 +41,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     fields: [],
     rows: null,
     links: [],
+    faults: [],
   };
   if (answer.outcome === 'failed') {
     const isGone = answer.reason === 'gone';
@@ -58,7 +62,23 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
       .map((f) => reportField(f, page!.rows !== null, answer)),
     rows: page?.rows ? (answer.rows ?? []) : null,
     links: answer.links,
+    faults: page && answer.kind !== 'json' ? jsonFaults(page, answer.kind) : [],
   };
+}
+
+/** What reads JSON alone, on a page that is none. */
+function jsonFaults({ fields, rows }: PageMapping, kind: 'html' | 'xml'): string[] {
+  const chains = [
+    ...fields.map((field) => ({ name: field.name, chains: chainsOf(field) })),
+    ...(rows ? [{ name: 'rows.each', chains: [[rows.each]] }] : []),
+  ];
+  return chains.flatMap(({ name, chains: [first, ...others] }) => {
+    const step = first?.[0];
+    if (step?.type !== 'jsonpath' || others.some(([one]) => one?.type !== 'jsonpath')) return [];
+    const path = plainPath(step.expression);
+    const instead = path === null || name === 'rows.each' ? '' : `; of JSON-LD in the page: { json_ld: ${path} }`;
+    return `${name}: jsonpath reads a page that is JSON, and this one is ${kind.toUpperCase()}${instead}`;
+  });
 }
 
 /** `value`: with rows that of the first record. */

@@ -9,7 +9,10 @@ import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
 export type { ExtractFlags } from '../../app/trial/trial-input.ts';
 
-/** 0 when the product would be stored, 12 when the page lacks what the mapping requires, 1 when there was no page to read. */
+/**
+ * 0 when the product would be stored, 12 when the page lacks what the mapping requires, 4 when it shows a mistake of the
+ * mapping, 1 when there was no page to read.
+ */
 export async function extractCommand(flags: ExtractFlags, output: Output): Promise<ExitCode> {
   const { trial, pageName, mappingName } = readTrialInput(flags);
   const report = reportTrial(trial, await askCrawlApi(trial), flags.field);
@@ -19,7 +22,8 @@ export async function extractCommand(flags: ExtractFlags, output: Output): Promi
   return exitCode;
 }
 
-function exitCodeOf({ outcome, kind }: TrialReport): ExitCode {
+function exitCodeOf({ outcome, kind, faults }: TrialReport): ExitCode {
+  if (faults.length > 0) return EXIT.config;
   if (outcome === 'stored') return EXIT.complete;
   return kind === null ? EXIT.internal : EXIT.failedProducts;
 }
@@ -36,8 +40,9 @@ function renderTrial(report: TrialReport, names: { page: string; mapping: string
     ...report.fields.flatMap((field) => ['', ...describeField(field, report.rows !== null)]),
     ...(report.links.length === 0 ? [] : ['', ...describeLinks(report.links)]),
     '',
-    describeOutcome(report),
-    ...adviseBrowser(report),
+    ...(report.faults.length > 0
+      ? ['The mapping does not fit this page:', ...report.faults.map((fault) => `  ${plain(fault)}`)]
+      : [describeOutcome(report), ...adviseBrowser(report)]),
   ];
 }
 

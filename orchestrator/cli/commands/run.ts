@@ -8,7 +8,7 @@ import { renderPlan } from '../../plan/render-plan.ts';
 import { refuseWebPages } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
 import { metricsText } from '../../web/metrics.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { loadConfig, refuseMisspelt } from '../../app/config/load-config.ts';
 import { refusalOfPlan } from '../../app/plan/make-plan.ts';
 import { preflight } from '../../app/plan/preflight.ts';
 import { chooseTarget } from '../../app/plan/target.ts';
@@ -42,6 +42,7 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
 /** What a run would take, when it would end, and what it would cost. Changes nothing. */
 export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
+  refuseMisspelt(config);
   const target = chooseTarget(config, options.dryRun, options.environment);
   await using checked = await preflight(config, target, { migrate: false, environment: options.environment });
   const products = await checked.readProducts(options.acceptDrop);

@@ -63,6 +63,34 @@ describe('extract --file', () => {
     );
   });
 
+  it('refuses paths in a spelling that finds nothing, with the right one', async () => {
+    const paths = ['$.name', 'offers[0].price', 'Product.name', 'Organization.name', 'offers[*].price'];
+    const fields = paths.map((path, i) => `  f${i}: { json_ld: ${JSON.stringify(path)} }`).join('\n');
+    const mapping = write(`fields:\n${fields}\n`, 'yaml');
+    const fault = await runExtract({ mapping, file: write('<h1>A</h1>') }).catch((error: unknown) => error as AppError);
+    expect(fault).toMatchObject({ code: 'config-invalid' });
+    const lines = (fault as AppError).message.split('\n').slice(1);
+    expect(lines.map((line) => /line (\d+).*; write (.*)$/.exec(line)?.slice(1))).toEqual([
+      ['2', 'name'],
+      ['3', 'offers.0.price'],
+      ['4', 'name'],
+      ['5', 'name, with node: Organization for that type'],
+      ['6', 'offers.price'],
+    ]);
+  });
+
+  it('refuses jsonpath on a page that is HTML', async () => {
+    const mapping = write('fields: { title: h1, price: { jsonpath: "$.offers[0].price" } }\n', 'yaml');
+    const { exitCode, text } = await runExtract({ mapping, file: write('<h1>A</h1>') });
+    expect(exitCode).toBe(4);
+    expect(text).toContain(
+      'price: jsonpath reads a page that is JSON, and this one is HTML; of JSON-LD in the page: { json_ld: offers.0.price }',
+    );
+    expect(text).not.toContain('would be stored');
+    const either = write('fields: { title: [{ jsonpath: "$.title" }, h1] }\n', 'yaml');
+    expect((await runExtract({ mapping: either, file: write('<h1>A</h1>') })).exitCode).toBe(0);
+  });
+
   it('shows only the requested field', async () => {
     const { report, text } = await runExtract({ mapping: TITLE, file: write('<h1>A</h1>'), field: 'price' });
     expect(report.fields.map((field) => field.name)).toEqual(['price']);

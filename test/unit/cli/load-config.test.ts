@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type FlagValue, loadConfig } from '../../../orchestrator/app/config/load-config.ts';
+import { type FlagValue, loadConfig, refuseMisspelt } from '../../../orchestrator/app/config/load-config.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../orchestrator/app/templates.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { columnsOf } from '../../../shared/domain/mapping.ts';
@@ -48,6 +48,15 @@ describe('loadConfig', () => {
     expect(values.results.table).toBe('product_snapshots');
     expect(mapping.pages).toHaveLength(1);
     expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
+  });
+
+  it('reads a path that finds nothing as a warning, which only some commands refuse', () => {
+    const misspelt = loadConfig(write(GOOD.replace('"h1"', '{ json_ld: "$.name" }')), {});
+    expect(misspelt.misspelt).toEqual([
+      expect.stringMatching(/^line 4: site\.mapping\.fields\.title\.json_ld: .*write name$/),
+    ]);
+    expect(() => refuseMisspelt(misspelt)).toThrow(/finds nothing/);
+    expect(() => refuseMisspelt(loadConfig(write(GOOD), {}))).not.toThrow();
   });
 
   it('reads the settings of the crawl and of ban detection', () => {

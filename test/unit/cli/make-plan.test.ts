@@ -189,6 +189,10 @@ describe('the User-Agent', () => {
     loose.mapping.pages[0]!.fields.forEach((field) => (field.required = false));
     expect(planOf(loose).warnings.join()).toMatch(/^the mapping has no required field/);
   });
+
+  it('warns of paths that find nothing', () => {
+    expect(planOf({ ...config(), misspelt: ['line 4: …'] }).warnings).toContain('line 4: …');
+  });
 });
 
 describe('site.countries', () => {
