@@ -1,6 +1,6 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import { type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
+import { chainsOf, type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
 import {
   type CompiledChain,
   observeSource,
@@ -46,6 +46,7 @@ export class PageExtractor {
   readonly #page: CompiledPage | null;
   readonly #pass: PagePass | null;
   readonly #trace: Trace | null;
+  #contents: PageContents | null = null;
 
   /** `url`: the page's own; it selects the page mapping, and links are relative to it. */
   constructor(mapping: CompiledMapping, kind: PageKind, url: string, options: ExtractorOptions = {}) {
@@ -68,9 +69,25 @@ export class PageExtractor {
   end(): Extraction {
     if (this.#page === null || this.#pass === null) return { rows: null, missing: 'mapping', links: [] };
     const contents = this.#pass.end();
+    if (this.#trace) this.#contents = contents;
     const run = new PageRun(this.#page, contents, this.#trace);
     const links = run.links();
     return { ...run.rows(), links };
+  }
+
+  /** By `json_ld` or `microdata` and its node: the paths that the page has, where one gave nothing. As trace(). */
+  paths(): Map<string, string[]> {
+    const found = new Map<string, string[]>();
+    for (const { field } of this.#page?.fields ?? []) {
+      if (this.#contents === null || this.#trace?.get(field.name)?.source !== null) continue;
+      for (const [step] of chainsOf(field)) {
+        if (step?.type !== 'json_ld' && step?.type !== 'microdata') continue;
+        const { type, node } = step;
+        const data = type === 'json_ld' ? this.#contents.jsonLd : this.#contents.microdata;
+        found.set(node === undefined ? type : `${type}, node: ${node}`, data.paths(node ?? null));
+      }
+    }
+    return found;
   }
 
   /** The values after every step of each field; empty unless enabled, and before end(). */

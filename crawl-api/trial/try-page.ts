@@ -67,6 +67,7 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
         missing,
         links,
         trace,
+        paths: last === null ? [] : [...last.extractor.paths()].map(([source, paths]) => ({ source, paths })),
       };
     }
     case 'gone':

@@ -53,6 +53,8 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),
+    /** By `json_ld` or `microdata`, where one of a field gave nothing: the paths that have a value on this page. */
+    paths: z.array(z.strictObject({ source: z.string(), paths: z.array(z.string()) })),
     /** By field; with rows those of the first record. */
     trace: z.array(
       z.strictObject({

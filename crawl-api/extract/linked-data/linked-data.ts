@@ -36,6 +36,9 @@ const OF_AGGREGATE = new Set(['lowPrice', 'highPrice', 'offerCount']);
 /** Maximum depth of nested arrays, to prevent a stack overflow. */
 const MAX_WALK = 100;
 
+const MAX_PATHS = 60;
+const MAX_PATH_KEYS = 4;
+
 interface Search {
   keys: readonly string[];
   found: (string | number)[];
@@ -76,6 +79,24 @@ export class LinkedData {
       else this.#readStages(stages, search);
     }
     return { values: search.found, isShown: search.isShown };
+  }
+
+  /** The paths that have a value, in page order, at most MAX_PATHS: what a person may have meant. */
+  paths(node: string | null): string[] {
+    if (this.#roots.length === 0) return [];
+    const nodes = (this.#nodes ??= new PageNodes(this.#roots, this.#address));
+    const found = new Set<string>();
+    const walk = (reference: unknown, path: string, level: number): void => {
+      const value = nodes.resolve(reference);
+      if (found.size >= MAX_PATHS || level > MAX_PATH_KEYS) return;
+      if (Array.isArray(value)) for (const element of value as unknown[]) walk(element, path, level);
+      else if (isNode(value)) {
+        for (const [key, inner] of Object.entries(value))
+          if (key !== '@context') walk(inner, path === '' ? bareKey(key) : `${path}.${bareKey(key)}`, level + 1);
+      } else if (value !== null && value !== undefined && path !== '') found.add(path);
+    };
+    for (const stage of nodes.stages(node, false)) for (const one of stage.nodes) walk(one, '', 0);
+    return [...found];
   }
 
   #readStages(stages: readonly Stage[], search: Search): void {

@@ -185,7 +185,7 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
 /** Reports faults of single steps at their own position; only without any, those of the chain as a whole. */
 function checkChain(steps: readonly PlacedStep[], path: Path, inRows: boolean, faults: FaultList): void {
   for (const [i, { step, path }] of steps.entries()) {
-    const message = step.type === 'json_ld' ? misspelling(step.path, i === 0) : null;
+    const message = step.type === 'json_ld' || step.type === 'microdata' ? misspelling(step.path, i === 0) : null;
     if (message !== null) faults.misspelt.push({ path, message });
   }
   if (steps.length === 0) return;

@@ -23,6 +23,8 @@ export interface TrialReport {
   fields: FieldReport[];
   rows: { key: string | null; row: Record<string, FieldValue> }[] | null;
   links: string[];
+  /** What JSON-LD and microdata of the page have, where a field found nothing there. */
+  paths: { source: string; paths: string[] }[];
   /** Mistakes of the mapping that this page shows, one line each. */
   faults: string[];
 }
@@ -41,6 +43,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     fields: [],
     rows: null,
     links: [],
+    paths: [],
     faults: [],
   };
   if (answer.outcome === 'failed') {
@@ -62,6 +65,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
       .map((f) => reportField(f, page!.rows !== null, answer)),
     rows: page?.rows ? (answer.rows ?? []) : null,
     links: answer.links,
+    paths: answer.paths,
     faults: page && answer.kind !== 'json' ? jsonFaults(page, answer.kind) : [],
   };
 }

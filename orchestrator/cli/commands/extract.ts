@@ -39,6 +39,7 @@ function renderTrial(report: TrialReport, names: { page: string; mapping: string
     ...(report.rows === null ? [] : ['', ...describeRows(report)]),
     ...report.fields.flatMap((field) => ['', ...describeField(field, report.rows !== null)]),
     ...(report.links.length === 0 ? [] : ['', ...describeLinks(report.links)]),
+    ...report.paths.flatMap(({ source, paths }) => ['', ...describePaths(source, paths)]),
     '',
     ...(report.faults.length > 0
       ? ['The mapping does not fit this page:', ...report.faults.map((fault) => `  ${plain(fault)}`)]
@@ -116,6 +117,11 @@ function describeLinks(links: readonly string[]): string[] {
     ...shown.map((link) => `  ${plain(link)}`),
     ...(rest > 0 ? [`  … and ${rest} more`] : []),
   ];
+}
+
+function describePaths(source: string, paths: readonly string[]): string[] {
+  if (paths.length === 0) return [`The page has no ${plain(source)} to read.`];
+  return [`Paths     that ${plain(source)} has on this page:`, ...paths.map((path) => `  ${plain(path)}`)];
 }
 
 function describeOutcome({ outcome, reason, detail, rows }: TrialReport): string {

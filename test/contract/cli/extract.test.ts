@@ -63,6 +63,19 @@ describe('extract --file', () => {
     );
   });
 
+  it('lists the paths that the page has when one finds nothing', async () => {
+    const mapping = write('fields: { title: h1, brand: { json_ld: maker }, sku: [{ microdata: sku }, { json_ld: mpn }] }\n', 'yaml');
+    const product = { '@type': 'Product', name: 'A', brand: { name: 'K' }, offers: [{ price: 1 }, { price: 2 }] };
+    const file = write(`<h1>A</h1><script type="application/ld+json">${JSON.stringify(product)}</script>`);
+    const { text, report } = await runExtract({ mapping, file });
+    expect(report.paths).toEqual([
+      { source: 'json_ld', paths: ['@type', 'name', 'brand.name', 'offers.price'] },
+      { source: 'microdata', paths: [] },
+    ]);
+    expect(text).toContain('Paths     that json_ld has on this page:\n  @type\n  name\n  brand.name\n  offers.price\n');
+    expect(text).toContain('The page has no microdata to read.');
+  });
+
   it('refuses paths in a spelling that finds nothing, with the right one', async () => {
     const paths = ['$.name', 'offers[0].price', 'Product.name', 'Organization.name', 'offers[*].price'];
     const fields = paths.map((path, i) => `  f${i}: { json_ld: ${JSON.stringify(path)} }`).join('\n');
