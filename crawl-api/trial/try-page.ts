@@ -19,6 +19,7 @@ import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts'
 import { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
+import { type PageSurvey, surveyPage } from './survey-page.ts';
 import { findBrowser, openBrowser } from '../open-sources.ts';
 
 /** The last extractor to read the page: a browser's page is read several times while it builds itself. */
@@ -38,8 +39,9 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     cleanUps.push(() => rm(scratch, { recursive: true, force: true, maxRetries: 5 }));
     const url = served?.url ?? trial.url;
     let last: LastReading | null = null;
+    const Extractor = trial.survey === true ? SurveyingExtractor : PageExtractor;
     const openExtractor: OpenExtractor = (kind, fetched) => {
-      const extractor = new PageExtractor(mapping, kind, served ? trial.url : fetched, { trace: true });
+      const extractor = new Extractor(mapping, kind, served ? trial.url : fetched, { trace: true });
       last = { kind, extractor };
       return extractor;
     };
@@ -50,6 +52,20 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
     return describe(result, served ? [] : requests, last);
   } finally {
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  }
+}
+
+/** Keeps the text of its page. */
+class SurveyingExtractor extends PageExtractor {
+  #text = '';
+
+  override write(text: string): void {
+    this.#text += text;
+    super.write(text);
+  }
+
+  survey(kind: PageKind): PageSurvey & { text: string } {
+    return { text: this.#text, ...(kind === 'html' ? surveyPage(this.#text) : { heading: [], price: [] }) };
   }
 }
 
@@ -68,6 +84,7 @@ function describe(result: PageAnswer, requests: Hop[], last: LastReading | null)
         links,
         trace,
         paths: last === null ? [] : [...last.extractor.paths()].map(([source, paths]) => ({ source, paths })),
+        ...(last?.extractor instanceof SurveyingExtractor ? { survey: last.extractor.survey(last.kind) } : {}),
       };
     }
     case 'gone':

@@ -13,6 +13,8 @@ export const pageTrialSchema = z.strictObject({
   url: z.string(),
   /** Absolute path of a file with the page's bytes; null for a request to `url`. */
   file: z.string().nullable(),
+  /** Answer also with the page itself, for `init`. */
+  survey: z.boolean().exactOptional(),
   site: z.strictObject({
     userAgent: z.string(),
     timeoutMs: z.number().positive(),
@@ -39,6 +41,16 @@ const stepTraceSchema = z.object({
 });
 export type StepTrace = z.infer<typeof stepTraceSchema>;
 
+/** A page, and selectors for what it shows; each list with the most telling ones first, empty where nothing is clear. */
+const surveySchema = z.strictObject({
+  /** Decoded; of a browser as it was when it was read. */
+  text: z.string(),
+  /** The heading that names what the page is about. */
+  heading: z.array(z.string()),
+  /** The price beside it. */
+  price: z.array(z.string()),
+});
+
 const hopSchema = z.object({ url: z.string(), status: z.number().nullable() });
 
 export const trialAnswerSchema = z.discriminatedUnion('outcome', [
@@ -53,6 +65,8 @@ export const trialAnswerSchema = z.discriminatedUnion('outcome', [
     /** The first required field without a value, `rows` or `mapping`; null when the product would be stored. */
     missing: z.string().nullable(),
     links: z.array(z.string()),
+    /** Where it was asked for. */
+    survey: surveySchema.exactOptional(),
     /** By `json_ld` or `microdata`, where one of a field gave nothing: the paths that have a value on this page. */
     paths: z.array(z.strictObject({ source: z.string(), paths: z.array(z.string()) })),
     /** By field; with rows those of the first record. */

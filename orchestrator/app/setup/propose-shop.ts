@@ -1,23 +1,49 @@
 /** `init --url`: from product pages to a configuration that `plan` accepts. */
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { isAllowed } from '../../../shared/domain/robots.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createProductTable } from '../../db/product-source.ts';
+import { readRobots } from '../plan/site-robots.ts';
 import { FLEET_TEMPLATE } from '../templates.ts';
-import { askCrawlApi } from '../trial/ask-crawl-api.ts';
+import { askCrawlApi, type PageReading } from '../trial/ask-crawl-api.ts';
 import { DEFAULT_SITE } from '../trial/trial-input.ts';
 import { VERSION } from '../version.ts';
-import { probeMapping, type ProposedField, proposeFields, proposeProductUrl } from './propose-fields.ts';
+import {
+  DATA_PLACES,
+  formOf,
+  LAST_PLACES,
+  NO_PRICE,
+  type Place,
+  probedPage,
+  type ProbedPage,
+  probeMapping,
+  type ProposedField,
+  proposeFields,
+} from './propose-fields.ts';
+import { jsonPlaces } from './propose-json.ts';
+import { proposeProductUrl } from './propose-url.ts';
 
 export interface ShopProposal {
   template: string;
   /** Of the pages that were read. */
   ids: string[];
   fields: ProposedField[];
+  /** How the pages were read. */
+  render: 'http' | 'browser';
+  /** What the user should know before a first run, one line each. */
+  notes: string[];
 }
 
-/** Requests each page once. Throws `usage` when a URL is none, and when a page has nothing to offer. */
+const SITE = { ...DEFAULT_SITE, userAgent: `crawlfleet/${VERSION}`, chromiumPath: null };
+
+/**
+ * Requests each page once; a second time in a browser, if there is one, when it has nothing to offer without. Throws
+ * `usage` when a URL is none, and when a page has nothing to offer.
+ */
 export async function proposeShop(urls: readonly string[]): Promise<ShopProposal> {
   for (const url of urls)
     if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
@@ -29,44 +55,133 @@ export async function proposeShop(urls: readonly string[]): Promise<ShopProposal
     throw new AppError('usage', `${urls.join(' and ')}: no part of it can be the ID of a product`, {
       hint: 'Give the addresses of two pages of the same kind.',
     });
-  const mapping = probeMapping();
-  const site = { ...DEFAULT_SITE, userAgent: `crawlfleet/${VERSION}`, render: 'http' as const, chromiumPath: null };
-  const pages = [];
-  for (const url of urls) {
-    const page = await askCrawlApi({ mapping, url, file: null, site });
-    if (page.outcome === 'failed')
-      throw new AppError('usage', `${url} gives no page: ${page.detail}`, { hint: 'Look at it in a browser.' });
-    pages.push(page);
+  const notes = await robotsNotes(urls);
+  if (urls.length === 1)
+    notes.push('one page does not show what differs from product to product: give the URL of a second one');
+  let render: ShopProposal['render'] = 'http';
+  let found = await fieldsOf(urls, render);
+  if (!found.some(({ name }) => name === 'title')) {
+    const shown = await fieldsOf(urls, 'browser').catch((error: unknown) => {
+      // Perhaps there is none: what was found without it has to do.
+      if (error instanceof AppError) return [];
+      throw error;
+    });
+    if (shown.length > found.length) {
+      [found, render] = [shown, 'browser'];
+      notes.push('scripts build the pages, so site.render is browser: that takes more memory and time');
+    }
   }
-  const fields = proposeFields(pages);
-  if (fields.length > 0) return { ...place, fields };
+  for (const { name, doubt } of found)
+    if (doubt !== null) notes.push(`${name} is doubtful: ${doubt}${doubt === NO_PRICE ? '; it is left out' : ''}`);
+  const fields = found.filter(({ doubt }) => doubt !== NO_PRICE);
+  if (fields.length > 0) return { ...place, fields, render, notes };
   throw new AppError('usage', `none of the usual fields is in the HTML of ${urls.join(' and ')}`, {
     hint: 'Where scripts build the page, set site.render: browser and write the mapping by hand: orchestrator init',
   });
 }
 
-/** fleet.yaml for the shop, with the comments of the template. */
-export function fleetFileOf({ template }: ShopProposal): string {
-  return FLEET_TEMPLATE.replace(/product_url: "[^"]*"/, () => `product_url: ${JSON.stringify(template)}`).replace(
-    'select id from products where active = 1',
-    'select id from products',
+/** One line for each page that the site's robots.txt forbids. */
+async function robotsNotes(urls: readonly string[]): Promise<string[]> {
+  const [first] = urls;
+  const { origin } = new URL(first!);
+  const policy = await readRobots({ ...SITE, productUrl: `${origin}/{id}`, robots: 'respect' });
+  if (policy.access === 'none') return [`robots.txt cannot be read, and a run would wait for it: ${policy.source}`];
+  return urls.flatMap((url) => {
+    const { pathname, search } = new URL(url);
+    return isAllowed(policy, pathname + search) ? [] : [`robots.txt forbids ${url}: a run would not ask for it`];
+  });
+}
+
+type ReadPage = PageReading & { outcome: 'read' };
+
+async function fieldsOf(urls: readonly string[], render: ShopProposal['render']): Promise<ProposedField[]> {
+  const pages: ReadPage[] = [];
+  for (const url of urls) {
+    const trial = { mapping: probeMapping(DATA_PLACES), url, file: null, survey: true, site: { ...SITE, render } };
+    const page = await askCrawlApi(trial);
+    if (page.outcome === 'failed')
+      throw new AppError('usage', `${url} gives no page: ${page.detail}`, { hint: 'Look at it in a browser.' });
+    pages.push(page);
+  }
+  const shown = unique(pages.flatMap((page) => shownPlaces(page)));
+  const places = [...DATA_PLACES, ...shown, ...LAST_PLACES];
+  const again = [...shown, ...LAST_PLACES];
+  const probed = await Promise.all(
+    pages.map(async (page, i): Promise<ProbedPage> => {
+      const data = probedPage(DATA_PLACES, rowOf(page));
+      const later = probedPage(again, rowOf(await readAgain(page, urls[i]!, again)));
+      const nothing = { value: null, currency: null };
+      return {
+        titles: data.titles,
+        values: [...(page.kind === 'json' ? data.values.map(() => nothing) : data.values), ...later.values],
+      };
+    }),
   );
+  return proposeFields(places, probed);
+}
+
+const rowOf = (page: ReadPage) => page.rows?.[0]?.row ?? {};
+
+/** How many selectors of a page are tried on the others. */
+const TRIED = 4;
+
+/** Where the page shows title and price to a person; of JSON, where it has the fields. */
+export function shownPlaces({ kind, survey }: ReadPage): Place[] {
+  if (!survey) return [];
+  if (kind === 'json') return jsonPlaces(survey.text);
+  const places = (field: Place['field'], selectors: readonly string[]): Place[] =>
+    selectors.slice(0, TRIED).map((css) => ({ field, source: { css } }));
+  return [...places('title', survey.heading), ...places('price', survey.price)];
+}
+
+const unique = (places: readonly Place[]): Place[] => [
+  ...new Map(places.map((place) => [JSON.stringify(place), place])).values(),
+];
+
+/** Reads the page that was fetched with other places, without another request to the shop. */
+async function readAgain({ kind, survey }: ReadPage, url: string, places: readonly Place[]): Promise<ReadPage> {
+  const folder = mkdtempSync(join(tmpdir(), 'crawlfleet-init-'));
+  try {
+    const file = join(folder, `page.${kind}`);
+    // The mark says that it is UTF-8 now, whatever its own markup says.
+    writeFileSync(file, `\uFEFF${survey?.text ?? ''}`);
+    const page = await askCrawlApi({ mapping: probeMapping(places), url, file, site: { ...SITE, render: 'http' } });
+    if (page.outcome === 'read') return page;
+    throw new AppError('internal', `${url} could not be read again: ${page.detail}`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** fleet.yaml for the shop, with the comments of the template. */
+export function fleetFileOf({ template, render }: Pick<ShopProposal, 'template' | 'render'>): string {
+  // `${` would be a variable.
+  const url = JSON.stringify(template.replaceAll('${', () => '$${'));
+  return FLEET_TEMPLATE.replace(/product_url: "[^"]*"/, () => `product_url: ${url}`)
+    .replace(/# render: auto( +)/, (line, space: string) =>
+      render === 'browser' ? `render: browser${space.slice(1)}` : line,
+    )
+    .replace('select id from products where active = 1', 'select id from products');
 }
 
 /** mapping.yaml with the fields, and what each gave on the pages as a comment. */
-export function mappingFileOf({ fields, ids }: ShopProposal): string {
-  const lines = fields.map(({ name, source, values }, i) => {
-    // A page without any value of a field that all have is another page.
-    const isSure = i === 0 && values.every((value) => value !== null);
-    const given = typeof source === 'string' ? { css: source } : source;
-    const flow = stringify(
-      { ...given, ...(isSure ? { required: true } : {}) },
-      { collectionStyle: 'flow', lineWidth: 0 },
-    );
-    return `  # ${comment(values)}\n  ${name}: ${flow.trim()}`;
+export function mappingFileOf({ fields, ids }: Pick<ShopProposal, 'fields' | 'ids'>): string {
+  const lines = fields.map((field) => {
+    const flow = stringify(formOf(field), { collectionStyle: 'flow', lineWidth: 0 });
+    const doubt = field.doubt === null ? '' : ` (doubtful: ${field.doubt})`;
+    return `  # ${comment(valuesOf(field))}${doubt}\n  ${field.name}: ${flow.trim()}`;
   });
   return `# Which values of a page become which columns; docs/mapping.md shows every option. Above each field: what it gave on the\n# pages of ${comment(ids)}.\nfields:\n${lines.join('\n')}\n`;
 }
+
+/** What the field gave on each page; of a price with its currency. */
+export const valuesOf = ({ values, currencies }: ProposedField): unknown[] =>
+  values.map((value, i) => {
+    const code = currencies?.[i] ?? null;
+    return value === null || code === null
+      ? value
+      : `${typeof value === 'number' ? value : JSON.stringify(value)} ${String(code)}`;
+  });
 
 const MOST = 100;
 

@@ -2,13 +2,14 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { FieldValue } from '../../../shared/domain/mapping.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { formOf, placeText, type ProposedField } from '../../app/setup/propose-fields.ts';
 import {
   fleetFileOf,
   mappingFileOf,
   proposeShop,
   type ShopProposal,
+  valuesOf,
   writeProductTable,
 } from '../../app/setup/propose-shop.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../app/templates.ts';
@@ -45,9 +46,22 @@ export async function initCommand({ folder, urls, yes }: InitOptions, output: Ou
   const written = [fleet, mapping, ...(shop ? [database] : [])];
   output.line(`Wrote ${written.join(' and ')}.`);
   for (const line of shop ? nextOfShop(fleet, shop) : nextOfTemplate(fleet)) output.line(line);
-  output.document({ written, ...(shop ? { productUrl: shop.template, ids: shop.ids, fields: shop.fields } : {}) });
+  output.document({ written, ...(shop ? documentOf(shop) : {}) });
   return EXIT.complete;
 }
+
+const documentOf = ({ template, ids, fields, render, notes }: ShopProposal) => ({
+  productUrl: template,
+  ids,
+  render,
+  notes,
+  fields: fields.map((field) => ({
+    name: field.name,
+    source: formOf(field),
+    values: field.values,
+    doubt: field.doubt,
+  })),
+});
 
 const nextOfTemplate = (fleet: string): string[] => [
   'Next: edit them, see what a product page gives with',
@@ -75,11 +89,12 @@ function assertNew(files: readonly string[]): void {
 /** Shows what the pages give, and asks what to leave out. */
 async function chooseShop(shop: ShopProposal, yes: boolean, output: Output): Promise<ShopProposal> {
   const head = ['field', 'from', ...shop.ids.map((id) => `product ${id}`)];
-  const rows = shop.fields.map(({ name, source, values }) => [name, sourceText(source), ...values.map(valueText)]);
+  const rows = shop.fields.map((field) => [field.name, sourcesText(field), ...valuesOf(field).map(valueText)]);
   output.line(`A product page is ${shop.template}`);
   output.line();
   output.line(renderTable(head, rows));
   output.line();
+  for (const note of shop.notes) output.line(`! ${note}`);
   if (yes || output.json || !process.stdin.isTTY || !process.stdout.isTTY) return shop;
   const answer = await ask('Fields to leave out (names, or Enter for none): ');
   const without = new Set(answer.split(/[\s,]+/));
@@ -88,14 +103,9 @@ async function chooseShop(shop: ShopProposal, yes: boolean, output: Output): Pro
 
 const SHOWN = 40;
 
-const sourceText = (source: ShopProposal['fields'][number]['source']): string =>
-  typeof source === 'string'
-    ? source
-    : Object.values(source)
-        .filter((part) => part !== true)
-        .join(' @');
+const sourcesText = ({ sources }: ProposedField): string => sources.map(placeText).join(', else ');
 
-function valueText(value: FieldValue): string {
+function valueText(value: unknown): string {
   const text = value === null ? '-' : typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > SHOWN ? `${text.slice(0, SHOWN - 1)}…` : text;
 }

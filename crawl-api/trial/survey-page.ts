@@ -1,0 +1,141 @@
+/** What a page shows a person, for `init`: the heading that names it and the price beside it, by selectors for both. */
+import { Element } from 'domhandler';
+import { isUnread } from '../../shared/domain/unread-number.ts';
+import { descendants, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
+import { HtmlParser } from '../extract/markup/html-parser.ts';
+import { findAmounts } from '../extract/numbers/find-amounts.ts';
+import { toPlainText } from '../extract/numbers/plain-text.ts';
+import { readNumber } from '../extract/numbers/read-number.ts';
+import { PageBudget, PageLimitError } from '../extract/page-limits.ts';
+import { ASIDE_NAMES, ASIDE_TAGS, namesOf, PRICE_NAMES, TITLE_NAMES } from './element-names.ts';
+import { SelectorIndex } from './selector-index.ts';
+
+export interface PageSurvey {
+  /** Selectors of the heading that names what the page is about. */
+  heading: string[];
+  /** Selectors of the price beside it; empty without one that is clearly its price. */
+  price: string[];
+}
+
+/** Nothing is found on a page beyond the limits of extraction. */
+export function surveyPage(html: string): PageSurvey {
+  try {
+    const budget = new PageBudget();
+    const root = parseTree(html);
+    const all = [...descendants(root, budget)].filter((node) => node instanceof Element);
+    const index = new SelectorIndex(root, all);
+    const heading = findHeading(all, budget);
+    const price = heading && findPrice(heading, all, budget);
+    return {
+      heading: heading ? index.selectorsFor(heading, TITLE_NAMES) : [],
+      // A selector that does not say so is no place where a person would look for a price.
+      price: price ? index.selectorsFor(price, PRICE_NAMES).filter((selector) => PRICE_NAMES.test(selector)) : [],
+    };
+  } catch (error) {
+    if (error instanceof PageLimitError) return { heading: [], price: [] };
+    throw error;
+  }
+}
+
+function parseTree(html: string): TreeNode {
+  const tree = new TreeBuilder();
+  const parser = new HtmlParser({
+    wantsText: true,
+    wantsComments: false,
+    open: (name, attributes) => void tree.open(name, attributes.toRecord()),
+    close: () => tree.close(),
+    text: (text) => tree.text(text),
+    comment: () => undefined,
+  });
+  parser.write(html);
+  parser.end();
+  return tree.end();
+}
+
+const MAX_HEADING_CHARS = 1_000;
+
+/** The h1 that shares most words with what the page calls itself; null when none shares half of its own. */
+function findHeading(all: readonly Element[], budget: PageBudget): Element | null {
+  const title = all.find(({ name }) => name === 'title');
+  const shared = all.find(({ name, attribs }) => name === 'meta' && attribs.property === 'og:title');
+  const known = [shared?.attribs.content ?? '', title ? textOf(title, budget, MAX_HEADING_CHARS) : ''].map(wordsOf);
+  let best: Element | null = null;
+  let most = 0;
+  for (const element of all) {
+    if (element.name !== 'h1') continue;
+    const words = [...wordsOf(textOf(element, budget, MAX_HEADING_CHARS))];
+    const common = Math.max(...known.map((one) => words.filter((word) => one.has(word)).length));
+    if (common > most && common * 2 >= words.length) [best, most] = [element, common];
+  }
+  return best;
+}
+
+/** Words in lower case; of scripts without spaces each character. */
+const wordsOf = (text: string): Set<string> =>
+  new Set(
+    text
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}]+/gu),
+  );
+
+interface Price {
+  element: Element;
+  amount: number;
+  /** The page calls it a price, in its names. */
+  isNamed: boolean;
+}
+
+/** Nodes between two prices that belong together: an old one and a new one, one with tax and one without. */
+const NEAR = 25;
+
+/** The price in the smallest part of the page that has the heading and any; null when another one may be meant. */
+function findPrice(heading: Element, all: readonly Element[], budget: PageBudget): Element | null {
+  const prices = all.flatMap((element) => priceOf(element, budget) ?? []);
+  for (let part = heading.parent; part !== null; part = part.parent) {
+    const inside = prices.filter(({ element }) => isWithin(element, part));
+    const behind = inside.filter(({ element }) => element.startIndex! > heading.startIndex!);
+    const near = behind.length > 0 ? behind : inside;
+    if (near.length === 0) continue;
+    const first = near.find(({ isNamed }) => isNamed) ?? near[0]!;
+    const isRival = ({ element, amount, isNamed }: Price): boolean =>
+      amount !== first.amount &&
+      (!first.isNamed || element.parent === first.element.parent || (isNamed && isNear(element, first.element)));
+    return near.some(isRival) ? null : first.element;
+  }
+  return null;
+}
+
+const isNear = (one: Element, other: Element): boolean =>
+  one.startIndex! - other.endIndex! < NEAR && other.startIndex! - one.endIndex! < NEAR;
+
+const isWithin = (element: Element, part: TreeNode): boolean =>
+  element.startIndex! > part.startIndex! && element.startIndex! <= part.endIndex!;
+
+/** Longest text of an element that has only a price in it, and the most nodes. */
+const MAX_PRICE_CHARS = 40;
+const MAX_PRICE_NODES = 30;
+/** An amount and its currency: words and numbers beside it tell that it is something else. */
+const BARE_PRICE = /^\D{0,5}\d[\d.,\s'’]*(?:[-–—]\s*)?[^\d-]{0,5}$/;
+
+function priceOf(element: Element, budget: PageBudget): Price | null {
+  if (element.endIndex! - element.startIndex! > MAX_PRICE_NODES || element.children.length === 0) return null;
+  const text = textOf(element, budget, MAX_PRICE_CHARS * 10)
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  if (text.length > MAX_PRICE_CHARS || !BARE_PRICE.test(text)) return null;
+  const isNamed = PRICE_NAMES.test(namesOf(element));
+  if (!isNamed && !findAmounts(toPlainText(text), null, null).some(({ currency }) => currency !== null)) return null;
+  const { value } = readNumber(text, { decimal: null, isMachine: false, price: { currency: null } });
+  const amount = isUnread(value) ? value.point : value;
+  return amount === null || amount <= 0 || isAside(element) ? null : { element, amount, isNamed };
+}
+
+function isAside(element: Element): boolean {
+  for (let up: unknown = element; up instanceof Element; up = up.parent) {
+    const { style = '', hidden } = up.attribs;
+    if (ASIDE_TAGS.has(up.name) || ASIDE_NAMES.test(namesOf(up)) || hidden !== undefined) return true;
+    if (/display:\s*none|line-through/i.test(style)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,62 @@
+/** `init --url`: from the addresses of product pages to `site.product_url`. */
+import { decodePercent } from '../../../shared/domain/percent.ts';
+
+/**
+ * The URL with `{id}` in place of what differs, and the ID of each page. With one page the ID is a parameter named so,
+ * else the last part of the path that has a digit, else another parameter that has one, else the last part of the path.
+ * Null when nothing can be an ID.
+ */
+export function proposeProductUrl(given: readonly string[]): { template: string; ids: string[] } | null {
+  const urls = given.map(withoutTracking);
+  const [first = '', ...others] = urls;
+  if (others.length === 0) return fromOne(first);
+  const host = new URL(first).origin.length + 1;
+  let before = 0;
+  while (urls.every((url) => url[before] === first[before]) && before < first.length) before++;
+  let after = 0;
+  const shortest = Math.min(...urls.map((url) => url.length));
+  while (after < shortest - before && urls.every((url) => url.at(-1 - after) === first.at(-1 - after))) after++;
+  // Digits that two IDs share at their ends belong to the IDs.
+  while (before > host && /[\p{L}\p{N}%._~-]/u.test(first[before - 1]!)) before--;
+  while (after > 0 && /[\p{L}\p{N}%_~-]/u.test(first.at(-after)!)) after--;
+  if (before < host) return null;
+  const parts = urls.map((url) => url.slice(before, url.length - after));
+  if (parts.some((part) => part === '' || /[/?&]/.test(part))) return null;
+  const template = `${first.slice(0, before)}{id}${after === 0 ? '' : first.slice(-after)}`;
+  return { template, ids: parts.map(decodePercent) };
+}
+
+/** Ends with a parameter that has the ID of a product. */
+const ID_NAME = /[?&](?:(?:p|prod|product|item|article)[_-]?)?(?:id|sku|nr|no|code)=$/i;
+
+function fromOne(url: string): { template: string; ids: string[] } | null {
+  const { origin } = new URL(url);
+  const query = url.includes('?') ? url.indexOf('?') - origin.length : Infinity;
+  const parts = [...url.slice(origin.length).matchAll(/[^/?&=#]+/g)];
+  const withDigits = parts.filter(({ 0: text }) => /\d/.test(decodePercent(text)));
+  const isNamed = ({ index }: RegExpExecArray): boolean => ID_NAME.test(url.slice(0, origin.length + index));
+  const chosen =
+    parts.findLast(isNamed) ??
+    withDigits.findLast(({ index }) => index < query) ??
+    withDigits.at(-1) ??
+    parts.findLast(({ index }) => index < query);
+  if (!chosen) return null;
+  const at = origin.length + chosen.index;
+  const [text] = chosen;
+  // The ending of a file is no part of an ID.
+  const id = text.replace(/\.(?:html?|php|aspx?|jsp)$/i, '');
+  return { template: `${url.slice(0, at)}{id}${url.slice(at + id.length)}`, ids: [decodePercent(id)] };
+}
+
+/** Parameters that advertisements and newsletters add: they say where a visitor came from, not which page it is. */
+const TRACKING =
+  /^(?:utm_\w+|mtm_\w+|pk_\w+|hsa_\w+|gclid|gclsrc|gbraid|wbraid|gad_\w+|dclid|fbclid|msclkid|yclid|ysclid|ttclid|twclid|li_fat_id|igshid|igsh|mc_[ce]id|_ga|_gl|_hsenc|_hsmi|srsltid|epik|vero_id|oly_\w+|wickedid|s_cid|cjevent|irclickid)=?$/i;
+
+/** The address without tracking parameters and fragment. Its braces are encoded: a template has its own. */
+function withoutTracking(url: string): string {
+  const plain = url.replace(/#.*$/s, '').replaceAll('{', '%7B').replaceAll('}', '%7D');
+  const [page = '', query] = plain.split(/\?(.*)/s);
+  if (query === undefined) return page;
+  const kept = query.split('&').filter((one) => !TRACKING.test(one.replace(/=.*$/s, '')));
+  return kept.length === 0 ? page : `${page}?${kept.join('&')}`;
+}
