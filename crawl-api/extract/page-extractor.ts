@@ -1,6 +1,13 @@
 /** Reads one page as it streams in and extracts the rows and links that the mapping selects. */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import { chainsOf, type FieldValue, type KeyedRow, MAX_LINKS, type Row, type ShownMarks } from '../../shared/domain/mapping.ts';
+import {
+  chainsOf,
+  type FieldValue,
+  type KeyedRow,
+  MAX_LINKS,
+  type Row,
+  type ShownMarks,
+} from '../../shared/domain/mapping.ts';
 import {
   type CompiledChain,
   observeSource,

@@ -1,5 +1,5 @@
 /** What the names say that shops give to their elements: ids, classes and the like are English nearly everywhere. */
-import type { Element } from 'domhandler';
+import type { Element } from '../extract/dom/queries.ts';
 
 export const TITLE_NAMES = /title|name|heading|headline/i;
 export const PRICE_NAMES = /pri[cs]e|preis|prix|preci|prezz|prijs|cena|cijena|hinta|fiyat|harga/i;

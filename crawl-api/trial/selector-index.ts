@@ -1,5 +1,5 @@
 /** CSS selectors that a person would write for an element: short, of names that look chosen, right on its page. */
-import { Element } from 'domhandler';
+import { Element } from '../extract/dom/queries.ts';
 import type { TreeNode } from '../extract/dom/tree.ts';
 
 /** Attributes that shops give to elements for their own tests and scripts. */

@@ -1,5 +1,5 @@
 /** What a page shows a person, for `init`: the heading that names it and the price beside it, by selectors for both. */
-import { Element } from 'domhandler';
+import { Element } from '../extract/dom/queries.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 import { descendants, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
