@@ -3,10 +3,9 @@ import { Element } from '../extract/dom/queries.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 import { descendants, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
-import { findAmounts } from '../extract/numbers/find-amounts.ts';
-import { toPlainText } from '../extract/numbers/plain-text.ts';
-import { readNumber } from '../extract/numbers/read-number.ts';
+import { readCurrency, readNumber } from '../extract/numbers/read-number.ts';
 import { PageBudget, PageLimitError } from '../extract/page-limits.ts';
+import { replaceBreaks } from '../extract/text-breaks.ts';
 import { ASIDE_NAMES, ASIDE_TAGS, namesOf, PRICE_NAMES, TITLE_NAMES } from './element-names.ts';
 import { SelectorIndex } from './selector-index.ts';
 
@@ -52,18 +51,18 @@ function parseTree(html: string): TreeNode {
   return tree.end();
 }
 
-const MAX_HEADING_CHARS = 1_000;
+const HEADING = { chars: 1_000 };
 
 /** The h1 that shares most words with what the page calls itself; null when none shares half of its own. */
 function findHeading(all: readonly Element[], budget: PageBudget): Element | null {
   const title = all.find(({ name }) => name === 'title');
   const shared = all.find(({ name, attribs }) => name === 'meta' && attribs.property === 'og:title');
-  const known = [shared?.attribs.content ?? '', title ? textOf(title, budget, MAX_HEADING_CHARS) : ''].map(wordsOf);
+  const known = [shared?.attribs.content ?? '', title ? textOf(title, budget, HEADING) : ''].map(wordsOf);
   let best: Element | null = null;
   let most = 0;
   for (const element of all) {
     if (element.name !== 'h1') continue;
-    const words = [...wordsOf(textOf(element, budget, MAX_HEADING_CHARS))];
+    const words = [...wordsOf(textOf(element, budget, HEADING))];
     const common = Math.max(...known.map((one) => words.filter((word) => one.has(word)).length));
     if (common > most && common * 2 >= words.length) [best, most] = [element, common];
   }
@@ -120,12 +119,12 @@ const BARE_PRICE = /^\D{0,5}\d[\d.,\s'’]*(?:[-–—]\s*)?[^\d-]{0,5}$/;
 
 function priceOf(element: Element, budget: PageBudget): Price | null {
   if (element.endIndex! - element.startIndex! > MAX_PRICE_NODES || element.children.length === 0) return null;
-  const text = textOf(element, budget, MAX_PRICE_CHARS * 10)
+  const text = textOf(element, budget, { chars: MAX_PRICE_CHARS * 10, breaks: true })
     .replaceAll(/\s+/g, ' ')
     .trim();
-  if (text.length > MAX_PRICE_CHARS || !BARE_PRICE.test(text)) return null;
+  if (text.length > MAX_PRICE_CHARS || !BARE_PRICE.test(replaceBreaks(text, ''))) return null;
   const isNamed = PRICE_NAMES.test(namesOf(element));
-  if (!isNamed && !findAmounts(toPlainText(text), null, null).some(({ currency }) => currency !== null)) return null;
+  if (!isNamed && readCurrency(text, null) === null) return null;
   const { value } = readNumber(text, { decimal: null, isMachine: false, price: { currency: null } });
   const amount = isUnread(value) ? value.point : value;
   return amount === null || amount <= 0 || isAside(element) ? null : { element, amount, isNamed };

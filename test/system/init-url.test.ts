@@ -32,7 +32,6 @@ describe('init --url', () => {
     expect(Object.keys(mapping.fields)).toEqual([
       'title',
       'price',
-      'currency',
       'availability',
       'brand',
       'sku',
@@ -49,7 +48,7 @@ describe('init --url', () => {
     expect(JSON.parse(stdout.split('\n')[0]!)).toMatchObject({
       product_id: 'P00011',
       price: expect.any(Number),
-      currency: 'JPY',
+      price_currency: 'JPY',
     });
   });
 

@@ -67,7 +67,10 @@ const METAS: Readonly<Partial<Record<FieldName, readonly FieldSource[]>>> = {
   description: [meta('og:description'), { css: 'meta[name="description"]', attr: 'content' }],
 };
 
-/** Data for machines. Brand, number and rating only of the product: the shop has some, too. */
+/** Only of a product: other nodes of a page, such as its shop, have some, too. */
+const OF_PRODUCT: ReadonlySet<string> = new Set(['brand', 'sku', 'gtin', 'rating', 'reviews', 'category']);
+
+/** Data for machines. */
 export const DATA_PLACES: readonly Place[] = FIELDS.flatMap((field) => [
   ...['json_ld', 'microdata'].flatMap((key) =>
     (PATHS[field] ?? []).map((path) => ({ field, source: { [key]: path } })),
@@ -81,7 +84,11 @@ export const LAST_PLACES: readonly Place[] = [{ field: 'title', source: TITLE_ME
 /** A mapping with a field for every place, and the texts that say what the page calls itself. */
 export function probeMapping(places: readonly Place[]): Mapping {
   const fields = Object.fromEntries(
-    places.map(({ field, source }, i) => [probeName(i), { ...source, ...OPTIONS[field] }]),
+    places.map(({ field, source }, i) => {
+      const isData = source.json_ld !== undefined || source.microdata !== undefined;
+      const node = isData && OF_PRODUCT.has(field) ? { node: 'Product' } : {};
+      return [probeName(i), { ...source, ...node, ...OPTIONS[field] }];
+    }),
   );
   return readMapping({ fields: { ...fields, page_title: 'title', shared_title: TITLE_META } }).mapping;
 }

@@ -126,7 +126,7 @@ const rowOf = (page: ReadPage) => page.rows?.[0]?.row ?? {};
 const TRIED = 4;
 
 /** Where the page shows title and price to a person; of JSON, where it has the fields. */
-export function shownPlaces({ kind, survey }: ReadPage): Place[] {
+function shownPlaces({ kind, survey }: ReadPage): Place[] {
   if (!survey) return [];
   if (kind === 'json') return jsonPlaces(survey.text);
   const places = (field: Place['field'], selectors: readonly string[]): Place[] =>
