@@ -20,7 +20,8 @@ export function isLetter(code: number): boolean {
 
 /** What ends the name of a tag. */
 export function endsName(code: number): boolean {
-  return code === GREATER_THAN || code === SLASH || isSpace(code);
+  // Letters come after all of these.
+  return code <= GREATER_THAN && (code === GREATER_THAN || code === SLASH || isSpace(code));
 }
 
 /** Whether the text there is the lower-case `name`, in any case. Cutting each name out would cost most. */

@@ -82,11 +82,10 @@ export class StartTag implements Attributes {
     if (at >= length) return -1;
     const quote = text.charCodeAt(at);
     if (quote === DOUBLE_QUOTE || quote === SINGLE_QUOTE) {
-      const valueStart = ++at;
-      while (at < length && text.charCodeAt(at) !== quote) at++;
-      if (at >= length) return -1;
-      this.#add(start, nameEnd, valueStart, at);
-      return at + 1;
+      const valueEnd = text.indexOf(quote === DOUBLE_QUOTE ? '"' : "'", at + 1);
+      if (valueEnd === -1) return -1;
+      this.#add(start, nameEnd, at + 1, valueEnd);
+      return valueEnd + 1;
     }
     const valueStart = at;
     while (at < length && !endsBareValue(text.charCodeAt(at))) at++;
