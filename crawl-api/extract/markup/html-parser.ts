@@ -162,15 +162,14 @@ export class HtmlParser implements MarkupParser {
     const code = text.charCodeAt(nameStart);
     if (code === GREATER_THAN) return nameStart + 1;
     if (!isLetter(code)) return this.#readBogusComment(text, at, nameStart);
+    const end = text.indexOf('>', nameStart);
+    if (end === -1 && !this.#ended) return ~at;
     let nameEnd = nameStart + 1;
     while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
-    let end = nameEnd;
-    while (end < length && text.charCodeAt(end) !== GREATER_THAN) end++;
-    if (end >= length && !this.#ended) return ~at;
     if (nameEnd >= length) return length;
     if (!this.#elements.popIfNamed(text, nameStart, nameEnd))
       this.#endElement(this.#elements.read(text, nameStart, nameEnd));
-    return end + 1;
+    return end === -1 ? length : end + 1;
   }
 
   #endElement(tag: Tag): void {
