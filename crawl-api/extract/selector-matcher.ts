@@ -13,49 +13,28 @@ import type {
 import type { Attributes } from './markup/markup-events.ts';
 
 /**
- * One position in a selector: the element matches `compound` and relates to an element of state `previous` by
- * `combinator`. `target` is set on the last position: an element in this state is a match.
+ * One position in a selector. An element is in this state when it matches `compound` and the required state is in the
+ * right set of its parent. `target` is set on the last position: an element in this state is a match.
  */
 interface MatchState {
-  id: number;
   compound: Compound;
-  combinator: Combinator | null;
-  previous: number;
   target: number;
+  /** The state's word and bit in the element's own set. */
+  word: number;
+  bit: number;
+  /** The required state's word and bit among the sets of the parent; -1 for the first position. */
+  requiredWord: number;
+  requiredBit: number;
 }
 
 export interface StateTable {
-  /** Number of states; ids are 0 … count - 1. */
-  stateCount: number;
+  /** Length of one set of states. */
+  words: number;
   /** States that only an element of this name can be in. */
   byTag: ReadonlyMap<string | null, readonly MatchState[]>;
   anyTag: readonly MatchState[];
   /** True when some selector counts elements by their name. */
   countsTypes: boolean;
-}
-
-/** Builds one table from the selectors of all targets. */
-export function buildTable(targets: Iterable<readonly [target: number, selectors: CompiledSelector[]]>): StateTable {
-  const states: MatchState[] = [];
-  for (const [target, selectors] of targets) {
-    for (const selector of selectors) {
-      selector.forEach(({ combinator, compound }, at) => {
-        const id = states.length;
-        states.push({ id, compound, combinator, previous: id - 1, target: at === selector.length - 1 ? target : -1 });
-      });
-    }
-  }
-  const byTag = Map.groupBy(states, ({ compound }) => compound.tag);
-  const anyTag = byTag.get(null) ?? [];
-  return { stateCount: states.length, byTag, anyTag, countsTypes: states.some((s) => countsTypes(s.compound)) };
-}
-
-function countsTypes(compound: Compound): boolean {
-  return compound.tests.some(
-    (test) =>
-      (test.kind === 'position' && test.ofType) ||
-      ((test.kind === 'is' || test.kind === 'not') && test.any.some(countsTypes)),
-  );
 }
 
 // Each open element has four sets of states, one bit each, side by side in one array: a page has thousands of elements,
@@ -69,6 +48,53 @@ const LAST_CHILD = 2;
 const CHILDREN = 3;
 const SETS = 4;
 
+/** The set of the parent in which the state before the combinator must be. */
+const REQUIRED_IN: Record<Combinator, number> = {
+  descendant: PATH,
+  child: OWN,
+  adjacent: LAST_CHILD,
+  sibling: CHILDREN,
+};
+
+interface Position {
+  compound: Compound;
+  combinator: Combinator | null;
+  previous: number;
+  target: number;
+}
+
+/** Builds one table from the selectors of all targets. Selectors share the states of equal beginnings. */
+export function buildTable(targets: Iterable<readonly [target: number, selectors: CompiledSelector[]]>): StateTable {
+  const positions = new Map<string, Position & { id: number }>();
+  for (const [target, selectors] of targets) {
+    for (const selector of selectors) {
+      let previous = -1;
+      for (const [at, { combinator, compound }] of selector.entries()) {
+        const position = { compound, combinator, previous, target: at === selector.length - 1 ? target : -1 };
+        const key = JSON.stringify(position);
+        if (!positions.has(key)) positions.set(key, { ...position, id: positions.size });
+        previous = positions.get(key)!.id;
+      }
+    }
+  }
+  const words = Math.max(1, Math.ceil(positions.size / 32));
+  const states = [...positions.values()].map(({ id, compound, combinator, previous, target }): MatchState => {
+    const requiredWord = combinator === null ? -1 : REQUIRED_IN[combinator] * words + (previous >>> 5);
+    return { compound, target, word: id >>> 5, bit: 1 << id, requiredWord, requiredBit: 1 << previous };
+  });
+  const byTag = Map.groupBy(states, ({ compound }) => compound.tag);
+  const anyTag = byTag.get(null) ?? [];
+  return { words, byTag, anyTag, countsTypes: states.some((s) => countsTypes(s.compound)) };
+}
+
+function countsTypes(compound: Compound): boolean {
+  return compound.tests.some(
+    (test) =>
+      (test.kind === 'position' && test.ofType) ||
+      ((test.kind === 'is' || test.kind === 'not') && test.any.some(countsTypes)),
+  );
+}
+
 const FIRST_DEPTHS = 64;
 
 export class SelectorMatcher {
@@ -81,7 +107,7 @@ export class SelectorMatcher {
 
   constructor(table: StateTable) {
     this.#table = table;
-    this.#words = Math.max(1, Math.ceil(table.stateCount / 32));
+    this.#words = table.words;
     this.#frame = SETS * this.#words;
     this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
   }
@@ -112,32 +138,14 @@ export class SelectorMatcher {
   }
 
   #match(states: readonly MatchState[], frame: number, view: ElementView, onMatch: (target: number) => void): void {
+    const sets = this.#sets;
     const parent = frame - this.#frame;
-    for (const state of states) {
-      if (!this.#isReachable(state, parent) || !meetsCompound(state.compound, view)) continue;
-      this.#sets[frame + OWN * this.#words + (state.id >>> 5)]! |= 1 << (state.id & 31);
-      if (state.target !== -1) onMatch(state.target);
+    for (const { compound, target, word, bit, requiredWord, requiredBit } of states) {
+      if (requiredWord !== -1 && (sets[parent + requiredWord]! & requiredBit) === 0) continue;
+      if (!meetsCompound(compound, view)) continue;
+      sets[frame + OWN * this.#words + word]! |= bit;
+      if (target !== -1) onMatch(target);
     }
-  }
-
-  /** Whether an element in the previous state stands where the combinator requires it. */
-  #isReachable(state: MatchState, parent: number): boolean {
-    switch (state.combinator) {
-      case null:
-        return true;
-      case 'descendant':
-        return this.#has(parent, PATH, state.previous);
-      case 'child':
-        return this.#has(parent, OWN, state.previous);
-      case 'adjacent':
-        return this.#has(parent, LAST_CHILD, state.previous);
-      case 'sibling':
-        return this.#has(parent, CHILDREN, state.previous);
-    }
-  }
-
-  #has(element: number, set: number, id: number): boolean {
-    return ((this.#sets[element + set * this.#words + (id >>> 5)]! >>> (id & 31)) & 1) === 1;
   }
 
   #grow(): void {
@@ -170,7 +178,7 @@ function passes(test: ElementTest, element: ElementView): boolean {
     case 'attribute': {
       const value = element.attributes.get(test.name);
       if (value === undefined) return false;
-      return COMPARE[test.operator](test.ignoreCase ? value.toLowerCase() : value, test.value);
+      return compare(test.operator, test.ignoreCase ? value.toLowerCase() : value, test.value);
     }
     case 'position': {
       const offset = (test.ofType ? element.positionOfType : element.position) - test.b;
@@ -188,20 +196,28 @@ function passes(test: ElementTest, element: ElementView): boolean {
 }
 
 // An empty string is the start, end and part of every value; in CSS such a selector matches nothing.
-const COMPARE: Record<AttributeOperator, (value: string, wanted: string) => boolean> = {
-  exists: () => true,
-  equals: (value, wanted) => value === wanted,
-  word: hasWord,
-  hyphen: (value, wanted) => value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-'),
-  start: (value, wanted) => wanted !== '' && value.startsWith(wanted),
-  end: (value, wanted) => wanted !== '' && value.endsWith(wanted),
-  contains: (value, wanted) => wanted !== '' && value.includes(wanted),
-};
+function compare(operator: AttributeOperator, value: string, wanted: string): boolean {
+  switch (operator) {
+    case 'exists':
+      return true;
+    case 'equals':
+      return value === wanted;
+    case 'word':
+      return hasWord(value, wanted);
+    case 'hyphen':
+      return value === wanted || (value.startsWith(wanted) && value[wanted.length] === '-');
+    case 'start':
+      return wanted !== '' && value.startsWith(wanted);
+    case 'end':
+      return wanted !== '' && value.endsWith(wanted);
+    case 'contains':
+      return wanted !== '' && value.includes(wanted);
+  }
+}
 
 /** True when `wanted` is one of the space-separated words. Builds no array, because it runs for most start tags. */
 function hasWord(value: string, wanted: string): boolean {
-  if (value === wanted) return wanted !== '' && !/[ \t\n\f\r]/.test(wanted);
-  if (wanted === '') return false;
+  if (value.length < wanted.length || wanted === '') return false;
   for (let at = value.indexOf(wanted); at !== -1; at = value.indexOf(wanted, at + 1)) {
     if (isEdge(value, at - 1) && isEdge(value, at + wanted.length)) return !/[ \t\n\f\r]/.test(wanted);
   }
