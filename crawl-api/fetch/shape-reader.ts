@@ -34,7 +34,7 @@ export class ShapeReader implements MarkupHandler {
 
   /** Reads the next piece of the page, until it has enough text. */
   write(text: string): void {
-    if (this.#hasEnough) return;
+    if (this.#hasEnough()) return;
     this.#shape.tail += text;
     // Not at every piece: pieces may be one byte each.
     if (this.#shape.tail.length > 2 * TAIL_CHARS) this.#shape.tail = this.#shape.tail.slice(-TAIL_CHARS);
@@ -43,13 +43,13 @@ export class ShapeReader implements MarkupHandler {
 
   /** No more text follows. */
   end(): PageShape {
-    if (!this.#hasEnough) this.#parser.end();
+    if (!this.#hasEnough()) this.#parser.end();
     return this.#shape;
   }
 
   get wantsText(): boolean {
     if (this.#unseen !== null) return this.#unseen.name === 'script' && this.#shape.scripts.length < SCRIPT_CHARS;
-    return !this.#hasEnough;
+    return !this.#hasEnough();
   }
 
   open(name: string, attributes: Attributes): void {
@@ -77,7 +77,7 @@ export class ShapeReader implements MarkupHandler {
 
   comment(): void {}
 
-  get #hasEnough(): boolean {
+  #hasEnough(): boolean {
     return this.#shape.textChars >= ENOUGH_CHARS;
   }
 }

@@ -97,14 +97,14 @@ export class OpenElements {
     if (this.#stage === 'body' ? isFrame(tag) : !this.#enter(tag)) return false;
     if (tag === FORM && this.#innermost(FORM) >= 0) return false;
     if (tag.contexts !== null && this.#isInTable()) {
-      while (!tag.contexts.has(this.#top!.name)) this.pop();
+      while (!tag.contexts.has(this.#top()!.name)) this.pop();
       this.#openTableParts(tag);
       return true;
     }
     if (tag.follows !== null) this.#endItem(tag.follows);
     if (tag.endsParagraph && (tag !== TABLE || this.hasDoctype)) this.endParagraph();
     if (tag === BUTTON) this.end(BUTTON);
-    if (tag.ends !== null) while (this.#top !== undefined && tag.ends.has(this.#top.name)) this.pop();
+    if (tag.ends !== null) while (tag.ends.has(this.#top()?.name ?? '')) this.pop();
     if (this.#interrupted.length > 0) {
       if (tag === ANCHOR) this.#forget(tag);
       if (tag.reopens) this.#reopen();
@@ -115,7 +115,7 @@ export class OpenElements {
   /** Starts the elements that are required before this text. */
   beforeText(text: string, start: number, end: number): void {
     if (this.#stage !== 'body' && this.#isAtFrame() && !isBlank(text, start, end)) this.#enter(null);
-    if (this.#interrupted.length > 0 && this.#top !== TABLE && this.#top?.contexts == null) this.#reopen();
+    if (this.#interrupted.length > 0 && this.#top() !== TABLE && this.#top()?.contexts == null) this.#reopen();
   }
 
   /** @param source its start tag if mayReopen() is true, else '' */
@@ -152,7 +152,7 @@ export class OpenElements {
   popIfNamed(text: string, start: number, end: number): boolean {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
     if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
-    const { name } = this.#top!;
+    const { name } = this.#top()!;
     if (end - start !== name.length || !text.startsWith(name, start)) return false;
     this.pop(true);
     return true;
@@ -202,7 +202,7 @@ export class OpenElements {
 
   /** Ends the previous item, unless it belongs to an outer list. */
   #endItem(followed: ReadonlySet<string>): void {
-    if (LISTS.includes(this.#top!)) return;
+    if (LISTS.includes(this.#top()!)) return;
     const at = this.#innermostOf(ITEM_BOUNDS);
     if (at < 0 || !followed.has(this.#stack[at]!.name)) return;
     this.#popAbove(at);
@@ -215,12 +215,12 @@ export class OpenElements {
 
   #openTableParts(tag: Tag): void {
     if (tag === COL) {
-      if (this.#top === TABLE) this.#openImplied(COLGROUP);
+      if (this.#top() === TABLE) this.#openImplied(COLGROUP);
       return;
     }
     if (tag !== TR && !isCell(tag)) return;
-    if (this.#top === TABLE) this.#openImplied(TBODY);
-    if (isCell(tag) && this.#top !== TR) this.#openImplied(TR);
+    if (this.#top() === TABLE) this.#openImplied(TBODY);
+    if (isCell(tag) && this.#top() !== TR) this.#openImplied(TR);
   }
 
   /** Opens html, head and body where required before this element or text (null); false when it creates none. */
@@ -249,7 +249,7 @@ export class OpenElements {
   }
 
   #isAtFrame(): boolean {
-    const top = this.#top;
+    const top = this.#top();
     return top === undefined || top === HTML || top === HEAD;
   }
 
@@ -298,7 +298,7 @@ export class OpenElements {
     while (this.#stack.length > at + 1) this.pop();
   }
 
-  get #top(): Tag | undefined {
+  #top(): Tag | undefined {
     return this.#stack[this.#stack.length - 1];
   }
 
