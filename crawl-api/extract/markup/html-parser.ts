@@ -158,6 +158,8 @@ export class HtmlParser implements MarkupParser {
   #readEndTag(text: string, at: number): number {
     const { length } = text;
     const nameStart = at + 2;
+    const next = this.#elements.popIfNamed(text, nameStart);
+    if (next !== -1) return next;
     if (nameStart >= length) return this.#ended ? this.#giveRest(text, at) : ~at;
     const code = text.charCodeAt(nameStart);
     if (code === GREATER_THAN) return nameStart + 1;
@@ -167,8 +169,7 @@ export class HtmlParser implements MarkupParser {
     let nameEnd = nameStart + 1;
     while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
     if (nameEnd >= length) return length;
-    if (!this.#elements.popIfNamed(text, nameStart, nameEnd))
-      this.#endElement(this.#elements.read(text, nameStart, nameEnd));
+    this.#endElement(this.#elements.read(text, nameStart, nameEnd));
     return end === -1 ? length : end + 1;
   }
 

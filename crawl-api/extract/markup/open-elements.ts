@@ -2,7 +2,7 @@
  * The stack of open elements, and HTML's rules for starts and ends. Reports every start and end, including those that
  * the page omits. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
-import { isSpace } from './characters.ts';
+import { GREATER_THAN, isSpace } from './characters.ts';
 import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
 const IMAGE_ALIAS = tagNamed('img');
@@ -148,14 +148,18 @@ export class OpenElements {
     if (last.reopens && !isOwnEnd) this.#interrupt(last);
   }
 
-  /** Ends the innermost element if its name is at this position, as for nearly every end tag. */
-  popIfNamed(text: string, start: number, end: number): boolean {
+  /**
+   * Ends the innermost element if its name and `>` are at this position, as in nearly every end tag. Returns where the
+   * following text starts; -1 if the end tag must be read in full.
+   */
+  popIfNamed(text: string, start: number): number {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
-    if (this.#stack.length <= 2 || this.#rules.length > 1) return false;
+    if (this.#stack.length <= 2 || this.#rules.length > 1 || this.isPending) return -1;
     const { name } = this.#top()!;
-    if (end - start !== name.length || !text.startsWith(name, start)) return false;
+    const end = start + name.length;
+    if (text.charCodeAt(end) !== GREATER_THAN || !text.startsWith(name, start)) return -1;
     this.pop(true);
-    return true;
+    return end + 1;
   }
 
   /** Ends the element that an end tag of this name closes, and all inside it; false when there is none. */

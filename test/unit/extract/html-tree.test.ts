@@ -106,6 +106,7 @@ describe('the tree of a page', () => {
     ['table parts without end tags', '<table><thead><tr><th>a<tbody><tr><td>b<td>c<tfoot><tr><td>d'],
     ['a paragraph around a link around a block', '<p><a k=1>x<div>y<h2>z</h2></div>w</a>v</p>u'],
     ['a bold start of a paragraph that never ends', '<p>x <b>y<div>z</div>w'],
+    ['the end of a formatting element that has not opened again', '<i><p><i>x<hr></i>y'],
     ['the end of a list item in an inner list', '<ul><li>x<ul></li>y<li>z</ul>w</ul>'],
     ['a heading that ends as another', '<h1>x</h2>y<h3>z<h4>w'],
     ['a stray end in a cell', '<div><table><tr><td>x</div>y</td></tr></table>z'],
