@@ -2,6 +2,7 @@
 import { type Agent, type IncomingMessage, request as httpRequest, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { endToEndHeaders } from '../../../shared/adapters/http/end-to-end-headers.ts';
+import { MAX_HEAD_BYTES } from '../../../shared/adapters/http/reply-head.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { ProxyGate } from './proxy-gate.ts';
 
@@ -27,6 +28,7 @@ export function forwardRequest(forwarded: ForwardedRequest): void {
     method: request.method ?? 'GET',
     headers: endToEndHeaders(request.rawHeaders),
     setDefaultHeaders: false,
+    maxHeaderSize: MAX_HEAD_BYTES,
   });
   const asked = gate.report;
   gate.countRequest(forwarded.isDocument);

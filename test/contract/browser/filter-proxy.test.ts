@@ -28,7 +28,8 @@ beforeEach(async () => {
     socket.on('data', (chunk) => {
       received.push(chunk.toString('latin1'));
       events.push('arrived');
-      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi');
+      const policy = chunk.includes('/large-head') ? `x-policy: ${'a'.repeat(200_000)}\r\n` : '';
+      socket.write(`HTTP/1.1 200 OK\r\n${policy}content-length: 2\r\n\r\nhi`);
     });
   });
   site.on('close', () => {});
@@ -79,6 +80,11 @@ describe('the filter proxy', () => {
     expect(from).toEqual(['127.0.7.21']);
     expect(events).toEqual(['start', 'arrived', 'first byte']);
     expect(report).toMatchObject({ requests: 1, receivedBytes: 2 });
+  });
+
+  it('forwards a head as large as a browser accepts', async () => {
+    proxy.gate.open(first(authority, '/large-head'), hooks, 1_000);
+    expect(await talk(request(`http://${authority}/large-head`), /hi$/)).toMatch(/x-policy: a{200000}/);
   });
 
   it('opens a tunnel, and takes its first data for the start', async () => {
