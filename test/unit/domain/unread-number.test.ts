@@ -2,36 +2,38 @@ import { describe, expect, it } from 'vitest';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import { type ColumnFacts, decideMark } from '../../../shared/domain/unread-number.ts';
 
-const decide = (points: number, commas: number, facts: Partial<ColumnFacts>): DecimalMark | null =>
+type Shown = [points: number, commas: number];
+
+const decide = ([points, commas]: Shown, facts: Partial<ColumnFacts>): DecimalMark | null =>
   decideMark({ '.': points, ',': commas }, { products: 1_000, numbers: 0, last: null, ...facts });
 
 describe('The decimal mark of a column', () => {
-  it.each<[string, number, number, Partial<ColumnFacts>, DecimalMark | null]>([
-    ['three values and one in twenty', 0, 3, { numbers: 60 }, ','],
-    ['many values', 950, 0, { numbers: 1_000 }, '.'],
-    ['every one of three', 3, 0, { numbers: 3 }, '.'],
-  ])('is decided by %s', (_, points, commas, facts, mark) => {
-    expect(decide(points, commas, facts)).toBe(mark);
+  it.each<[string, Shown, Partial<ColumnFacts>, DecimalMark | null]>([
+    ['three values and one in twenty', [0, 3], { numbers: 60 }, ','],
+    ['many values', [950, 0], { numbers: 1_000 }, '.'],
+    ['every one of three', [3, 0], { numbers: 3 }, '.'],
+  ])('is decided by %s', (_, shown, facts, mark) => {
+    expect(decide(shown, facts)).toBe(mark);
   });
 
-  it.each<[string, number, number, Partial<ColumnFacts>]>([
-    ['two values', 0, 2, { numbers: 2 }],
-    ['fewer than one in twenty', 0, 3, { numbers: 61 }],
-    ['a majority', 500, 1, { numbers: 600 }],
-    ['nothing shown', 0, 0, { numbers: 600 }],
-    ['the last run, of a large one', 0, 0, { numbers: 600, last: ',' }],
-  ])('is not decided by %s', (_, points, commas, facts) => {
-    expect(decide(points, commas, facts)).toBeNull();
+  it.each<[string, Shown, Partial<ColumnFacts>]>([
+    ['two values', [0, 2], { numbers: 2 }],
+    ['fewer than one in twenty', [0, 3], { numbers: 61 }],
+    ['a majority', [500, 1], { numbers: 600 }],
+    ['nothing shown', [0, 0], { numbers: 600 }],
+    ['the last run, of a large one', [0, 0], { numbers: 600, last: ',' }],
+  ])('is not decided by %s', (_, shown, facts) => {
+    expect(decide(shown, facts)).toBeNull();
   });
 
-  it.each<[string, number, number, DecimalMark | null, DecimalMark | null]>([
-    ['that of the last run', 0, 0, ',', ','],
-    ['that of the last run, which it shows, too', 2, 0, '.', '.'],
-    ['what one value shows, without a last run', 0, 1, null, ','],
-    ['none if it shows another than the last run', 1, 0, ',', null],
-    ['none if it shows both', 1, 1, ',', null],
-    ['none if nothing shows any', 0, 0, null, null],
-  ])('of a run under 20 products is %s', (_, points, commas, last, mark) => {
-    expect(decide(points, commas, { products: 19, numbers: 19, last })).toBe(mark);
+  it.each<[string, Shown, DecimalMark | null, DecimalMark | null]>([
+    ['that of the last run', [0, 0], ',', ','],
+    ['that of the last run, which it shows, too', [2, 0], '.', '.'],
+    ['what one value shows, without a last run', [0, 1], null, ','],
+    ['none if it shows another than the last run', [1, 0], ',', null],
+    ['none if it shows both', [1, 1], ',', null],
+    ['none if nothing shows any', [0, 0], null, null],
+  ])('of a run under 20 products is %s', (_, shown, last, mark) => {
+    expect(decide(shown, { products: 19, numbers: 19, last })).toBe(mark);
   });
 });
