@@ -1,4 +1,7 @@
 /** From a shop's URL to the first rows: `init --url`, then a dry run with what it wrote, by the real command line. */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -49,6 +52,43 @@ describe('init --url', () => {
       product_id: 'P00011',
       price: expect.any(Number),
       price_currency: 'JPY',
+    });
+  });
+
+  describe('of pages of other kinds', () => {
+    const product = (n: string) => `<main><h1>Teapot ${n}</h1><p class="price">EUR ${n}9.90</p></main>`;
+    const script = (n: string) => `<div id=app></div><script>document.all.app.innerHTML='${product(n)}'</script>`;
+    const json = (n: string) => JSON.stringify({ data: { name: `Teapot ${n}`, price: { value: Number(n), currency: 'EUR' } } });
+    let server: Server;
+    beforeAll(async () => {
+      server = createServer(({ url = '' }, response) => {
+        const [, kind, n = ''] = url.split('/');
+        if (kind === 'robots.txt') return void response.end('User-agent: *\nDisallow: /js/2\n');
+        if (kind === 'api') return void response.setHeader('content-type', 'application/json').end(json(n));
+        response.setHeader('content-type', 'text/html');
+        response.end(`<!doctype html><title>Teapot ${n}</title>${kind === 'js' ? script(n) : product(n)}`);
+      }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+    });
+    afterAll(() => void server.close());
+
+    it.each([
+      ['item', 'http', 'h1', '.price', []],
+      ['api', 'http', '$.data.name', '$.data.price.value', []],
+      ['js', 'browser', 'h1', '.price', ['robots.txt forbids', 'scripts build the pages']],
+    ])('reads those of /%s/ by %s', { tags: ['nightly'] }, async (kind, render, title, price, notes) => {
+      const { port } = server.address() as AddressInfo;
+      const urls = ['1', '2'].map((n) => `http://127.0.0.1:${port}/${kind}/${n}`);
+      const made = await orchestrator('init', folder.file(kind), '--url', ...urls, '--json');
+      const document = JSON.parse(made.stdout) as { notes: string[]; fields: { name: string; source: object }[] };
+      expect(document).toMatchObject({ render, notes: notes.map((note) => expect.stringContaining(note)) });
+      const sources = document.fields.map(({ name, source }) => [name, Object.values(source)[0]]);
+      expect(sources).toEqual(
+        expect.arrayContaining([
+          ['title', title],
+          ['price', price],
+        ]),
+      );
     });
   });
 
