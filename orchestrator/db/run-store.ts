@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import { cutChunks } from '../../shared/domain/sharing.ts';
+import type { Progress } from '../../shared/wire/callbacks.ts';
 import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
@@ -88,15 +89,28 @@ export class KnexRunStore extends KnexLocks implements RunStore {
 
   async listedRuns(listKey: string, limit: number): Promise<ListedRun[]> {
     const rows = await this.#rows<{ length: SqlNumber; list_accepted: SqlNumber | null }>((knex) =>
-      knex(RUNS)
-        .where({ list_key: listKey })
-        .whereIn('phase', PUBLISHED)
-        .where(notCancelled)
-        .orderBy(NEWEST_FIRST)
+      newestOf(knex, listKey)
         .limit(limit)
         .select(knex.raw('coalesce(list_length, planned) as length'), 'list_accepted'),
     );
     return rows.map((row) => ({ products: toNumber(row.length), accepted: toBoolean(row.list_accepted ?? 0) }));
+  }
+
+  async measuredPageMs(
+    listKey: string,
+    render: RunRecord['settings']['site']['render'],
+    limit: number,
+  ): Promise<number | null> {
+    const runs = await this.#rows<{ id: string; settings: string }>((knex) =>
+      newestOf(knex, listKey).limit(limit).select('id', 'settings'),
+    );
+    const run = runs.find(({ settings }) => (JSON.parse(settings) as RunRecord['settings']).site.render === render);
+    if (run === undefined) return null;
+    const rows = await this.#rows<{ progress: string }>((knex) =>
+      knex('crawlfleet_instances').where({ run_id: run.id }).whereNotNull('progress').select('progress'),
+    );
+    const times = rows.flatMap(({ progress }) => (JSON.parse(progress) as Progress).pageMs ?? []);
+    return times.length === 0 ? null : times.sort((a, b) => a - b)[times.length >> 1]!;
   }
 
   async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {
@@ -120,6 +134,10 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     return inQuery(this.db, (knex) => rowsOf<T>(select(knex)));
   }
 }
+
+/** The published runs over a list. */
+const newestOf = (knex: Knex, listKey: string) =>
+  knex(RUNS).where({ list_key: listKey }).whereIn('phase', PUBLISHED).where(notCancelled).orderBy(NEWEST_FIRST);
 
 /** RunRow on knex: one run's row and events. */
 export class KnexRunRow extends BoundRun implements RunRow {

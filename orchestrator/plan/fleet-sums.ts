@@ -11,6 +11,9 @@ const LAUNCH_GAP_MS = 500;
 /** Parsing and the journal, on top of a page's own time. */
 export const PAGE_OVERHEAD_MS = 5;
 
+/** At most until the first byte of a page that is rendered; it is read long after that, and the pace counts from it. */
+const RENDERED_ANSWER_MS = 500;
+
 /** What does not depend on the number of instances. */
 export interface Work {
   products: number;
@@ -28,10 +31,11 @@ export interface Work {
 }
 
 export function workOf(input: PlanInput): Work {
-  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, domains = ONE_DOMAIN } = input;
+  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser, domains = ONE_DOMAIN } = input;
   const intervalMs = rate === null ? wanted : Math.max(wanted, (domains.length * 1_000) / rate);
   const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
-  const spacingOf = (ms: number): number => plannedSpacingMs(ms, pageP50Ms);
+  const answerMs = browser ? Math.min(pageP50Ms, RENDERED_ANSWER_MS) : pageP50Ms;
+  const spacingOf = (ms: number): number => plannedSpacingMs(ms, answerMs);
   const busiest = busiestDomain(domains, intervalMs);
   const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), pageMs);
   // The pages of one product are all at one domain.

@@ -65,6 +65,7 @@ export function makePlan(
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,
     ...defaultsFor(target.kind, browser),
+    ...(products.pageMs === undefined ? {} : { pageP50Ms: products.pageMs }),
     ...(named !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
     ownBalancer: named !== null,
     balancerAddresses: balancerAddresses({

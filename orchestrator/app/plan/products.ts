@@ -24,6 +24,8 @@ export interface ProductList {
   duplicates: number;
   /** Of the whole products.query, with the faults of its length; omitted for other products. */
   list?: ListRecord & ListFaults;
+  /** Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone. */
+  pageMs?: number;
   /** For a discovery: how many pages the run is planned for; `ids` are some of the paths that wait. */
   expected?: number;
   /** New URLs of seeds, sitemaps and search terms. */
@@ -81,8 +83,15 @@ export async function readWholeList(
   const length = read.night?.backlog.listed ?? read.ids.length;
   const key = listKeyOf(products.query, templatesOf(site.product_url)[0]!);
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
-  const earlier = (await isMigrated(database)) ? await createStores(database).runs.listedRuns(key, LIST_RUNS) : [];
+  const runs = (await isMigrated(database)) ? createStores(database).runs : null;
+  const earlier = (await runs?.listedRuns(key, LIST_RUNS)) ?? [];
+  const { render } = site;
+  const pageMs = render === 'http' ? null : ((await runs?.measuredPageMs(key, render, LIST_RUNS)) ?? null);
   const list: ListRecord = { key, usual: usualLength(earlier), accepted, ...(read.night ? { length } : {}) };
   const limits = { minRows: products.min_rows, maxDrop: products.max_drop };
-  return { ...read, list: { ...list, ...findListFaults(length, list, limits) } };
+  return {
+    ...read,
+    ...(pageMs === null ? {} : { pageMs }),
+    list: { ...list, ...findListFaults(length, list, limits) },
+  };
 }

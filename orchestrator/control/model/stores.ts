@@ -181,6 +181,11 @@ export interface RunStore {
   /** Ended runs over this product list, newest first, without cancelled and held ones. */
   listedRuns(listKey: string, limit: number): Promise<ListedRun[]>;
   /**
+   * Median time of a page (milliseconds) over the instances of the newest of these runs that rendered alike, among the
+   * last `limit`; null without one.
+   */
+  measuredPageMs(listKey: string, render: RunSettings['site']['render'], limit: number): Promise<number | null>;
+  /**
    * True when the run will end because of this request. False when the run has ended or is held, or a request is already
    * stored: only `cancel` replaces any other. Idempotent.
    */

@@ -56,6 +56,13 @@ describe('the plan and the browser', () => {
   });
 });
 
+it('plans rendered pages with the time that they took in an earlier run', () => {
+  const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
+  const make = (pageMs: object): Plan =>
+    planOf(config({ render: 'browser', interval: '1s' }), { target, products: { ...products(20_000), ...pageMs } });
+  expect(make({ pageMs: 4_000 }).instances).toBeGreaterThan(2 * make({}).instances);
+});
+
 describe('the plan and the load balancer', () => {
   const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
   const make = (aws: object, change: Partial<PlanFacts> = {}): Plan =>
