@@ -7,7 +7,7 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { createBrowserSource } from '../../crawl-api/fetch/browser/browser-source.ts';
-import { signsOf } from '../../crawl-api/fetch/browser/expected-elements.ts';
+import { expectOf } from '../../crawl-api/fetch/browser/expected-elements.ts';
 import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
 import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';
 import { printFigures } from '../pages.ts';
@@ -19,6 +19,7 @@ const [executablePath, origin, pages, different] = process.argv.slice(2) as [str
 const ids = productIds(Number(different));
 const { mapping } = readMapping({ fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } });
 const compiled = await compileMapping(mapping);
+const expected = expectOf(mapping.pages[0]!);
 const folder = mkdtempSync(path.join(tmpdir(), 'browser-bench-'));
 const source = await createBrowserSource({
   executablePath,
@@ -26,7 +27,7 @@ const source = await createBrowserSource({
   guard: createAddressGuard({ productUrl: `${origin}/item/{id}`, allowPrivate: false, forbidden: [] }),
   settings: { userAgent: 'crawlfleet-bench', timeoutMs: 30_000, maxPageBytes: 5_000_000 },
   openExtractor: (kind, url) => new PageExtractor(compiled, kind, url),
-  expect: () => signsOf(mapping.pages[0]!),
+  expect: () => expected,
   clock: systemClock,
   profileDirectory: folder,
   onProblem: (text) => process.stderr.write(`${text}\n`),

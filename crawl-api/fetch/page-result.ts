@@ -59,6 +59,11 @@ export interface FetchHooks {
   /** The head is about to be written to the socket. If this throws, nothing is sent. */
   onStart(): void;
   onFirstByte(): void;
+  /**
+   * When the address may send its next request at the earliest (monotonic clock): until then a page costs no time.
+   * Omitted without a pace.
+   */
+  turnMs?(): number;
 }
 
 /** What a request sends beside its URL. */

@@ -43,6 +43,11 @@ export class Pacer {
     return Math.max(0, nextStartMs(this.#last, this.#intervalMs()) - this.#clock.monotonic());
   }
 
+  /** When the request after the one under way may start at the earliest, on the monotonic clock. */
+  turnMs(): number {
+    return (this.#startedMs ?? this.#clock.monotonic()) + this.#intervalMs();
+  }
+
   /** The head of a request is being written to the socket; or an attempt that sent nothing has ended. */
   requestStarted(): void {
     this.#startedMs = this.#clock.monotonic();

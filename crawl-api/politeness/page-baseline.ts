@@ -5,7 +5,7 @@
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
 
 /** Minimum right pages before fields count as usual. */
-const MIN_PAGES = 10;
+export const MIN_PAGES = 10;
 /** Number of pages at which all counts are halved. */
 const MAX_PAGES = 100;
 /** Minimum share of pages that fill a usual field. */
@@ -26,10 +26,24 @@ export class PageBaseline {
   /** True when half or more of the usual fields have no value. False for a page that rightly has no records. */
   isThin(rows: readonly KeyedRow[]): boolean {
     if (this.#pages < MIN_PAGES || rows.length === 0) return false;
-    const present = filledFields(rows);
-    const usual = [...this.#filled].filter(([, pages]) => pages >= this.#pages * USUAL);
-    const empty = usual.filter(([name]) => !present.has(name));
+    const usual = this.#usual();
+    const empty = this.missing(rows, usual);
     return empty.length > 0 && empty.length * 2 >= usual.length;
+  }
+
+  /**
+   * The usual ones of the fields that have no value here; each of `fields` counts as usual before MIN_PAGES. None for a
+   * page that rightly has no records.
+   */
+  missing(rows: readonly KeyedRow[], fields: readonly string[]): string[] {
+    if (rows.length === 0) return [];
+    const present = filledFields(rows);
+    const usual = this.#pages < MIN_PAGES ? fields : this.#usual();
+    return usual.filter((name) => !present.has(name) && fields.includes(name));
+  }
+
+  #usual(): string[] {
+    return [...this.#filled].filter(([, pages]) => pages >= this.#pages * USUAL).map(([name]) => name);
   }
 
   /** Thin pages were proven right: learn the usual fields again. */

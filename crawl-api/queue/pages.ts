@@ -185,6 +185,7 @@ export class Pages {
         sent = true;
       },
       onFirstByte: () => pacer.replyStarted(),
+      turnMs: () => pacer.turnMs(),
     };
     const page = await source.fetch(url, hooks, work, { validators, cookies }).catch(() => null);
     // A try that sent nothing (no connection, no such name) keeps the pace too, counted from its end: do not hammer a

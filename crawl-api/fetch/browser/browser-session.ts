@@ -10,6 +10,7 @@ import type { BrowserCookie } from '../../../shared/adapters/http/cookie-jar.ts'
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { BLOCKED_URLS, chromiumFlags } from './chromium-flags.ts';
 import { DocumentGate } from './document-gate.ts';
+import { SiteTraffic } from './site-traffic.ts';
 import { CHECK_URL, type FilterProxy } from './filter-proxy.ts';
 import { findChild, groupMemory, killGroup } from './process-group.ts';
 import { withTimeout } from './with-timeout.ts';
@@ -32,6 +33,8 @@ export class BrowserSession {
   readonly cdp: CDPSession;
   /** Controls which documents the page may request. */
   readonly documents: DocumentGate;
+  /** What the page loads from its own site. */
+  readonly traffic: SiteTraffic;
   /** Also the ID of its process group. */
   readonly pid: number;
   /** Aborts when the page or the browser has crashed or ended. */
@@ -44,13 +47,21 @@ export class BrowserSession {
   #cookies: string | null = null;
 
   private constructor(
-    parts: { page: Page; cdp: CDPSession; documents: DocumentGate; pid: number; dead: AbortSignal },
+    parts: {
+      page: Page;
+      cdp: CDPSession;
+      documents: DocumentGate;
+      traffic: SiteTraffic;
+      pid: number;
+      dead: AbortSignal;
+    },
     profile: string,
     clock: Clock,
   ) {
     this.page = parts.page;
     this.cdp = parts.cdp;
     this.documents = parts.documents;
+    this.traffic = parts.traffic;
     this.pid = parts.pid;
     this.dead = parts.dead;
     this.#profile = profile;
@@ -153,7 +164,7 @@ async function launch({ executablePath, proxy, userAgent }: SessionOptions, prof
   return browser.newContext({ userAgent, serviceWorkers: 'block', acceptDownloads: false });
 }
 
-async function prepare(context: BrowserContext, { proxy }: SessionOptions, profile: string) {
+async function prepare(context: BrowserContext, { proxy, clock }: SessionOptions, profile: string) {
   const pid = findChild(`--user-data-dir=${profile}`);
   if (pid === null) throw new Error('its process cannot be found');
   const page = await context.newPage();
@@ -167,7 +178,7 @@ async function prepare(context: BrowserContext, { proxy }: SessionOptions, profi
   await cdp.send('Network.enable');
   await cdp.send('Network.setBlockedURLs', { urls: [...BLOCKED_URLS] });
   const documents = await DocumentGate.install(cdp);
-  return { page, cdp, documents, pid, dead: died.signal };
+  return { page, cdp, documents, traffic: SiteTraffic.watch(cdp, clock), pid, dead: died.signal };
 }
 
 /** Gives the credential once, and Chromium keeps it. Playwright's own way would intercept every request. */

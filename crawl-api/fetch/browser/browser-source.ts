@@ -48,6 +48,8 @@ export interface BrowserSourceOptions {
   /** Called with problems of the browser that were fixed by a restart. */
   onProblem: (text: string) => void;
   recycle?: { pages?: number; memoryBytes?: number };
+  /** How long a page with its required values may take to fill the others. Default 3 s. */
+  patienceMs?: number;
   /**
    * True when products follow one another immediately: the next page replaces the last one. Otherwise the page is
    * cleared first, because a request of its scripts would pass for the beginning of the next product.
@@ -157,6 +159,7 @@ export class BrowserSource implements PageSource {
     };
     const report = this.#proxy.gate.open(first, timed, settings.maxPageBytes + ASSETS_BYTES);
     const documents = session.documents.open(url, () => this.#proxy.gate.exhaust());
+    session.traffic.open(url);
     const over = new AbortController();
     try {
       const watch = watchVisit({
@@ -168,7 +171,9 @@ export class BrowserSource implements PageSource {
         over: over.signal,
       }).then((end) => this.#endVisit(session, end));
       const waitMs = (): number => times.waitMs ?? clock.monotonic() - times.startMs;
-      const visit = visitWithCookies(url, { ...this.#options, session, report, documents, waitMs }, cookies);
+      const turnMs = (): number => hooks.turnMs?.() ?? -Infinity;
+      const options = { ...this.#options, session, report, documents, waitMs, turnMs };
+      const visit = visitWithCookies(url, options, cookies);
       // When the browser is gone, the watch knows the reason.
       const judged = visit.catch((error: unknown) => (session.dead.aborted ? watch : this.#judgeEnd(session, error)));
       const result = await Promise.race([watch, judged]);

@@ -34,15 +34,21 @@ interface PausedDocument {
 }
 
 export class DocumentGate {
+  /** ID of the page's main frame; the page keeps it. */
+  readonly mainFrame: string;
   #visit: Visit | null = null;
+
+  constructor(mainFrame: string) {
+    this.mainFrame = mainFrame;
+  }
 
   /** From now on a document is requested only if a visit allows it. */
   static async install(cdp: CDPSession): Promise<DocumentGate> {
-    const gate = new DocumentGate();
     const { frameTree } = await cdp.send('Page.getFrameTree');
+    const gate = new DocumentGate(frameTree.frame.id);
     cdp.on('Fetch.requestPaused', (paused) => {
       const { requestId } = paused;
-      const done = gate.admits(paused, frameTree.frame.id)
+      const done = gate.admits(paused)
         ? cdp.send('Fetch.continueRequest', { requestId })
         : // With this reason the current document stays; any other shows an error page in its place.
           cdp.send('Fetch.failRequest', { requestId, errorReason: 'Aborted' });
@@ -66,10 +72,10 @@ export class DocumentGate {
   }
 
   /** True when the document may be requested. */
-  admits({ request, frameId, networkId }: PausedDocument, mainFrame: string): boolean {
+  admits({ request, frameId, networkId }: PausedDocument): boolean {
     const visit = this.#visit;
     if (visit === null) return false;
-    if (frameId !== mainFrame) return ++visit.documents <= MAX_DOCUMENTS;
+    if (frameId !== this.mainFrame) return ++visit.documents <= MAX_DOCUMENTS;
     if (visit.navigation === null) {
       // The page of the last visit may still be there and attempt the same navigation.
       if (networkId === undefined || !isSameRequest(request.url, visit.url)) return false;

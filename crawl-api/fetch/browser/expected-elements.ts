@@ -1,13 +1,18 @@
-/** Elements that a page built by scripts must contain before it is worth extracting. */
-import { type Field, hasDefault, type PageMapping } from '../../../shared/domain/mapping.ts';
+/** Elements that a page built by scripts must contain, or may still change, before it is worth extracting. */
+import { chainsOf, type Field, hasDefault, type PageMapping, type Step } from '../../../shared/domain/mapping.ts';
 import type { CompiledMapping } from '../../extract/compile-mapping.ts';
+import { PageHabits } from './page-habits.ts';
 import type { Sign } from './page-probe.ts';
 
 export interface Expected {
-  /** Elements that must all be present. Only a quick test: the extraction decides. */
+  /** Where the values come from, as far as an element shows. Only a quick test: the extraction decides. */
   signs: readonly Sign[];
   /** True when the mapping requires anything at all; otherwise the page is taken once it has loaded. */
   required: boolean;
+  /** The names of all fields. */
+  fields: readonly string[];
+  /** Of the pages seen so far. */
+  habits: PageHabits;
 }
 
 /** Returns what to expect by the page's URL, which chooses among the mappings. */
@@ -15,15 +20,18 @@ export function expectBy(compiled: Pick<CompiledMapping, 'forUrl'>): (url: strin
   const known = new Map<PageMapping | null, Expected>();
   return (url) => {
     const mapping = compiled.forUrl(url)?.mapping ?? null;
-    const expected = known.get(mapping) ?? signsOf(mapping);
+    const expected = known.get(mapping) ?? expectOf(mapping);
     known.set(mapping, expected);
     return expected;
   };
 }
 
 /** @param mapping the one for the page's URL; null when there is none */
-export function signsOf(mapping: PageMapping | null): Expected {
-  if (mapping === null) return { signs: [], required: false };
+export function expectOf(mapping: PageMapping | null): Expected {
+  const habits = new PageHabits();
+  if (mapping === null) return { signs: [], required: false, fields: [], habits };
+  const fields = mapping.fields.map(({ name }) => name);
+  const links = mapping.urlParsers.flatMap(({ steps }) => signOf(steps[0], false));
   if (mapping.rows !== null) {
     const { each, empty } = mapping.rows;
     // Records may rightly be missing, so either of the two is enough; without a CSS test for both, there is no quick
@@ -32,19 +40,34 @@ export function signsOf(mapping: PageMapping | null): Expected {
     const selectors = [each, ...(empty === null ? [] : [empty])].flatMap((step) =>
       step.type === 'css' ? [step.selector] : [],
     );
-    return { signs: canTest ? [{ selector: selectors.join(', ') }] : [], required: true };
+    const signs = canTest ? [{ selector: selectors.join(', '), required: true }] : [];
+    return { signs: [...signs, ...links], required: true, fields, habits };
   }
-  const required = mapping.fields.filter((field) => field.required);
-  return { signs: required.flatMap(signOf), required: required.length > 0 };
+  const signs = new Map([...mapping.fields.flatMap(signOfField), ...links].map((sign) => [JSON.stringify(sign), sign]));
+  return { signs: [...signs.values()], required: mapping.fields.some((field) => field.required), fields, habits };
 }
 
-function signOf(field: Field): Sign[] {
-  const [first] = field.steps;
+function signOfField(field: Field): Sign[] {
+  const chains = chainsOf(field);
   // A default or another source replaces a missing element.
-  if (first?.type !== 'css' || field.fallbacks !== undefined || hasDefault(field)) return [];
-  return [
-    first.attribute === undefined
-      ? { selector: first.selector }
-      : { selector: first.selector, attribute: first.attribute },
-  ];
+  const required = field.required && chains.length === 1 && !hasDefault(field);
+  return chains.flatMap(([first]) => signOf(first, required));
+}
+
+/** Only an element that a selector finds shows that there is a value. */
+function signOf(step: Step | undefined, required: boolean): Sign[] {
+  switch (step?.type) {
+    case 'css':
+      return [
+        { selector: step.selector, ...(step.attribute === undefined ? {} : { attribute: step.attribute }), required },
+      ];
+    case 'xpath':
+      return [{ xpath: step.expression, required: false }];
+    case 'json_ld':
+      return [{ selector: 'script[type*="ld+json" i]', required: false }];
+    case 'microdata':
+      return [{ selector: `[itemprop~=${JSON.stringify(step.path.split('.').at(-1))}]`, required: false }];
+    default:
+      return [];
+  }
 }

@@ -24,6 +24,10 @@ export interface VisitOptions {
   report: GateReport;
   /** The navigations that the page attempted. */
   documents: Readonly<DocumentReport>;
+  /** When the address may send its next request at the earliest (monotonic); -Infinity without a pace. */
+  turnMs: () => number;
+  /** Default 3 s; see page-visit.ts. */
+  patienceMs?: number;
   /** From the request to the first byte, as far as it is known. */
   waitMs: () => number;
 }

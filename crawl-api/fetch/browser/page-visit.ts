@@ -9,6 +9,7 @@ import type { PageResult, Reply } from '../page-result.ts';
 import { readText } from '../text-reader.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
+import { PageHabits } from './page-habits.ts';
 import { type ProbeAnswer, probePage } from './page-probe.ts';
 import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
@@ -16,8 +17,17 @@ import { withTimeout } from './with-timeout.ts';
 
 /** After this long without a change, the page is taken as it is, though something required is missing. */
 const STILL_MS = 3_000;
-/** Time without a change after loading, where the mapping requires nothing. */
+/** A page is read when none of its values has changed, and the site has sent no script or data, for this long. */
 const QUIET_MS = 200;
+/** A page with its required values is read after this long at the latest, unless the next request is due later. */
+const PATIENCE_MS = 3_000;
+/** Reserved for reading and clearing the page before the next request is due. */
+const READING_MS = 300;
+/** Share of the time until the next request is due in which any page is watched for changes: it costs no time. */
+const FREE_SHARE = 2 / 3;
+const SHORTEST_WAIT_MS = 20;
+/** Time for an answer beyond the probe's own wait. */
+const ANSWER_MS = 2_000;
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 2_000;
 /** Timeout for reading the text of an error page. */
@@ -46,7 +56,20 @@ export async function visitPage(url: string, options: VisitOptions): Promise<Pag
   }
 }
 
+type PageRead = Extract<PageResult, { kind: 'page' }>;
+
+interface SettleOptions {
+  expected: Expected;
+  /** When the page must have been read. */
+  end: number;
+}
+
+/** An error page is taken as soon as it has been read to its end. */
+const NOTHING_EXPECTED = { signs: [], required: true, habits: new PageHabits() };
+
 class Visit {
+  /** When all required values were there for the first time. */
+  #firstMs: number | null = null;
   readonly #url: string;
   readonly #options: VisitOptions;
   readonly #replies: Readonly<Replies>;
@@ -68,7 +91,8 @@ class Visit {
       const leftMs = end - clock.monotonic();
       if (leftMs <= 0) return last ?? this.#failed('timeout', `the page did not end within ${settings.timeoutMs} ms`);
       const hasMoved = documents.move !== null;
-      const answer = await this.#probe(Math.min(waitMs, leftMs), this.#options.expect(this.#pageUrl));
+      const expected = this.#options.expect(this.#pageUrl);
+      const answer = await this.#probe(Math.min(waitMs, leftMs), expected);
       if (hasMoved) return this.#judgeMove(answer);
       if (answer === null) continue;
       const nowMs = clock.monotonic();
@@ -77,10 +101,57 @@ class Visit {
       const isStill = answer.state === 'complete' && nowMs - seen.sinceMs >= STILL_MS;
       // Extraction costs more than testing for the signs, so it waits for them unless no more changes are expected.
       if (answer.html === null && answer.length === 0) continue;
-      if (!answer.ready && !isStill && nowMs < end) continue;
+      if (answer.presentForMs === null && !isStill && nowMs < end) continue;
       last = this.#extract(answer);
-      if (isStill || last.kind !== 'page' || last.extraction.missing === null) return last;
+      if (isStill || last.kind !== 'page') return last;
+      if (last.extraction.missing === null) {
+        const settled = await this.#settle(last, answer, { expected, end });
+        if (settled !== null) return settled;
+      }
       await clock.sleep(Math.min(waitMs, Math.max(0, end - clock.monotonic())), this.#options.session.dead);
+    }
+  }
+
+  /**
+   * Waits until the values of a complete page no longer change. The result is the last reading; null when the page has
+   * lost a required value again.
+   */
+  async #settle(page: PageRead, first: ProbeAnswer, { expected, end }: SettleOptions): Promise<PageResult | null> {
+    const { clock, documents, turnMs, session, patienceMs = PATIENCE_MS } = this.#options;
+    const { habits, fields } = expected;
+    const firstMs = (this.#firstMs ??= clock.monotonic() - (first.presentForMs ?? 0));
+    const freeMs = Math.min(patienceMs, (turnMs() - firstMs) * FREE_SHARE);
+    const windowEndMs = firstMs + Math.max(habits.windowMs(patienceMs), freeMs);
+    let answer = first;
+    let readVersion = first.version;
+    for (;;) {
+      const nowMs = clock.monotonic();
+      const rows = page.extraction.rows ?? [];
+      const latestMs = Math.min(end, Math.max(firstMs + patienceMs, turnMs() - READING_MS));
+      const isComplete = habits.missing(rows, fields).length === 0;
+      const quietMs = nowMs + this.#quietMs(expected) - Math.min(answer.quietForMs, session.traffic.quietForMs());
+      const readyMs = answer.isStatic
+        ? nowMs
+        : Math.min(latestMs, Math.max(quietMs, isComplete ? windowEndMs : latestMs));
+      if (nowMs >= end || (readyMs <= nowMs && answer.version === readVersion)) {
+        habits.note(rows, answer.changedAfterMs);
+        return page;
+      }
+      if (documents.move !== null) return hasValues(page.extraction) ? page : this.#judgeMove(null);
+      const isLast = readyMs >= latestMs;
+      const next = await this.#probe(Math.max(SHORTEST_WAIT_MS, readyMs - nowMs), expected, {
+        version: readVersion,
+        isLast,
+      });
+      if (next === null) continue;
+      answer = next;
+      if (answer.presentForMs === null) return null;
+      if (answer.html === null || (answer.version === readVersion && isComplete)) continue;
+      const again = this.#extract(answer);
+      if (again.kind !== 'page') return again;
+      if (again.extraction.missing !== null) return null;
+      page = again;
+      readVersion = answer.version;
     }
   }
 
@@ -92,7 +163,7 @@ class Visit {
     if (response.headers()[PROXY_ANSWER] !== undefined) return null;
     const status = response.status();
     if (status >= 400) {
-      const answer = await this.#probe(ERROR_PAGE_MS, { signs: [], required: true });
+      const answer = await this.#probe(ERROR_PAGE_MS, NOTHING_EXPECTED);
       const reply = this.#reply(answer?.html ?? null);
       if (status === 404 || status === 410) return { kind: 'gone', reply };
       const wait = status === 429 || status === 503 ? (reply.headers['retry-after'] ?? '') : '';
@@ -157,23 +228,45 @@ class Visit {
     return { kind: 'page', reply, extraction };
   }
 
-  /** Null when the document has just changed. A page that keeps the processor busy does not answer at all. */
-  async #probe(waitMs: number, expected: Expected): Promise<ProbeAnswer | null> {
+  /**
+   * Null when the document has just changed. A page that keeps the processor busy does not answer at all.
+   * @param after the version of the last reading: the HTML is left out unless the page is ready again, or `isLast`
+   */
+  async #probe(
+    waitMs: number,
+    expected: Pick<Expected, 'signs' | 'required' | 'habits'>,
+    after: { version: number; isLast: boolean } | null = null,
+  ): Promise<ProbeAnswer | null> {
     const { session, settings, clock } = this.#options;
     const options = {
       signs: expected.signs,
       untilLoaded: !expected.required,
-      quietMs: QUIET_MS,
+      quietMs: this.#quietMs(expected),
+      seen: after?.version ?? null,
+      onlyReady: after !== null && !after.isLast,
       waitMs,
       maxChars: settings.maxPageBytes,
     };
     try {
-      return await withTimeout(clock, settings.timeoutMs, 'reading the page', probePage(session.cdp, options));
+      // A page that was read once is not lost because its scripts keep the processor busy now.
+      const limitMs = after === null ? settings.timeoutMs : waitMs + ANSWER_MS;
+      return await withTimeout(
+        clock,
+        limitMs,
+        'reading the page',
+        probePage(session.cdp, session.documents.mainFrame, options),
+      );
     } catch (error) {
       if (session.dead.aborted) throw error;
       await clock.sleep(Math.min(waitMs, 50), session.dead);
       return null;
     }
+  }
+
+  /** None where pages are known to show their values at once, if this one's scripts are all in its document. */
+  #quietMs({ habits }: Pick<Expected, 'habits'>): number {
+    const { patienceMs = PATIENCE_MS, session } = this.#options;
+    return habits.windowMs(patienceMs) === 0 && !session.traffic.hasAny ? 0 : QUIET_MS;
   }
 
   /** The current URL, after redirects and scripts. */

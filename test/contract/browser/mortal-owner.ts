@@ -2,6 +2,7 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { createAddressGuard } from '../../../shared/adapters/http/address-guard.ts';
 import { createBrowserSource } from '../../../crawl-api/fetch/browser/browser-source.ts';
+import { expectTitle } from './expect-title.ts';
 
 const [executablePath, profileDirectory, url] = process.argv.slice(2) as [string, string, string];
 const source = await createBrowserSource({
@@ -9,8 +10,8 @@ const source = await createBrowserSource({
   localAddress: '127.0.0.1',
   guard: createAddressGuard({ productUrl: url, allowPrivate: false, forbidden: [] }),
   settings: { userAgent: 'examplebot/1.0', timeoutMs: 20_000, maxPageBytes: 1_000_000 },
-  openExtractor: () => ({ write() {}, end: () => ({ missing: null }) }) as never,
-  expect: () => ({ signs: [], required: true }),
+  openExtractor: () => ({ write() {}, end: () => ({ rows: [], missing: null }) }) as never,
+  expect: expectTitle(),
   clock: systemClock,
   profileDirectory,
   onProblem: (text) => process.stderr.write(`${text}\n`),

@@ -15,6 +15,7 @@ import {
   createBrowserSource,
 } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import type { FetchHooks, PageAnswer } from '../../../crawl-api/fetch/page-result.ts';
+import { expectTitle } from './expect-title.ts';
 
 export type Page = string | ((request: IncomingMessage, response: ServerResponse) => void);
 
@@ -103,7 +104,17 @@ export interface Stage {
 }
 
 export type StageOptions = Partial<
-  Pick<BrowserSourceOptions, 'expect' | 'recycle' | 'executablePath' | 'profileDirectory' | 'guard' | 'localAddress'>
+  Pick<
+    BrowserSourceOptions,
+    | 'expect'
+    | 'openExtractor'
+    | 'patienceMs'
+    | 'recycle'
+    | 'executablePath'
+    | 'profileDirectory'
+    | 'guard'
+    | 'localAddress'
+  >
 > & {
   timeoutMs?: number;
   maxPageBytes?: number;
@@ -119,7 +130,9 @@ export async function openStage(site: Site, options: StageOptions = {}): Promise
     guard: createAddressGuard({ productUrl: `${site.url}/p/{id}`, allowPrivate: false, forbidden: [] }),
     settings: { userAgent: USER_AGENT, timeoutMs, maxPageBytes },
     openExtractor: titleExtractor,
-    expect: () => ({ signs: [{ selector: 'h1' }], required: true }),
+    expect: expectTitle(),
+    // Scripts of these pages have done their work after a moment, unless a test says otherwise.
+    patienceMs: 300,
     clock: systemClock,
     profileDirectory: folder,
     onProblem: (text) => problems.push(text),

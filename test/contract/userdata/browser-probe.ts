@@ -8,6 +8,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
+import { expectTitle } from '../browser/expect-title.ts';
 import { createBrowserSource } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import { findChild, groupMemory, listGroup } from '../../../crawl-api/fetch/browser/process-group.ts';
 import type { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
@@ -77,7 +78,8 @@ const source = await createBrowserSource({
   guard: createAddressGuard({ productUrl: `${shopUrl}/p/{id}`, allowPrivate: false, forbidden: [] }),
   settings: { userAgent: 'examplebot/1.0', timeoutMs: 20_000, maxPageBytes: 1_000_000 },
   openExtractor: titleExtractor,
-  expect: () => ({ signs: [{ selector: 'h1' }], required: true }),
+  expect: expectTitle(),
+  patienceMs: 300,
   clock: systemClock,
   profileDirectory,
   onProblem: (text) => console.error(text),

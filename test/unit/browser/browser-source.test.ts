@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BrowserSession } from '../../../crawl-api/fetch/browser/browser-session.ts';
 import { BrowserSource, type BrowserSourceOptions } from '../../../crawl-api/fetch/browser/browser-source.ts';
 import type { FilterProxy } from '../../../crawl-api/fetch/browser/filter-proxy.ts';
+import { SiteTraffic } from '../../../crawl-api/fetch/browser/site-traffic.ts';
 import { ProxyGate } from '../../../crawl-api/fetch/browser/proxy-gate.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { replaceBuiltin } from '../../support/builtin.ts';
@@ -44,6 +45,7 @@ function createSession(problem: string | null): BrowserSession {
     giveCookies: async () => {},
     takeCookies: async () => [],
     documents: { open: () => ({ move: null }), shut: () => {} },
+    traffic: new SiteTraffic(systemClock),
     end: async () => problem,
     page: { on: () => {}, off: () => {}, mainFrame: () => null, goto: () => Promise.reject(new Error('it hangs')) },
   } as unknown as BrowserSession;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Field, PageMapping, Step } from '../../../shared/domain/mapping.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
-import { expectBy, signsOf } from '../../../crawl-api/fetch/browser/expected-elements.ts';
+import { expectBy, expectOf } from '../../../crawl-api/fetch/browser/expected-elements.ts';
 
 const css = (selector: string, attribute?: string): Step => ({
   type: 'css',
@@ -18,32 +18,50 @@ const page = (fields: Field[], rows: PageMapping['rows'] = null): PageMapping =>
 });
 
 describe('the elements to wait for', () => {
-  it('are those of every required field that starts with a selector', () => {
+  it('are those of every field, and a page needs those of the required ones', () => {
     const fields = [field([css('h1'), { type: 'trim' }]), field([css('.p', 'content')]), field([css('.x')], false)];
-    expect(signsOf(page(fields))).toEqual({
-      signs: [{ selector: 'h1' }, { selector: '.p', attribute: 'content' }],
+    expect(expectOf(page(fields))).toMatchObject({
+      signs: [
+        { selector: 'h1', required: true },
+        { selector: '.p', attribute: 'content', required: true },
+        { selector: '.x', required: false },
+      ],
       required: true,
     });
   });
 
-  it('are unknown for other steps and for a field with a default', () => {
-    const fields = [field([{ type: 'json_ld', path: 'name' }]), field([css('.a'), { type: 'default', value: 0 }])];
-    expect(signsOf(page(fields))).toEqual({ signs: [], required: true });
+  it('do not decide for other steps and for a field with a default', () => {
+    const fields = [
+      field([{ type: 'json_ld', path: 'name' }]),
+      field([{ type: 'json_ld', path: 'sku' }]),
+      field([{ type: 'xpath', expression: '//h1' }]),
+      field([{ type: 'regex', pattern: 'sku=([0-9]+)', group: 1 }]),
+      field([css('.a'), { type: 'default', value: 0 }]),
+    ];
+    expect(expectOf(page(fields))).toMatchObject({
+      signs: [
+        { selector: 'script[type*="ld+json" i]', required: false },
+        { xpath: '//h1', required: false },
+        { selector: '.a', required: false },
+      ],
+      required: true,
+    });
   });
 
-  it('are none when nothing is required: only the end of loading counts', () => {
-    expect(signsOf(page([field([css('h1')], false)]))).toEqual({ signs: [], required: false });
-    expect(signsOf(null)).toEqual({ signs: [], required: false });
+  it('need not be there when nothing is required: only the end of loading counts', () => {
+    const signs = [{ selector: 'h1', required: false }];
+    expect(expectOf(page([field([css('h1')], false)]))).toMatchObject({ signs, required: false });
+    expect(expectOf(null)).toMatchObject({ signs: [], required: false });
   });
 
   it('are a record, or the element that says there is none', () => {
     const each = { type: 'css', selector: 'li.review' } as const;
     const empty = { type: 'css', selector: '.none' } as const;
-    expect(signsOf(page([], { each, key: 'id', empty }))).toEqual({
-      signs: [{ selector: 'li.review, .none' }],
+    expect(expectOf(page([], { each, key: 'id', empty }))).toMatchObject({
+      signs: [{ selector: 'li.review, .none', required: true }],
       required: true,
     });
-    expect(signsOf(page([], { each, key: 'id', empty: { type: 'xpath', expression: '//p' } })).signs).toEqual([]);
+    expect(expectOf(page([], { each, key: 'id', empty: { type: 'xpath', expression: '//p' } })).signs).toEqual([]);
   });
 });
 
@@ -56,7 +74,8 @@ it('waits for what the mapping of the URL needs, even when all mappings have the
     fields: [{ name: 'title', required: true, steps: [{ type: 'css', selector }] }],
   });
   const expectFor = expectBy(await compileMapping({ pages: [pageOf('/item/', 'h1'), pageOf('/reviews/', '.review')] }));
-  expect(expectFor('https://shop.example/item/1')).toEqual({ signs: [{ selector: 'h1' }], required: true });
-  expect(expectFor('https://shop.example/reviews/1')).toEqual({ signs: [{ selector: '.review' }], required: true });
-  expect(expectFor('https://shop.example/about')).toEqual({ signs: [], required: false });
+  expect(expectFor('https://shop.example/item/1').signs).toEqual([{ selector: 'h1', required: true }]);
+  expect(expectFor('https://shop.example/item/2')).toBe(expectFor('https://shop.example/item/1'));
+  expect(expectFor('https://shop.example/reviews/1').signs).toEqual([{ selector: '.review', required: true }]);
+  expect(expectFor('https://shop.example/about')).toMatchObject({ signs: [], required: false });
 });

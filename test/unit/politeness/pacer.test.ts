@@ -181,6 +181,20 @@ describe('a request without a first byte', () => {
   });
 });
 
+it('names the earliest time of the next request while one is under way, at the current pace', () => {
+  const clock = new HandClock();
+  let intervalMs = 1_000;
+  const pacer = new Pacer(clock, () => intervalMs, false);
+  clock.ms += 500;
+  pacer.requestStarted();
+  const startedMs = clock.monotonic();
+  clock.ms += 700;
+  pacer.replyStarted();
+  expect(pacer.turnMs()).toBe(startedMs + 1_000);
+  intervalMs = 2_000;
+  expect(pacer.turnMs()).toBe(startedMs + 2_000);
+});
+
 describe('a new process', () => {
   it('waits for an interval after a process that sent requests', () => {
     expect(new Pacer(new HandClock(), () => 1_000, true).waitMs()).toBe(1_010);
