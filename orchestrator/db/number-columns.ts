@@ -5,17 +5,16 @@
  */
 import type { Knex } from 'knex';
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
-import { decideMark, MIN_SHOWN, onlyShown, SMALL_RUN } from '../../shared/domain/unread-number.ts';
+import { decideMark, MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown, SMALL_RUN } from '../../shared/domain/unread-number.ts';
 import type { NumberReport } from '../control/model/report.ts';
-import type { PublishedPhase } from '../control/model/stores.ts';
+import { NEWEST_FIRST, notCancelled, PUBLISHED } from './newer-runs.ts';
 import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
 import { NO_MARKS, type ShownCounts, sumMarks } from './settled-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { UnreadColumns } from './staging.ts';
 
-/** Phases in which the rows of a run are published. */
-const PUBLISHED: readonly PublishedPhase[] = ['completed', 'banned', 'failed'];
+const RUNS = 'crawlfleet_runs';
 
 type Shape = Pick<RunShape, 'columns' | 'unread' | 'staging'>;
 
@@ -32,17 +31,17 @@ export async function readDecisions(knex: Knex, runId: string, shape: Shape): Pr
     knex('crawlfleet_parts').where({ run_id: runId }).whereNotNull('number_marks').select('number_marks'),
   );
   const shown = sumMarks(parts.map((part) => JSON.parse(part.number_marks) as ShownCounts));
-  const run = await rowOf<{ planned: number }>(knex('crawlfleet_runs').where({ id: runId }).first('planned'));
-  const products = run?.planned ?? 0;
+  const run = (await rowOf<OwnRow>(knex(RUNS).where({ id: runId }).first('planned', 'results_table', 'started_at')))!;
+  const products = run.planned;
   const isSmall = products < SMALL_RUN;
-  const last = isSmall ? await readLastMarks(knex, runId) : new Map<string, DecimalMark | null>();
+  const last = isSmall ? await readLastMarks(knex, run) : new Map<string, DecimalMark | null>();
   const marks = new Map<number, DecimalMark>();
   for (const own of shape.unread) {
     const field = shape.columns[own.place]!.name.toLowerCase();
     const counts = shown[field] ?? NO_MARKS;
     const only = onlyShown(counts);
-    // Too few decide nothing, however many numbers there are.
-    const isOpen = !isSmall && only !== null && counts[only] >= MIN_SHOWN;
+    // Too few decide nothing, however many numbers there are; enough for all products decide without a count.
+    const isOpen = !isSmall && only !== null && counts[only] >= MIN_SHOWN && counts[only] < products * MIN_SHOWN_SHARE;
     const numbers = isOpen ? await countNumbers(knex, shape, own) : 0;
     const mark = decideMark(counts, { products, numbers, last: last.get(field) ?? null });
     if (mark !== null) marks.set(own.place, mark);
@@ -50,17 +49,23 @@ export async function readDecisions(knex: Knex, runId: string, shape: Shape): Pr
   return { shown, marks };
 }
 
+interface OwnRow {
+  planned: number;
+  results_table: string;
+  started_at: SqlNumber;
+}
+
 /** By lower-case field, the marks by which the last run with this result table was published. */
-async function readLastMarks(knex: Knex, runId: string): Promise<Map<string, DecimalMark | null>> {
+async function readLastMarks(knex: Knex, own: OwnRow): Promise<Map<string, DecimalMark | null>> {
   const row = await rowOf<{ numbers: string }>(
-    knex('crawlfleet_runs as r')
-      .join('crawlfleet_runs as own', 'own.results_table', 'r.results_table')
-      .where({ 'own.id': runId })
-      .whereIn('r.phase', PUBLISHED)
-      .whereNotNull('r.numbers')
-      .whereRaw('r.started_at < own.started_at')
-      .orderBy('r.started_at', 'desc')
-      .first('r.numbers'),
+    knex(RUNS)
+      .where({ results_table: own.results_table })
+      .whereIn('phase', PUBLISHED)
+      .where(notCancelled)
+      .whereNotNull('numbers')
+      .where('started_at', '<', own.started_at)
+      .orderBy(NEWEST_FIRST)
+      .first('numbers'),
   );
   const reports = row ? (JSON.parse(row.numbers) as NumberReport[]) : [];
   return new Map(reports.map(({ field, mark }) => [field.toLowerCase(), mark]));
@@ -96,7 +101,7 @@ export async function noteNumbers(trx: Knex, runId: string, shape: Shape, decisi
     const example = empty === 0 ? null : await firstEmpty(trx, shape, own, mark);
     reports.push({ field, mark, shown, decided: all - empty, empty, example });
   }
-  await trx('crawlfleet_runs')
+  await trx(RUNS)
     .where({ id: runId })
     .update({ numbers: reports.length === 0 ? null : JSON.stringify(reports) });
 }
