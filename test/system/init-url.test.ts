@@ -58,7 +58,8 @@ describe('init --url', () => {
   describe('of pages of other kinds', () => {
     const product = (n: string) => `<main><h1>Teapot ${n}</h1><p class="price">EUR ${n}9.90</p></main>`;
     const script = (n: string) => `<div id=app></div><script>document.all.app.innerHTML='${product(n)}'</script>`;
-    const json = (n: string) => JSON.stringify({ data: { name: `Teapot ${n}`, price: { value: Number(n), currency: 'EUR' } } });
+    const json = (n: string) =>
+      JSON.stringify({ data: { name: `Teapot ${n}`, price: { value: Number(n), currency: 'EUR' } } });
     let server: Server;
     beforeAll(async () => {
       server = createServer(({ url = '' }, response) => {

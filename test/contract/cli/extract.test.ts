@@ -64,7 +64,10 @@ describe('extract --file', () => {
   });
 
   it('lists the paths that the page has when one finds nothing', async () => {
-    const mapping = write('fields: { title: h1, brand: { json_ld: maker }, sku: [{ microdata: sku }, { json_ld: mpn }] }\n', 'yaml');
+    const mapping = write(
+      'fields: { title: h1, brand: { json_ld: maker }, sku: [{ microdata: sku }, { json_ld: mpn }] }\n',
+      'yaml',
+    );
     const product = { '@type': 'Product', name: 'A', brand: { name: 'K' }, offers: [{ price: 1 }, { price: 2 }] };
     const file = write(`<h1>A</h1><script type="application/ld+json">${JSON.stringify(product)}</script>`);
     const { text, report } = await runExtract({ mapping, file });
