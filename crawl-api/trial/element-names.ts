@@ -17,10 +17,9 @@ export const ASIDE_NAMES = new RegExp(
   `(?:^|[-_\\s])(?:${`${OTHER_PRICES} ${OTHER_PRODUCTS}`.replaceAll(' ', '|')})(?:$|[-_\\s])`,
   'i',
 );
-export const ASIDE_TAGS: ReadonlySet<string> = new Set([
-  ...['header', 'footer', 'nav', 'aside', 'del', 's', 'strike', 'select', 'template', 'noscript', 'head', 'dialog'],
-  ...['script', 'style'],
-]);
+export const ASIDE_TAGS: ReadonlySet<string> = new Set(
+  'header footer nav aside dialog del s strike select template noscript head script style'.split(' '),
+);
 
 export const namesOf = ({ attribs: { id = '', class: classes = '', itemprop = '' } }: Element): string =>
   `${id} ${classes} ${itemprop}`;

@@ -177,10 +177,8 @@ export function mappingFileOf({ fields, ids }: Pick<ShopProposal, 'fields' | 'id
 /** What the field gave on each page; of a price with its currency. */
 export const valuesOf = ({ values, currencies }: ProposedField): unknown[] =>
   values.map((value, i) => {
-    const code = currencies?.[i] ?? null;
-    return value === null || code === null
-      ? value
-      : `${typeof value === 'number' ? value : JSON.stringify(value)} ${String(code)}`;
+    const code = currencies?.[i];
+    return typeof value === 'number' && typeof code === 'string' ? `${value} ${code}` : value;
   });
 
 const MOST = 100;
