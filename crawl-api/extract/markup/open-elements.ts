@@ -5,7 +5,7 @@
 import { GREATER_THAN, isSpace } from './characters.ts';
 import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
-const IMAGE_ALIAS = tagNamed('img');
+const [IMAGE, IMAGE_ALIAS] = ['image', 'img'].map(tagNamed) as [Tag, Tag];
 const [HTML, HEAD, BODY, FRAMESET] = ['html', 'head', 'body', 'frameset'].map(tagNamed) as [Tag, Tag, Tag, Tag];
 const [FORM, PARAGRAPH, BUTTON, ANCHOR] = ['form', 'p', 'button', 'a'].map(tagNamed) as [Tag, Tag, Tag, Tag];
 const [TABLE, TEMPLATE] = ['table', 'template'].map(tagNamed) as [Tag, Tag];
@@ -80,11 +80,11 @@ export class OpenElements {
   /** The tag whose name is at this position. */
   read(text: string, start: number, end: number): Tag {
     const tag = tagAt(text, start, end);
-    if (this.#rules.length === 1) return tag.name === 'image' ? IMAGE_ALIAS : tag;
+    if (this.#rules.length === 1) return tag === IMAGE ? IMAGE_ALIAS : tag;
     const spelling = svgSpelling(tag.name);
     if (spelling !== undefined && (this.#rules.at(-1) === 'svg' || this.#innermost(tagNamed(spelling)) >= 0))
       return tagNamed(spelling);
-    return tag.name === 'image' && !this.isForeign ? IMAGE_ALIAS : tag;
+    return tag === IMAGE && !this.isForeign ? IMAGE_ALIAS : tag;
   }
 
   /** Starts and ends elements as required before this one; false when its start tag creates no element. */
@@ -120,7 +120,8 @@ export class OpenElements {
 
   /** @param source its start tag if mayReopen() is true, else '' */
   push(tag: Tag, source: string): void {
-    const at = this.#stack.push(tag) - 1;
+    const at = this.#stack.length;
+    this.#stack[at] = tag;
     this.#previous[at] = this.#innermost(tag);
     this.#setInnermost(tag, at);
     if (source !== '') this.#formatting.push({ tag, source, at, reopens: false });

@@ -133,7 +133,7 @@ const SVG_NAMES =
   'fePointLight feSpecularLighting feSpotLight feTile feTurbulence foreignObject glyphRef linearGradient ' +
   'radialGradient textPath';
 
-const FREQUENT = 'span label picture video audio canvas g path use time sup sub';
+const FREQUENT = 'span label image picture video audio canvas g path use time sup sub';
 
 const RULES: Readonly<Record<string, Tag['rules']>> = {
   svg: 'svg',
