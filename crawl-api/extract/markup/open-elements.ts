@@ -158,7 +158,7 @@ export class OpenElements {
     if (this.#stack.length <= 2 || this.#rules.length > 1 || this.isPending) return -1;
     const { name } = this.#top()!;
     const end = start + name.length;
-    if (text.charCodeAt(end) !== GREATER_THAN || !text.startsWith(name, start)) return -1;
+    if (end >= text.length || text.charCodeAt(end) !== GREATER_THAN || !text.startsWith(name, start)) return -1;
     this.pop(true);
     return end + 1;
   }
@@ -304,7 +304,8 @@ export class OpenElements {
   }
 
   #top(): Tag | undefined {
-    return this.#stack[this.#stack.length - 1];
+    // Not by index: after a read at -1, V8 treats every read here as one of an unknown property.
+    return this.#stack.at(-1);
   }
 
   #innermostOf(tags: readonly Tag[]): number {
