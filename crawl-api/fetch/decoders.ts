@@ -1,5 +1,4 @@
 /** Decoders of the Encoding Standard, byte by byte as in browsers. Invalid bytes become U+FFFD. */
-import { StringDecoder } from 'node:string_decoder';
 import { TextDecoder } from 'node:util';
 import { createMultibyteDecoder } from '@exodus/bytes/multi-byte.js';
 
@@ -20,7 +19,6 @@ const NOTHING = new Uint8Array();
 
 /** @param charset a name as TextDecoder has it in `encoding` */
 export function createDecoder(charset: string): Decoder {
-  if (charset === 'utf-8') return createUtf8Decoder();
   if (isMultiByte(charset)) {
     // Node's own use ICU's tables. Half of what is valid in EUC-KR is not in them, and a quarter of Big5 differs. The
     // tables are loaded with the first page that needs them.
@@ -29,16 +27,4 @@ export function createDecoder(charset: string): Decoder {
   }
   const decoder = new TextDecoder(charset);
   return { decode: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
-}
-
-/** The same text as TextDecoder at a fraction of its cost; only the byte order mark is left to drop. */
-function createUtf8Decoder(): Decoder {
-  const decoder = new StringDecoder('utf8');
-  let isStart = true;
-  const withoutMark = (text: string): string => {
-    if (!isStart || text === '') return text;
-    isStart = false;
-    return text.startsWith('\uFEFF') ? text.slice(1) : text;
-  };
-  return { decode: (bytes) => withoutMark(decoder.write(bytes)), end: () => withoutMark(decoder.end()) };
 }
