@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MAX_HEAD_BYTES, ReplyFault } from '../../../shared/adapters/http/reply-head.ts';
 import { ReplyNormaliser } from '../../../shared/adapters/http/reply-normaliser.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'latin1');
 
@@ -235,6 +236,19 @@ describe('odd chunks', () => {
         expect(passAll(split(bytesOf(sent), cuts))).toBe(`${head}${plain}0\r\n\r\n`);
       }),
     );
+  });
+});
+
+describe('blanks in the middle of a head of 256 KB', () => {
+  const blanks = ' \t'.repeat(125_000);
+  it.each([
+    ['a length', `Content-Length: 5${blanks}x`],
+    ['a value', `no colon\r\nX: a${blanks}b`],
+    ['a name', `no colon\r\nX${blanks}Y: z`],
+    ['a folded line', `no colon\r\nX: a\r\n b${blanks}c`],
+  ])('take linear time: in %s', (_, lines) => {
+    const bytes = bytesOf(`${OK}${lines}\r\n\r\n`);
+    expect(cpuMs(() => outcomeOf([bytes]))).toBeLessThan(1_000);
   });
 });
 
