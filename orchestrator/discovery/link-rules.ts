@@ -1,7 +1,7 @@
 /** Which of the URLs that a discovery finds it may take, and as what. Pure. */
 import { compilePattern, type Pattern } from '../../shared/adapters/steps/regex.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
-import { canonicalPath, findPathFault, patternOf } from './canonical-url.ts';
+import { canonicalPath, findPathFault, patternOf } from '../../shared/domain/canonical-url.ts';
 
 /** What a run keeps of `discover`. */
 export interface DiscoverSettings {

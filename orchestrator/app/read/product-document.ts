@@ -1,5 +1,5 @@
 /** The document of `product --json`: what has become of one product, night after night. From the database only. */
-import { canonicalPath } from '../../discovery/canonical-url.ts';
+import { canonicalPath } from '../../../shared/domain/canonical-url.ts';
 import { idIn } from '../../discovery/link-rules.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';

@@ -6,7 +6,7 @@ import {
   canonicalPath,
   findPathFault,
   patternOf,
-} from '../../../orchestrator/discovery/canonical-url.ts';
+} from '../../../shared/domain/canonical-url.ts';
 
 const BASE = new URL('https://www.shop.example/shoes/list?page=2#top');
 const HASH = '0123456789abcdef0123456789ABCDEF';

@@ -2,7 +2,7 @@
  * One spelling for all links to a page, by fixed rules that keep what may matter to the site; and the shape of a path,
  * by which traps are noticed: pages without end that a site makes from their own links.
  */
-import { sharesRobots } from '../../shared/domain/same-site.ts';
+import { sharesRobots } from './same-site.ts';
 
 /** What is wrong with a path by itself. */
 export type PathFault = 'a step repeats' | 'a pair of steps repeats' | 'too many steps' | 'too many parameters';
