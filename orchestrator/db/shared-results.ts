@@ -15,8 +15,8 @@ import { CONTENT_COLUMN, LANDING_COLUMN } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable } from './table-info.ts';
 
-/** Groups of each kind. */
-const GROUPS = 20;
+/** Groups of each kind that are too small to be judged. */
+const LISTED = 20;
 const EXAMPLES = 3;
 /** A field that fewer of the other rows fill is not usual. */
 const USUAL = 0.9;
@@ -32,14 +32,14 @@ export async function readSharedResults(
   if (!shape.shares) return { pages: [], rows: [], aliases: [] };
   const decisions = await readDecisions(knex, runId, shape);
   const pages: SharedPage[] = [];
-  for (const { value: page, ...group } of await groupBy(knex, shape, LANDING_COLUMN)) {
+  for (const { value: page, ...group } of await groupBy(knex, shape, { column: LANDING_COLUMN, least })) {
     const isLarge = group.products >= least;
     const ownerId = isLarge ? await ownerOf(knex, runId, page) : null;
     const lacks = ownerId === null ? [] : await lacking(knex, { shape, decisions, page });
-    pages.push({ page, ownerId, lacks, ...group });
+    pages.push({ page, ownerId, lacks, titles: isLarge ? await countTitles(knex, shape, page) : 1, ...group });
   }
   const rows: SharedRow[] = [];
-  for (const { value: content, ...group } of await groupBy(knex, shape, CONTENT_COLUMN)) {
+  for (const { value: content, ...group } of await groupBy(knex, shape, { column: CONTENT_COLUMN, least })) {
     const isLarge = group.products >= least;
     rows.push({ ...group, before: isLarge ? await countSame(knex, db, { shape, decisions, content }) : 0 });
   }
@@ -56,26 +56,54 @@ export function readProductsOn(knex: Knex, { staging }: RunShape, page: string):
 
 type Group = { value: string; products: number; examples: string[] };
 
-/** The largest groups of at least two products with the same value. */
-async function groupBy(knex: Knex, { staging }: RunShape, column: string): Promise<Group[]> {
-  // As text: a driver's number has only 53 bits.
-  const groups = await rowsOf<{ value: SqlNumber; products: SqlNumber }>(
-    knex(staging)
-      .whereNotNull(column)
-      .groupBy(column)
-      .havingRaw('count(*) > 1')
-      .orderBy([{ column: 'products', order: 'desc' }, { column }])
-      .limit(GROUPS)
-      .select(knex.raw(`cast(?? as char) as value, count(*) as products`, [column]))
-      .options({ timeout: LONG_STATEMENT_MS }),
-  );
+/**
+ * Products with the same value: all groups of at least `least`, and the largest of the others. What rows share counts only
+ * where no redirect is their reason.
+ */
+async function groupBy(
+  knex: Knex,
+  { staging }: RunShape,
+  { column, least }: { column: string; least: number },
+): Promise<Group[]> {
+  const some = (): Knex.QueryBuilder => {
+    const own = knex(staging).whereNotNull(column).options({ timeout: LONG_STATEMENT_MS });
+    return column === CONTENT_COLUMN ? own.whereNull(LANDING_COLUMN) : own;
+  };
+  const groups = (narrow: (query: Knex.QueryBuilder) => void): Promise<{ value: SqlNumber; products: SqlNumber }[]> =>
+    rowsOf(
+      some()
+        .groupBy(column)
+        .modify(narrow)
+        .orderBy([{ column: 'products', order: 'desc' }, { column }])
+        // As text: a driver's number has only 53 bits.
+        .select(knex.raw(`cast(?? as char) as value, count(*) as products`, [column])),
+    );
+  const large = await groups((query) => void query.havingRaw('count(*) >= ?', [least]));
+  const small = await groups((query) => void query.havingRaw('count(*) > 1 and count(*) < ?', [least]).limit(LISTED));
   const found: Group[] = [];
-  for (const { value, products } of groups) {
-    const own = knex(staging).where({ [column]: value });
-    const examples = own.orderBy('product_id').limit(EXAMPLES).options({ timeout: LONG_STATEMENT_MS });
+  for (const { value, products } of [...large, ...small]) {
+    const examples = some()
+      .where({ [column]: value })
+      .orderBy('product_id')
+      .limit(EXAMPLES);
     found.push({ value: String(value), products: toNumber(products), examples: await examples.pluck('product_id') });
   }
   return found;
+}
+
+/** How many different titles the products of this page have, by the title field with the most; 1 without such a field. */
+async function countTitles(knex: Knex, { staging, columns, titles }: RunShape, page: string): Promise<number> {
+  const own = columns.filter(({ name }) => titles.has(name));
+  if (own.length === 0) return 1;
+  const counts = own.map(({ name }, i) => knex.raw('count(distinct ??) as ??', [name, `t${i}`]));
+  const row = await rowOf<Record<string, SqlNumber>>(
+    knex(staging)
+      .where({ [LANDING_COLUMN]: page })
+      .select(...counts)
+      .first()
+      .options({ timeout: LONG_STATEMENT_MS }),
+  );
+  return Math.max(1, ...Object.values(row ?? {}).map(toNumber));
 }
 
 /** The product of this run whose own page it is; null when there is none. */
@@ -105,7 +133,7 @@ async function lacking(knex: Knex, { shape, decisions, page }: Part & { page: st
   return Object.keys(others).filter((field) => others[field]! >= USUAL && own[field] === 0);
 }
 
-/** Rows of the result table that equal the staged rows of this content. */
+/** Rows of the result table with the title and the ID of this content: other values may change each night. */
 async function countSame(
   knex: Knex,
   db: Database,
@@ -122,8 +150,9 @@ async function countSame(
         knex.raw(`${sql} as ??`, [...bindings, shape.columns[i]!.name]),
       ),
     );
+  const compared = shape.columns.filter(({ name: column }) => shape.titles.has(column));
   const name = (of: string, column: string): string => knex.ref(`${of}.${column}`).toQuery();
-  const differences = shape.columns.map(({ name: column }) =>
+  const differences = compared.map(({ name: column }) =>
     isOther(db, findColumn(info, column)!, name('r', column), name('s', column)),
   );
   return countOf(

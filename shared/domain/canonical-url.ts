@@ -56,11 +56,17 @@ export function canonicalPath(link: string, base: URL): string | null {
   if (link.length > MAX_LINK_CHARS || link.includes('\0') || link.includes('%00')) return null;
   const url = URL.parse(link, base.href);
   if (!url || url.username !== '' || url.password !== '' || !sharesRobots(base.href, url.href)) return null;
+  const path = canonicalForm(url);
+  return path !== null && path.length <= MAX_PATH_CHARS ? path : null;
+}
+
+/** Path and query of a URL in the same spelling, of any length; null if none is found. */
+export function canonicalForm(url: URL): string | null {
   let path = normalize(url);
   // What is dropped may leave a dot segment behind.
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const again = normalize(new URL(url.origin + path));
-    if (again === path) return path.length <= MAX_PATH_CHARS ? path : null;
+    if (again === path) return path;
     path = again;
   }
   return null;

@@ -2,6 +2,7 @@
  * Where the request for a product ended, after redirects: at its own page, or at one that does not name it. The latter
  * may be the page of many products: a consent wall, a category, a log-in.
  */
+import { canonicalForm } from './canonical-url.ts';
 import { type ProductUrl, templatesOf } from './domains.ts';
 import { fillTemplate, PATH_MARK } from './product.ts';
 import { siteHostOf } from './same-site.ts';
@@ -35,18 +36,21 @@ export function namesProduct(address: string, product: Requested): boolean {
 export function landingOf(finalUrl: string, product: Requested): string | null {
   const url = URL.parse(finalUrl);
   const own = URL.parse(product.url);
-  if (url === null || own === null || pageOf(url, own) === pageOf(own, null)) return null;
-  return namesProduct(finalUrl, product) ? null : pageOf(url, own);
+  if (url === null || own === null || namesProduct(finalUrl, product)) return null;
+  const page = pageOf(url, own);
+  return trimSlash(page) === trimSlash(pageOf(own, null)) ? null : page;
 }
 
 /** The ID of the product whose own URL is this page, as `landingOf` spells it; null when it is no product's. */
 export function productAt(productUrl: ProductUrl, page: string): string | null {
   for (const template of templatesOf(productUrl)) {
     const [before, after] = aroundId(template);
-    if (!page.startsWith(before) || !page.endsWith(after) || page.length < before.length + after.length) continue;
-    const id = page.slice(before.length, page.length - after.length);
-    if (template.endsWith(PATH_MARK)) return id;
-    if (id !== '' && !/[/?&]/.test(id)) return decode(id);
+    for (const spelling of template.endsWith(PATH_MARK) ? [page] : [page, trimSlash(page)]) {
+      if (!spelling.startsWith(before) || !spelling.endsWith(after)) continue;
+      const id = spelling.slice(before.length, Math.max(before.length, spelling.length - after.length));
+      if (template.endsWith(PATH_MARK)) return id;
+      if (id !== '' && !/[/?&]/.test(id)) return decode(id);
+    }
   }
   return null;
 }
@@ -79,17 +83,16 @@ function withoutEcho(url: URL, own: URL): { path: string; parameters: Parameter[
 /** Encoded at most this often: a return address travels through a few pages. */
 const MAX_ENCODINGS = 3;
 
-/** True when the text has the requested URL or its path in it, percent-encoded or in Base64. */
+/**
+ * True when the text is an address, whatever it names, or has the path of the requested URL in it: percent-encoded or in
+ * Base64, too. A page that sends visitors back names where to in its own spelling.
+ */
 function isEcho(text: string, own: URL): boolean {
-  const request = (own.pathname + own.search).slice(1).toLowerCase();
-  // The front page is in every address.
-  if (request === '') return false;
-  const wanted = decode(request);
-  const repeats = (decoded: string): boolean => {
-    const lower = decoded.toLowerCase();
-    const at = lower.includes(request) ? lower.indexOf(request) : lower.indexOf(wanted);
-    // `/item/7`, and `item/7` as a whole; a bare ID is no echo.
-    return at > 0 ? lower[at - 1] === '/' : at === 0 && request.includes('/');
+  const request = decode((own.pathname + own.search).slice(1)).toLowerCase();
+  const repeats = (form: string): boolean => {
+    if (/^(?:https?:\/\/|\/|\?)/i.test(form)) return true;
+    // `item/7` as a whole; a bare ID is no echo.
+    return request.includes('/') && form.toLowerCase().includes(request);
   };
   for (let form = text, round = 0; round < MAX_ENCODINGS; round++) {
     if (repeats(form)) return true;
@@ -110,14 +113,15 @@ function fromBase64(text: string): string {
 
 /** Host, path and query in one spelling. Without `own` nothing is an echo. */
 function pageOf(url: URL, own: URL | null): string {
-  const { path, parameters } =
-    own === null ? { path: url.pathname, parameters: [...url.searchParams].map(pairOf) } : withoutEcho(url, own);
+  const plain = new URL(url);
+  if (own !== null) {
+    const { path, parameters } = withoutEcho(url, own);
+    plain.pathname = path;
+    plain.search = new URLSearchParams(parameters.map(({ name, value }): [string, string] => [name, value])).toString();
+  }
   const port = url.port === '' ? '' : `:${url.port}`;
-  const query = parameters.map(({ name, value }) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
-  return `${siteHostOf(url)}${port}${trimSlash(path)}${query.length === 0 ? '' : `?${query.join('&')}`}`;
+  return siteHostOf(url) + port + (canonicalForm(plain) ?? plain.pathname);
 }
-
-const pairOf = ([name, value]: [string, string]): Omit<Parameter, 'isEcho'> => ({ name, value });
 
 /** What stands before and after the ID in the pages of a template. */
 function aroundId(template: string): [before: string, after: string] {

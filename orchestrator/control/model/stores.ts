@@ -446,15 +446,17 @@ export interface SharedPage extends Shared {
   ownerId: string | null;
   /** Fields that nine in ten of the other rows fill, and none of these. */
   lacks: string[];
+  /** Number of different titles that its products have. */
+  titles: number;
 }
 
 /** A row that several products have. */
 export interface SharedRow extends Shared {
-  /** How many rows of the result table are the same before the run is published. */
+  /** How many rows of the result table have the same title and ID before the run is published. */
   before: number;
 }
 
-/** What stored products share before they are published, most products first; a bounded number of each. */
+/** What stored products share before they are published, most products first. */
 export interface SharedResults {
   pages: SharedPage[];
   rows: SharedRow[];
@@ -483,7 +485,7 @@ interface ResultReader {
    * entry without rows.
    */
   fillOfFields(): Promise<FillRates['fields']>;
-  /** Groups of at least two products, with details only for those of `least` or more. */
+  /** Groups of `least` products or more with details, and a bounded number of smaller ones. */
   sharedResults(least: number): Promise<SharedResults>;
   /** IDs of the stored products whose requests ended on this page. */
   productsOn(page: string): Promise<string[]>;

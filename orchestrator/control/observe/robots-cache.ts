@@ -30,6 +30,7 @@ export const IGNORED_ROBOTS: RobotsPolicy = {
 };
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const MINUTE_MS = 60_000;
 const SHORTEST_MS = 10_000;
 
@@ -54,7 +55,9 @@ export class RobotsCache {
       // In force at once: an alarm that cannot be stored must not delay it.
       this.policy = policy;
       await this.#tell(before, policy).catch(() => undefined);
-      await clock.sleep(Math.max(this.#pauseMs(policy), retryAfterMs), signal);
+      // Other domains are read again meanwhile; and no answer counts for more than a day (RFC 9309, 2.4).
+      const maxMs = policy.domains === undefined ? DAY_MS : HOUR_MS;
+      await clock.sleep(Math.max(this.#pauseMs(policy), Math.min(retryAfterMs, maxMs)), signal);
     }
   }
 

@@ -2,7 +2,7 @@
  * One page is one product: what several stored products share before they are published, and what follows from it. Pure.
  * docs/decisions/0037-one-page-one-product.md
  */
-import type { Field, Mapping, Row } from '../../../shared/domain/mapping.ts';
+import { chainsOf, type Field, type Mapping, type Row, type Step } from '../../../shared/domain/mapping.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
 
 /** Products from which on a page or a row is common, in a run of so many: more than one in a hundred of them. */
@@ -21,10 +21,25 @@ export function titleFields(mapping: Mapping): ReadonlySet<string> {
   return new Set(fields.filter(isTitle).map(({ name }) => name));
 }
 
-function isTitle({ name, steps: [first] }: Field): boolean {
-  if (TITLE_OR_ID.test(name)) return true;
-  if (first?.type === 'css') return TITLE_OR_ID.test(first.selector);
-  return first?.type === 'json_ld' && TITLE_OR_ID.test(first.path) && !first.path.includes('.');
+function isTitle(field: Field): boolean {
+  const words = field.name.replace(/([a-z\d])(?=[A-Z])/g, '$1_');
+  return TITLE_OR_ID.test(words) || chainsOf(field).some(([first]) => first !== undefined && isTitleSource(first));
+}
+
+function isTitleSource(step: Step): boolean {
+  switch (step.type) {
+    case 'css':
+      return TITLE_OR_ID.test(step.selector);
+    case 'xpath':
+    case 'jsonpath':
+      return TITLE_OR_ID.test(step.expression);
+    case 'json_ld':
+    case 'microdata':
+      // `brand.name` is that of many products.
+      return !step.path.includes('.') && TITLE_OR_ID.test(step.path);
+    default:
+      return false;
+  }
 }
 
 /** True for a row that two products hardly share: it has a title or an ID, and three values or more. */
@@ -53,8 +68,9 @@ export function judgeShared(
   least: number,
   policy: 'fail' | 'store',
 ): SharedVerdict {
-  const isCommon = ({ products, ownerId, lacks }: SharedPage): boolean =>
-    products >= least && (ownerId === null || lacks.length > 0);
+  // A page with as many titles as products is one of many pages, whose addresses say nothing of them.
+  const isCommon = ({ products, ownerId, lacks, titles }: SharedPage): boolean =>
+    products >= least && titles * 2 <= products && (ownerId === null || lacks.length > 0);
   const fails = policy === 'fail' ? pages.filter(isCommon) : [];
   const isNew = ({ products, before }: SharedRow): boolean => products >= least && before * 2 < products;
   const [copied] = policy === 'fail' ? rows.filter(isNew) : [];

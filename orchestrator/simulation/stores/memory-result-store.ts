@@ -117,7 +117,7 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     return this.read('results.sharedResults', ({ landings }) => {
       const pages = [...Map.groupBy(landings, ([, page]) => page)].map(([page, on]) => {
         const ids = on.map(([id]) => id).sort();
-        return { page, products: ids.length, examples: ids.slice(0, 3), ownerId: null, lacks: [] };
+        return { page, products: ids.length, examples: ids.slice(0, 3), ownerId: null, lacks: [], titles: 1 };
       });
       const shared = pages.filter(({ products }) => products > 1).sort((a, b) => b.products - a.products);
       return { pages: shared, rows: [], aliases: [] };

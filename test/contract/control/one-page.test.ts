@@ -36,7 +36,7 @@ onBothEngines('One page is one product', (bench, engine) => {
 
   function stored(n: number, title: string, finalPath?: string): ItemResult {
     const url = `${SHOP}/item/p${n}`;
-    const row = { title, brand: 'Kiln', price: `${n}.00` };
+    const row = { title, brand: 'Kiln', price: finalPath === undefined ? `${n}.00` : '9.00' };
     const moved = finalPath === undefined ? {} : { finalUrl: SHOP + finalPath };
     const common = { n, id: `p${n}`, url, at: '2026-01-01T00:01:00.000Z', attempts: 1 };
     return { ...common, outcome: 'stored', rows: [{ key: null, row }], ...moved };

@@ -32,7 +32,7 @@ const SHOP = 'https://shop.example';
 const landed = (n: number, path: string, row: Row = {}): ItemResult => {
   return { ...stored(n, `p${n}`, row), finalUrl: `${SHOP}${path}` } as ItemResult;
 };
-const consent = (n: number): ItemResult => landed(n, `/consent?return=/item/p${n}`);
+const consent = (n: number): ItemResult => landed(n, `/consent?return=/item/p${n}`, { title: 'Before you continue' });
 const withUrl = (result: ItemResult): ItemResult => ({ ...result, url: `${SHOP}/item/${result.id}` });
 const redirected = (id: string): Refusal => ({ id, outcome: 'failed', reason: 'redirect', detail: 'a common page' });
 
@@ -43,7 +43,14 @@ onEveryEngine('Products that ended on one page', (bench, engine) => {
     await load(bench(), id, [consent(3), stored(6)].map(withUrl), { slot: 1, seq: 0 });
     const { pages } = await results.sharedResults(3);
     expect(pages).toEqual([
-      { page: 'shop.example/consent?return=', products: 3, examples: ['p1', 'p2', 'p3'], ownerId: null, lacks: [] },
+      {
+        page: 'shop.example/consent?return=',
+        products: 3,
+        examples: ['p1', 'p2', 'p3'],
+        ownerId: null,
+        lacks: [],
+        titles: 1,
+      },
     ]);
     expect((await results.productsOn('shop.example/consent?return=')).sort()).toEqual(['p1', 'p2', 'p3']);
   });
@@ -139,20 +146,21 @@ onEveryEngine('Products that ended on one page', (bench, engine) => {
   itWithSql(engine)('count as one row under many IDs only where they have the same values', async () => {
     const own = settings(`same_rows_${engine}`);
     const placeholder: Row = { title: 'Sold out', price: 7, weight: null, tags: [] };
-    const night = async () => {
+    const night = async (price: number) => {
       const run = await createRun(bench(), 6, { settings: own });
-      const same = [1, 2, 3].map((n) => stored(n, `p${n}`, { ...placeholder, weight: 1.5 }));
+      const same = [1, 2, 3].map((n) => stored(n, `p${n}`, { ...placeholder, price, weight: 1.5 }));
       const thin = [4, 5].map((n) => stored(n, `p${n}`, { title: 'Sold out', price: null, weight: null, tags: [] }));
       await load(bench(), run.id, [...same, ...thin, stored(6)]);
       return run;
     };
-    const first = await night();
+    const first = await night(7);
     expect((await first.results.sharedResults(3)).rows).toEqual([
       { products: 3, examples: ['p1', 'p2', 'p3'], before: 0 },
     ]);
     await publish(bench(), first.id);
-    const second = await night();
-    expect((await second.results.sharedResults(3)).rows).toMatchObject([{ products: 3, before: 3 }]);
+    // Its price has changed since.
+    const second = await night(8);
+    expect((await second.results.sharedResults(3)).rows).toMatchObject([{ products: 3, before: 5 }]);
   });
 
   itWithSql(engine)('are not looked for in a staging table of an earlier version', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Field } from '../../../shared/domain/mapping.ts';
 import type { SharedPage, SharedRow } from '../../../orchestrator/control/model/stores.ts';
 import {
   commonFrom,
@@ -9,7 +10,15 @@ import {
 } from '../../../orchestrator/control/results/shared-results.ts';
 
 const page = (products: number, more: Partial<SharedPage> = {}): SharedPage => {
-  return { page: 'shop.example/consent', products, examples: ['p1', 'p2'], ownerId: null, lacks: [], ...more };
+  return {
+    page: 'shop.example/consent',
+    products,
+    examples: ['p1', 'p2'],
+    ownerId: null,
+    lacks: [],
+    titles: 1,
+    ...more,
+  };
 };
 const row = (products: number, before = 0): SharedRow => ({ products, examples: ['p1', 'p2', 'p3'], before });
 
@@ -56,6 +65,11 @@ describe('Products that ended on one page', () => {
   });
 });
 
+it('Pages whose titles differ are not one page, whatever their address is', () => {
+  expect(judgeShared({ pages: [page(50, { titles: 48 })], rows: [] }, 10, 'fail').fails).toEqual([]);
+  expect(judgeShared({ pages: [page(50, { titles: 2 })], rows: [] }, 10, 'fail').fails).toHaveLength(1);
+});
+
 describe('One row under many IDs', () => {
   it('holds the run, unless the result table had it before', () => {
     expect(judgeShared({ pages: [], rows: [row(10)] }, 10, 'fail').holds).toContain(
@@ -74,6 +88,16 @@ describe('One row under many IDs', () => {
       steps: [{ type: 'css' as const, selector }],
       required: false,
     });
+    const listed: Field = { ...field('heading', '.x'), fallbacks: [[{ type: 'microdata', path: 'name' }]] };
+    const brand: Field = { name: 'maker', steps: [{ type: 'json_ld', path: 'brand.name' }], required: false };
+    const others = {
+      name: 'n',
+      urlPatterns: [],
+      urlParsers: [],
+      rows: null,
+      fields: [listed, brand, field('productName', '.y')],
+    };
+    expect([...titleFields({ pages: [others] })]).toEqual(['heading', 'productName']);
     const fields = [field('label', 'h1'), field('product_sku', '.s'), field('price', '.p'), field('stock', '.st')];
     const titles = titleFields({ pages: [{ name: 'm', urlPatterns: [], urlParsers: [], rows: null, fields }] });
     expect([...titles]).toEqual(['label', 'product_sku']);

@@ -1,12 +1,7 @@
 /** One spelling per page: the rules one by one, and what holds for every link; shapes and faults of paths. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  MAX_PATH_CHARS,
-  canonicalPath,
-  findPathFault,
-  patternOf,
-} from '../../../shared/domain/canonical-url.ts';
+import { MAX_PATH_CHARS, canonicalPath, findPathFault, patternOf } from '../../../shared/domain/canonical-url.ts';
 
 const BASE = new URL('https://www.shop.example/shoes/list?page=2#top');
 const HASH = '0123456789abcdef0123456789ABCDEF';
