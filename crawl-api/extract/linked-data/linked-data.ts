@@ -46,6 +46,19 @@ interface Search {
   breaks: boolean;
   /** Whether the first value is the text of an element. */
   isShown: boolean;
+  visits: Visits;
+}
+
+/** The nodes visited at each position of a path: references may lead to a node many times. */
+class Visits {
+  readonly #seen: Set<object>[] = [];
+
+  /** Whether this is the first visit. */
+  add(node: object, at: number): boolean {
+    const seen = (this.#seen[at] ??= new Set());
+    const { size } = seen;
+    return seen.add(node).size > size;
+  }
 }
 
 export class LinkedData {
@@ -68,7 +81,7 @@ export class LinkedData {
    * `isShown`: they are text of elements.
    */
   read({ keys, node, breaks }: DataPath, limit: number): { values: Scalar[]; isShown: boolean } {
-    const search: Search = { keys, found: [], limit, breaks, isShown: false };
+    const search: Search = { keys, found: [], limit, breaks, isShown: false, visits: new Visits() };
     if (this.#roots.length === 0) return { values: [], isShown: false };
     this.#nodes ??= new PageNodes(this.#roots, this.#address);
     if (FROM_TOP.has(keys[0]!) && node === null) for (const top of this.#nodes.top()) this.#walk(top, 0, 0, search);
@@ -86,11 +99,13 @@ export class LinkedData {
     if (this.#roots.length === 0) return [];
     const nodes = (this.#nodes ??= new PageNodes(this.#roots, this.#address));
     const found = new Set<string>();
+    const visits = new Visits();
     const walk = (reference: unknown, path: string, level: number): void => {
       const value = nodes.resolve(reference);
       if (found.size >= MAX_PATHS || level > MAX_PATH_KEYS) return;
       if (Array.isArray(value)) for (const element of value as unknown[]) walk(element, path, level);
       else if (isNode(value)) {
+        if (!visits.add(value, level)) return;
         for (const [key, inner] of Object.entries(value))
           if (key !== '@context') walk(inner, path === '' ? bareKey(key) : `${path}.${bareKey(key)}`, level + 1);
       } else if (value !== null && value !== undefined && path !== '') found.add(path);
@@ -136,6 +151,7 @@ export class LinkedData {
       return;
     }
     if (typeof holder !== 'object' || holder === null || holder instanceof ShownText) return;
+    if (!search.visits.add(holder, at)) return;
     const isOffer = IN_SPECIFICATION.has(key) && isNode(holder);
     const place = isOffer ? placeOfPrice(holder, key, this.#nodes!) : holder;
     const name = keyIn(place, key);

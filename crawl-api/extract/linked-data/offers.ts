@@ -25,9 +25,10 @@ export interface ChosenOffer extends Offer {
 
 /** Null where the nodes have no offers. */
 export function chooseOffer(stages: readonly Stage[], nodes: PageNodes, address: PageAddress): ChosenOffer | null {
+  const seen = new Set<unknown>();
   const pools = stages
     .flatMap((stage) => stage.pools)
-    .map((members) => members.flatMap((member) => offersIn(own(member, 'offers'), null, nodes)))
+    .map((members) => members.flatMap((member) => offersIn(own(member, 'offers'), null, nodes, seen)))
     .filter((offers) => offers.length > 0);
   const offers = pools.find((pool) => pool.some(hasPrice)) ?? pools[0];
   return offers === undefined ? null : choose(offers, address);
@@ -48,12 +49,16 @@ function choose(offers: readonly Offer[], address: PageAddress): ChosenOffer {
 
 const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] => (some.length > 0 ? some : all);
 
-/** Those of aggregates one by one; an aggregate that only sums them up is an offer itself. */
-function offersIn(value: unknown, aggregate: Node | null, nodes: PageNodes): Offer[] {
+/**
+ * Those of aggregates one by one; an aggregate that only sums them up is an offer itself. Those in `seen` are left out,
+ * and the others added: references to one aggregate would multiply its offers.
+ */
+function offersIn(value: unknown, aggregate: Node | null, nodes: PageNodes, seen: Set<unknown>): Offer[] {
   return listOf(value).flatMap((one): Offer[] => {
     const node = nodes.resolve(one);
-    if (!isNode(node)) return [];
-    const inner = aggregate === null ? offersIn(own(node, 'offers'), node, nodes) : [];
+    if (!isNode(node) || seen.has(node)) return [];
+    seen.add(node);
+    const inner = aggregate === null ? offersIn(own(node, 'offers'), node, nodes, new Set()) : [];
     return inner.length > 0 ? inner : [{ node, aggregate, price: priceIn(node, nodes) }];
   });
 }

@@ -95,7 +95,8 @@ export class PageNodes {
   }
 
   #inside(nodes: readonly unknown[], key: string): unknown[] {
-    return nodes.flatMap((node) => listOf(own(node, key))).map((value) => this.resolve(value));
+    const values = nodes.flatMap((node) => listOf(own(node, key)));
+    return [...new Set(values.map((value) => this.resolve(value)))];
   }
 
   #isSubject(node: unknown): boolean {

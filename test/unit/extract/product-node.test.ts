@@ -1,6 +1,8 @@
 /** Of several nodes in a page's JSON-LD, values are those of the product that the page is about. */
 import { describe, expect, it } from 'vitest';
+import { LinkedData, parsePath } from '../../../crawl-api/extract/linked-data/linked-data.ts';
 import type { FieldValue, Step } from '../../../shared/domain/mapping.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
 import { jsonField, step, valueBy, valueOf } from '../crawl-api/extract-page.ts';
 
 const PAGE = 'https://shop.example/p/1';
@@ -231,6 +233,33 @@ describe('references', () => {
     expect(await read('name', [circle])).toBe('A');
     expect(await read('offers.offers.offers.price', [circle])).toBeNull();
     expect(await read('brand.name', [{ '@type': 'Product', name: 'A', brand: { '@id': '#none' } }])).toBeNull();
+  });
+
+  const many = (id: string): object[] => Array.from({ length: 1_500 }, () => ({ '@id': id }));
+  const circle = { '@id': '#a', '@type': 'Product', name: 'A', hasPart: many('#a'), offers: many('#o') };
+  const aggregate = { '@id': '#o', '@type': 'AggregateOffer', offers: many('#p') };
+  const entity = { '@id': '#e', name: 'E', hasVariant: many('#v') };
+
+  it.each<[string, string, number, object[], unknown[]]>([
+    ['the offers of an aggregate', 'offers.price', 1, [circle, aggregate, { '@id': '#p', price: 3, url: 0 }], [3]],
+    ['the parts of a part', 'hasPart.hasPart.hasPart.zzz', 1, [circle], []],
+    ['all values of them', 'hasPart.hasPart.name', 9, [circle], ['A']],
+    [
+      'variants of an entity',
+      'z',
+      1,
+      [{ '@type': 'WebPage', mainEntity: many('#e') }, entity, { '@id': '#v', x: {} }],
+      [],
+    ],
+  ])('take linear time, however often they name a node: %s', (_, path, limit, graph, values) => {
+    const data = new LinkedData();
+    data.add(graph);
+    data.placeAt(PAGE, PAGE);
+    const ms = cpuMs(() => {
+      expect(data.read(parsePath({ path }), limit).values).toEqual(values);
+      data.paths(null);
+    });
+    expect(ms).toBeLessThan(500);
   });
 
   it('of blank nodes hold within their block', async () => {
