@@ -47,6 +47,16 @@ export class PageAddress {
     );
   }
 
+  /** Whether two links lead to the same page; a parameter that only one of them has does not count. */
+  areSame(link: string, other: string): boolean {
+    const [one, another] = [addressOf(link, this.#base), addressOf(other, this.#base)];
+    if (one === null || another === null) return link === other;
+    if (one.host !== another.host || one.path !== another.path) return false;
+    return [...one.parameters].every(
+      ([name, value]) => !another.parameters.has(name) || another.parameters.getAll(name).includes(value),
+    );
+  }
+
   #own(): Address {
     return (this.#page ??= addressOf(this.#url, this.#url) ?? {
       host: '',

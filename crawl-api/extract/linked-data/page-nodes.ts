@@ -13,6 +13,7 @@ import { NodeIndex, type PlacedNode } from './node-index.ts';
 import { bareName, isSiteType, typesOf } from './node-types.ts';
 import { isNode, listOf, type Node, own, textOf } from './nodes.ts';
 import type { PageAddress } from './page-address.ts';
+import { areSame, isRating, type ScoredNode } from './same-product.ts';
 
 /** Nodes that are searched in turn. */
 export interface Stage {
@@ -69,11 +70,15 @@ export class PageNodes {
   }
 
   #stagesOf(placed: readonly PlacedNode[]): Stage[] {
-    const [first, ...rest] = placed.map((one) => ({ node: one.node, ranks: this.#ranksOf(one) }));
+    const [first, ...rest] = placed.map((one) => ({ one, ranks: this.#ranksOf(one) }));
     if (first === undefined) return [];
-    const { node } = rest.reduce((best, next) => (isBefore(next.ranks, best.ranks) ? next : best), first);
-    const others = placed.filter((one) => one.node !== node && isFree(one)).slice(0, MAX_SAME);
-    const same = others.filter((one) => areSame(one.node, node));
+    const { one: best } = rest.reduce((most, next) => (isBefore(next.ranks, most.ranks) ? next : most), first);
+    // A widget may name the page where the product that it rates does not.
+    const rated = isRating(best.node) ? this.#sameAs(best, placed).find(({ node }) => this.#isSold(node)) : undefined;
+    const chosen = rated ?? best;
+    const { node } = chosen;
+    const others = this.#othersThan(chosen, placed);
+    const same = this.#sameAs(chosen, placed);
     const sizes = others.filter((one) => areSizes(one.node, node));
     const group = this.#index.groupOf(node);
     return [
@@ -82,6 +87,16 @@ export class PageNodes {
       stageOf(group === null ? [] : [group]),
       variantStage(this.#index.variantsOf(node)),
     ];
+  }
+
+  #othersThan(chosen: PlacedNode, placed: readonly PlacedNode[]): PlacedNode[] {
+    return placed.filter((one) => one.node !== chosen.node && isFree(one)).slice(0, MAX_SAME);
+  }
+
+  #sameAs(chosen: PlacedNode, placed: readonly PlacedNode[]): PlacedNode[] {
+    const scored = (one: PlacedNode): ScoredNode => ({ node: one.node, score: this.#scoreOf(one) });
+    const wanted = scored(chosen);
+    return this.#othersThan(chosen, placed).filter((one) => areSame(scored(one), wanted, this.#address));
   }
 
   #stagesOfAny(): Stage[] {
@@ -109,18 +124,22 @@ export class PageNodes {
     return isFree(placed) || this.#scoreOf(placed) > 0;
   }
 
+  /** Whether it or a variant of it has offers. */
+  #isSold(node: Node): boolean {
+    return [node, ...this.#index.variantsOf(node)].some(hasOffers);
+  }
+
   #ranksOf(placed: PlacedNode): number[] {
     return [this.#scoreOf(placed), Number(isFree(placed)), this.#standing(placed.node)];
   }
 
   /** Offers count most, unless the product or they are said to be of another page. */
   #standing(node: Node): number {
-    const hasOffers = listOf(own(node, 'offers')).length > 0;
     const url = textOf(node, 'url');
     const links = url === null ? offerLinksOf(node).slice(0, MAX_SAME) : [url];
     if (links.some((link) => this.#address.score(link) > 0)) return 4;
-    if (links.length > 0 && links.every((link) => this.#address.isElsewhere(link))) return hasOffers ? 1 : 0;
-    if (hasOffers) return 3;
+    if (links.length > 0 && links.every((link) => this.#address.isElsewhere(link))) return hasOffers(node) ? 1 : 0;
+    if (hasOffers(node)) return 3;
     return textOf(node, 'name') === null ? 0 : 2;
   }
 
@@ -147,6 +166,8 @@ const variantStage = (nodes: readonly unknown[]): Stage => ({ nodes, pools: [nod
 
 const isFree = ({ isAside, isPart }: PlacedNode): boolean => !isAside && !isPart;
 
+const hasOffers = (node: Node): boolean => listOf(own(node, 'offers')).length > 0;
+
 function linksOf(node: Node): string[] {
   const page = own(node, 'mainEntityOfPage');
   const links = [textOf(node, 'url'), textOf(node, '@id'), textOf(node, 'mainEntityOfPage')];
@@ -162,20 +183,4 @@ const offerLinksOf = (node: Node): string[] =>
 function areSizes(one: Node, other: Node): boolean {
   const [name, links] = [textOf(one, 'name'), offerLinksOf(one)];
   return name !== null && name === textOf(other, 'name') && links.join(' ') === offerLinksOf(other).join(' ');
-}
-
-const IDENTIFIERS = ['sku', 'gtin', 'gtin13', 'gtin14', 'gtin12', 'gtin8', 'mpn', 'productID', 'url', 'name'];
-
-/** Whether two nodes name the same product: by their `@id`, or by all identifiers that both have. */
-function areSame(one: Node, other: Node): boolean {
-  const id = textOf(one, '@id');
-  if (id !== null && id === textOf(other, '@id')) return true;
-  let shared = 0;
-  for (const key of IDENTIFIERS) {
-    const [value, another] = [textOf(one, key), textOf(other, key)];
-    if (value === null || another === null) continue;
-    if (value.toLowerCase() !== another.toLowerCase()) return false;
-    shared++;
-  }
-  return shared > 0;
 }

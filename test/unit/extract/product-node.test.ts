@@ -165,6 +165,43 @@ describe('the product of the page', () => {
     ).toBeNull();
   });
 
+  const rated = { '@type': 'Product', aggregateRating: { ratingValue: 4.1 } };
+  const pot = { ...teapot, sku: 'TP1', url: PAGE };
+
+  it.each<[string, object, object]>([
+    ['its sku, under another name', pot, { ...rated, name: 'Tea pot, blue', sku: 'tp1' }],
+    ['its GTIN under another key', { ...pot, gtin13: '4006381333931' }, { ...rated, gtin: 4006381333931, name: 'X' }],
+    ['its escaped name', { ...teapot, name: 'Tea & Pot' }, { ...rated, name: 'Tea &amp; Pot' }],
+    ['its name, and its url with a slash', pot, { ...rated, name: 'Teapot', url: `${PAGE}/` }],
+    ['its name, and its @id as url', { ...teapot, '@id': '#x', url: '/p/1' }, { ...rated, name: 'Teapot', url: PAGE }],
+    ['the page by its @id', pot, { ...rated, '@id': PAGE, name: 'Teapot by Acme' }],
+    ['the page by its @id, without a name', pot, { ...rated, '@id': `${PAGE}#p` }],
+  ])('has the values of a node with %s', async (_, main, widget) => {
+    for (const blocks of [
+      [main, widget],
+      [widget, main],
+    ]) {
+      expect(await read('aggregateRating.ratingValue', blocks)).toBe('4.1');
+      expect(await read('offers.price', blocks)).toBe('12.50');
+    }
+  });
+
+  it.each<[string, object, object]>([
+    ['another sku', pot, { ...rated, name: 'Teapot', url: PAGE, sku: 'TP2' }],
+    ['another GTIN', { ...pot, gtin13: '111' }, { ...rated, name: 'Teapot', gtin: '222' }],
+    ['another page', pot, { ...rated, name: 'Teapot', url: '/p/2' }],
+    ['another name', teapot, { ...rated, name: 'Teapot blue' }],
+  ])('does not have those of a node with %s', async (_, main, widget) => {
+    expect(await read('aggregateRating.ratingValue', [main, widget])).toBeNull();
+  });
+
+  it('has its own offers where only a widget names the page', async () => {
+    const widget = { ...rated, name: 'Teapot reviews', url: PAGE };
+    expect(await read('offers.price', [teapot, widget])).toBe('12.50');
+    expect(await read('offers.price', [widget, teapot])).toBe('12.50');
+    expect(await read('offers.price', [widget, { ...cup, url: '/p/2' }])).toBeNull();
+  });
+
   it('tells a query that names the product from one of the visitor', async () => {
     const [one, two] = ['1', '2'].map((id) => ({ ...teapot, name: id, url: `/item?id=${id}` }));
     expect(await read('name', [one, two], 'https://shop.example/item?id=2&ref=mail')).toBe('2');
