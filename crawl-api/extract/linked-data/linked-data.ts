@@ -33,6 +33,9 @@ const FROM_TOP = new Set(['@graph', 'mainEntity']);
 /** What an aggregate says of its offers, which no offer says. */
 const OF_AGGREGATE = new Set(['lowPrice', 'highPrice', 'offerCount']);
 
+/** What tells a variant from the others: of a group without them they are those of the variant that has the offer. */
+const IDENTIFIER = /^(sku|gtin\d*|mpn|productID|url|@id)$/;
+
 /** Maximum depth of nested arrays, to prevent a stack overflow. */
 const MAX_WALK = 100;
 
@@ -89,6 +92,11 @@ export class LinkedData {
       const stages = this.#nodes.stages(node, limit > 1);
       if (limit === 1 && keys[0] === 'offers' && keys.length > 1 && !/^\d+$/.test(keys[1]!))
         this.#readOffer(stages, node, search);
+      else if (limit === 1 && IDENTIFIER.test(keys[0]!))
+        this.#readStages(
+          stages.map((stage) => this.#ofOffer(stage, stages, node)),
+          search,
+        );
       else this.#readStages(stages, search);
     }
     return { values: search.found, isShown: search.isShown };
@@ -122,10 +130,23 @@ export class LinkedData {
     }
   }
 
+  /** Of several variants only the one that has the chosen offer: further ones would lend it their identifiers. */
+  #ofOffer(stage: Stage, stages: readonly Stage[], type: string | null): Stage {
+    if (!stage.isVariants || stage.nodes.length < 2) return stage;
+    const owner = this.#offerOf(stages, type)?.owner;
+    return { ...stage, nodes: stage.nodes.filter((node) => node === owner) };
+  }
+
+  /** The offer that all paths of this type read. */
+  #offerOf(stages: readonly Stage[], type: string | null): ChosenOffer | null {
+    let offer = this.#offers.get(type);
+    if (offer === undefined) this.#offers.set(type, (offer = chooseOffer(stages, this.#nodes!, this.#address)));
+    return offer;
+  }
+
   #readOffer(stages: readonly Stage[], type: string | null, search: Search): void {
     const nodes = this.#nodes!;
-    let offer = this.#offers.get(type);
-    if (offer === undefined) this.#offers.set(type, (offer = chooseOffer(stages, nodes, this.#address)));
+    const offer = this.#offerOf(stages, type);
     if (offer === null) return;
     const { keys } = search;
     if (OF_AGGREGATE.has(keys[1]!)) {

@@ -13,6 +13,8 @@ import type { PageNodes, Stage } from './page-nodes.ts';
 /** An offer, and the aggregate around it, whose properties it shares. */
 interface Offer {
   node: Node;
+  /** The product that has it. */
+  owner: unknown;
   aggregate: Node | null;
   /** Where its price is: see priceIn. */
   price: Node | null;
@@ -28,7 +30,7 @@ export function chooseOffer(stages: readonly Stage[], nodes: PageNodes, address:
   const seen = new Set<unknown>();
   const pools = stages
     .flatMap((stage) => stage.pools)
-    .map((members) => members.flatMap((member) => offersIn(own(member, 'offers'), null, nodes, seen)))
+    .map((members) => members.flatMap((owner) => offersIn({ owner, aggregate: null }, nodes, seen)))
     .filter((offers) => offers.length > 0);
   const offers = pools.find((pool) => pool.some(hasPrice)) ?? pools[0];
   return offers === undefined ? null : choose(offers, address);
@@ -53,13 +55,14 @@ const orAll = <T>(some: readonly T[], all: readonly T[]): readonly T[] => (some.
  * Those of aggregates one by one; an aggregate that only sums them up is an offer itself. Those in `seen` are left out,
  * and the others added: references to one aggregate would multiply its offers.
  */
-function offersIn(value: unknown, aggregate: Node | null, nodes: PageNodes, seen: Set<unknown>): Offer[] {
-  return listOf(value).flatMap((one): Offer[] => {
+function offersIn(place: Pick<Offer, 'owner' | 'aggregate'>, nodes: PageNodes, seen: Set<unknown>): Offer[] {
+  const { owner, aggregate } = place;
+  return listOf(own(aggregate ?? owner, 'offers')).flatMap((one): Offer[] => {
     const node = nodes.resolve(one);
     if (!isNode(node) || seen.has(node)) return [];
     seen.add(node);
-    const inner = aggregate === null ? offersIn(own(node, 'offers'), node, nodes, new Set()) : [];
-    return inner.length > 0 ? inner : [{ node, aggregate, price: priceIn(node, nodes) }];
+    const inner = aggregate === null ? offersIn({ owner, aggregate: node }, nodes, new Set()) : [];
+    return inner.length > 0 ? inner : [{ node, owner, aggregate, price: priceIn(node, nodes) }];
   });
 }
 

@@ -20,6 +20,7 @@ export interface Stage {
   nodes: readonly unknown[];
   /** Groups of nodes whose offers are those of one product. */
   pools: readonly (readonly unknown[])[];
+  isVariants: boolean;
 }
 
 /** Maximum nodes that are compared with the chosen one, and maximum links of one. */
@@ -82,7 +83,7 @@ export class PageNodes {
     const sizes = others.filter((one) => areSizes(one.node, node));
     const group = this.#index.groupOf(node);
     return [
-      { nodes: [node], pools: [[node, ...sizes.map((one) => one.node)]] },
+      { nodes: [node], pools: [[node, ...sizes.map((one) => one.node)]], isVariants: false },
       ...same.map((one) => stageOf([one.node])),
       stageOf(group === null ? [] : [group]),
       variantStage(this.#index.variantsOf(node)),
@@ -161,8 +162,12 @@ function isBefore(ranks: readonly number[], others: readonly number[]): boolean 
   return at !== -1 && ranks[at]! > others[at]!;
 }
 
-const stageOf = (nodes: readonly unknown[]): Stage => ({ nodes, pools: nodes.map((node) => [node]) });
-const variantStage = (nodes: readonly unknown[]): Stage => ({ nodes, pools: [nodes] });
+const stageOf = (nodes: readonly unknown[]): Stage => ({
+  nodes,
+  pools: nodes.map((node) => [node]),
+  isVariants: false,
+});
+const variantStage = (nodes: readonly unknown[]): Stage => ({ nodes, pools: [nodes], isVariants: true });
 
 const isFree = ({ isAside, isPart }: PlacedNode): boolean => !isAside && !isPart;
 

@@ -221,7 +221,7 @@ describe('a product group', () => {
 
   it.each<[string, string, unknown]>([
     ['its own name', 'name', 'Shoe'],
-    ['the sku of its first variant', 'sku', 'S-40'],
+    ['the sku of the variant with this offer', 'sku', 'S-42'],
     ['the cheapest offer in stock of all variants', 'offers.price', '80'],
     ['in stock if a variant is', 'offers.availability', 'https://schema.org/InStock'],
   ])('gives %s', async (_, path, expected) => {
@@ -234,6 +234,23 @@ describe('a product group', () => {
     ['what only the group has', 'brand.name', 'Toe'],
   ])('gives %s that the URL names', async (_, path, expected) => {
     expect(await read(path, [group], `${PAGE}?size=41`)).toBe(expected);
+  });
+
+  it('gives identifiers of the variant whose offer it gives', async () => {
+    const one = (sku: string, gtin13: string | undefined, price: number): object => ({
+      '@type': 'Product',
+      sku,
+      gtin13,
+      offers: { price, availability: 'https://schema.org/InStock' },
+    });
+    const variants = [one('S', '111', 30), one('M', '222', 20), one('L', '333', 25)];
+    const shoe = { '@type': 'ProductGroup', name: 'Shoe', hasVariant: variants };
+    expect(await read('offers.price', [shoe])).toBe('20');
+    expect(await read('sku', [shoe])).toBe('M');
+    expect(await read('gtin13', [shoe])).toBe('222');
+    const unnumbered = { ...shoe, hasVariant: [variants[0], one('M', undefined, 20)] };
+    expect(await read('gtin13', [unnumbered])).toBeNull();
+    expect(await read('sku', [{ ...shoe, sku: 'G' }])).toBe('G');
   });
 
   it('is also read where variants and group refer to each other', async () => {
