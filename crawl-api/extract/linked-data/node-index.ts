@@ -54,8 +54,9 @@ export class NodeIndex {
   readonly #targets = new Map<unknown, Node>();
   readonly #groups = new Map<Node, Node>();
   readonly #variants = new Map<Node, Node[]>();
-  /** Nodes that a reference names as an aside, and those that one makes a variant. */
-  readonly #asides = new Set<Node>();
+  /** Nodes that references name as asides: those of products, and all others; and nodes that one makes a variant. */
+  readonly #related = new Set<Node>();
+  readonly #listed = new Set<Node>();
   readonly #parts = new Set<Node>();
 
   constructor(roots: readonly unknown[]) {
@@ -66,12 +67,12 @@ export class NodeIndex {
       this.#targets.set(reference, target);
       const variant = this.#noteVariant(target, place);
       if (variant !== null) this.#parts.add(variant);
-      if (place.isAside && !place.isCrumb) this.#asides.add(target);
+      if (place.isAside && !place.isCrumb) (place.product === null ? this.#listed : this.#related).add(target);
     }
-    for (const placed of this.nodes) {
-      placed.isAside ||= this.#asides.has(placed.node);
-      placed.isPart ||= this.#parts.has(placed.node);
-    }
+    for (const placed of this.nodes) placed.isPart ||= this.#parts.has(placed.node);
+    const spared = this.#spared();
+    for (const placed of this.nodes)
+      if (!spared.has(placed)) placed.isAside ||= this.#listed.has(placed.node) || this.#related.has(placed.node);
   }
 
   /** The node that a reference by `@id` stands for; any other value itself. */
@@ -87,6 +88,17 @@ export class NodeIndex {
   /** The variants of a product group, in page order. */
   variantsOf(group: Node): readonly Node[] {
     return this.#variants.get(group) ?? [];
+  }
+
+  /**
+   * Where references make asides of all products, those that may be the page's nevertheless: related products often name
+   * it in turn, and a list may name the only one. Several products of a list are a category.
+   */
+  #spared(): ReadonlySet<PlacedNode> {
+    const free = this.nodes.filter(({ isProduct, isAside, isPart }) => isProduct && !isAside && !isPart);
+    const unlisted = free.filter(({ node }) => !this.#listed.has(node));
+    if (unlisted.some(({ node }) => !this.#related.has(node))) return new Set();
+    return new Set(free.length === 1 ? free : unlisted);
   }
 
   #visit(value: unknown, place: Place, block: number, depth: number): void {

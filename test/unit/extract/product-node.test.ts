@@ -133,6 +133,28 @@ describe('the product of the page', () => {
     ['not one of a list', [{ '@type': 'ItemList', itemListElement: [{ '@type': 'ListItem', item: cup }] }, teapot]],
     ['not what the shop advertises', [{ ...shop, makesOffer: [{ '@type': 'Offer', itemOffered: cup }] }, teapot]],
     ['not one whose url is another page, though only that has offers', [other, { '@type': 'Product', name: 'Teapot' }]],
+    [
+      'the first with offers where related ones refer to each other',
+      [
+        { ...teapot, '@id': '#a', isSimilarTo: { '@id': '#b' } },
+        { ...cup, '@id': '#b', isSimilarTo: { '@id': '#a' } },
+      ],
+    ],
+    [
+      'the one that no list refers to, though a related one does',
+      [
+        { '@type': 'ItemList', itemListElement: [{ item: { '@id': '#b' } }] },
+        { ...cup, '@id': '#b', isSimilarTo: { '@id': '#a' } },
+        { ...teapot, '@id': '#a', isSimilarTo: { '@id': '#b' } },
+      ],
+    ],
+    [
+      'the only one, though a list refers to it',
+      [
+        { '@type': 'ItemList', itemListElement: [{ item: { '@id': '#a' } }] },
+        { ...teapot, '@id': '#a' },
+      ],
+    ],
     ['not a part of it', [{ '@type': 'Product', name: 'Teapot', model: { ...cup, '@type': 'ProductModel' } }]],
   ])('is %s', async (_, blocks) => {
     expect(await read('name', blocks)).toBe('Teapot');
@@ -146,6 +168,16 @@ describe('the product of the page', () => {
     [
       'a page with related products only',
       { '@graph': [{ name: 'Untyped' }, { '@type': 'OfferCatalog', itemListElement: [cup] }] },
+    ],
+    [
+      'a category whose list refers to its products',
+      {
+        '@graph': [
+          { '@type': 'ItemList', itemListElement: [{ '@id': '#a' }, { '@id': '#b' }] },
+          { ...teapot, '@id': '#a' },
+          { ...cup, '@id': '#b' },
+        ],
+      },
     ],
     ['the shop', { ...shop, makesOffer: [{ itemOffered: cup }] }],
   ])('does not exist on %s', async (_, json) => {
