@@ -71,10 +71,18 @@ export function priceIn(offer: Node, nodes: PageNodes): Node | null {
   return textOf(offer, 'price') === null ? specificationIn(offer, nodes) : offer;
 }
 
-/** The first price specification with a price: further ones are list prices and unit prices. */
+/** The first price specification with a price, of those that anyone pays for the whole product if there are any. */
 export function specificationIn(offer: Node, nodes: PageNodes): Node | null {
   const specifications = listOf(own(offer, 'priceSpecification')).map((one) => nodes.resolve(one));
-  return specifications.filter(isNode).find((specification) => textOf(specification, 'price') !== null) ?? null;
+  const priced = specifications.filter(isNode).filter((specification) => textOf(specification, 'price') !== null);
+  return priced.find(isPaid) ?? priced[0] ?? null;
+}
+
+/** Other types are prices to compare with, such as list prices; some are for a unit, or for members only. */
+function isPaid(specification: Node): boolean {
+  const type = textOf(specification, 'priceType');
+  if (type !== null && bareName(type) !== 'saleprice') return false;
+  return ['referenceQuantity', 'validForMemberTier'].every((key) => listOf(own(specification, key)).length === 0);
 }
 
 const hasPrice = ({ price }: Offer): boolean => price !== null;

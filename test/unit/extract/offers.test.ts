@@ -70,6 +70,34 @@ describe('the offer', () => {
       },
       { price: '8', currency: 'EUR' },
     ],
+    ...['ListPrice', 'https://schema.org/StrikethroughPrice', 'schema:SRP', 'MSRP', 'https://schema.org/MSRP'].map(
+      (priceType): [string, unknown, Partial<Row>] => [
+        `not a price of the type ${priceType}`,
+        {
+          priceSpecification: [
+            { price: 9, priceCurrency: 'USD', priceType },
+            { price: 8, priceCurrency: 'EUR' },
+          ],
+        },
+        { price: '8', currency: 'EUR' },
+      ],
+    ),
+    [
+      'not a price of a unit',
+      { priceSpecification: [{ price: 2, referenceQuantity: { value: 100 } }, { price: 8 }] },
+      { price: '8' },
+    ],
+    [
+      'the sale price',
+      {
+        priceSpecification: [
+          { price: 9, priceType: 'ListPrice' },
+          { price: 8, priceType: 'SalePrice' },
+        ],
+      },
+      { price: '8' },
+    ],
+    ['the list price without another', { priceSpecification: { price: 9, priceType: 'ListPrice' } }, { price: '9' }],
     ['nothing without offers', [], NONE],
   ])('is %s', async (_, offers, expected) => {
     expect(await read(product(offers))).toMatchObject(expected);
