@@ -99,8 +99,8 @@ function readValue(part: Part, name: string, attributes: Attributes): void {
   if (part.value === null && (attribute === undefined || name === 'time')) part.texts = [''];
 }
 
-/** Maximum items inside each other. */
-const MAX_NESTED_ITEMS = 500;
+/** Maximum elements inside each other, including those of items that refer to each other. */
+const MAX_NESTING = 1_000;
 
 /** Builds each item once, so that items which refer to each other end. */
 class ItemBuilder {
@@ -142,8 +142,6 @@ class ItemBuilder {
     // Without a prototype: a page may name its properties at will.
     const node = Object.create(null) as Node;
     this.#nodes.set(part, node);
-    if (++this.#depth > MAX_NESTED_ITEMS)
-      throw new PageLimitError(`the microdata of the page nests more than ${MAX_NESTED_ITEMS} items deep`);
     const { types, id, references } = part.item!;
     if (types.length > 0) node['@type'] = types;
     if (id !== null) node['@id'] = absolute(id, this.#base);
@@ -152,17 +150,19 @@ class ItemBuilder {
       const target = this.#ids.get(reference);
       if (target !== undefined && target !== part) this.#addProperties([target], node);
     }
-    this.#depth--;
     return node;
   }
 
   #addProperties(parts: readonly Part[], node: Node): void {
+    if (++this.#depth > MAX_NESTING)
+      throw new PageLimitError(`the microdata of the page nests more than ${MAX_NESTING} elements deep`);
     for (const part of parts) {
       this.#budget.spend('parts');
       const value = part.properties.length > 0 ? this.#valueOf(part) : null;
       if (value !== null) for (const property of part.properties) addValue(node, property, value);
       if (part.item === null) this.#addProperties(part.children, node);
     }
+    this.#depth--;
   }
 
   #valueOf(part: Part): Node | string | ShownText | null {

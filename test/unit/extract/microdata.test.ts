@@ -1,6 +1,7 @@
 /** Microdata by the rules of the HTML standard, searched like JSON-LD. */
 import { describe, expect, it } from 'vitest';
 import type { Field, FieldValue } from '../../../shared/domain/mapping.ts';
+import { PageLimitError } from '../../../crawl-api/extract/page-limits.ts';
 import { extract, field, step, valueOf } from '../crawl-api/extract-page.ts';
 
 const at = (path: string, ...rest: Field['steps']): Field => field([{ type: 'microdata', path }, ...rest]);
@@ -72,6 +73,14 @@ describe('scope', () => {
       <p id=o><span itemprop=offers itemscope itemref=p></span></p><b id=p><i itemprop=price>5</i></b>`;
     expect(await read(at('name'), page)).toBe('Teapot');
     expect(await read(at('offers.price'), page)).toBe('5');
+  });
+
+  it('fails as too deep, not on the stack, where items far inside each other refer to each other', async () => {
+    const inside = (html: string): string => '<div itemprop=x>'.repeat(100) + html + '</div>'.repeat(100);
+    const items = Array.from({ length: 100 }, (_, i) =>
+      inside(`<div id=i${i} itemprop=y itemscope itemref=j${i + 1}></div>`).replace('<div', `<div id=j${i}`),
+    );
+    await expect(read(at('y'), items.join('') + item('Product', '', ' itemref=j0'))).rejects.toThrow(PageLimitError);
   });
 
   it('ends where items refer to each other', async () => {
