@@ -325,19 +325,20 @@ describe('references', () => {
   const circle = { '@id': '#a', '@type': 'Product', name: 'A', hasPart: many('#a'), offers: many('#o') };
   const aggregate = { '@id': '#o', '@type': 'AggregateOffer', offers: many('#p') };
   const entity = { '@id': '#e', name: 'E', hasVariant: many('#v') };
+  const variant = { '@id': '#v', name: 'V', x: {} };
 
-  it.each<[string, string, number, object[], unknown[]]>([
-    ['the offers of an aggregate', 'offers.price', 1, [circle, aggregate, { '@id': '#p', price: 3, url: 0 }], [3]],
-    ['the parts of a part', 'hasPart.hasPart.hasPart.zzz', 1, [circle], []],
-    ['all values of them', 'hasPart.hasPart.name', 9, [circle], ['A']],
+  it.each<[string, { path: string; limit: number; graph: object[]; values: unknown[] }]>([
+    [
+      'the offers of an aggregate',
+      { path: 'offers.price', limit: 1, graph: [circle, aggregate, { '@id': '#p', price: 3, sku: 1 }], values: [3] },
+    ],
+    ['the parts of a part', { path: 'hasPart.hasPart.hasPart.zzz', limit: 1, graph: [circle], values: [] }],
+    ['all values of them', { path: 'hasPart.hasPart.name', limit: 9, graph: [circle], values: ['A'] }],
     [
       'variants of an entity',
-      'z',
-      1,
-      [{ '@type': 'WebPage', mainEntity: many('#e') }, entity, { '@id': '#v', x: {} }],
-      [],
+      { path: 'z', limit: 1, graph: [{ '@type': 'WebPage', mainEntity: many('#e') }, entity, variant], values: [] },
     ],
-  ])('take linear time, however often they name a node: %s', (_, path, limit, graph, values) => {
+  ])('take linear time, however often they name a node: %s', (_, { path, limit, graph, values }) => {
     const data = new LinkedData();
     data.add(graph);
     data.placeAt(PAGE, PAGE);
