@@ -83,8 +83,19 @@ export class BrokenText {
   }
 
   slice(start: number, end = this.plain.length): string {
-    const before = this.#breaks.filter((at) => at <= start).length;
-    const inside = this.#breaks.filter((at) => at > start && at < end).length;
-    return this.#text.slice(start + before, end + before + inside);
+    const before = this.#countBefore(start + 1);
+    return this.#text.slice(start + before, end + Math.max(before, this.#countBefore(end)));
+  }
+
+  /** How many breaks are before this position: a binary search, as a long text is sliced thousands of times. */
+  #countBefore(position: number): number {
+    let low = 0;
+    let high = this.#breaks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#breaks[middle]! < position) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

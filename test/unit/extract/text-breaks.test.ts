@@ -4,6 +4,7 @@ import type { Processor, Step } from '../../../shared/domain/mapping.ts';
 import { isUnread } from '../../../shared/domain/unread-number.ts';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
+import { cpuMs } from '../../support/cpu-ms.ts';
 import { css, field, PAGE_URL, pageMapping, regex, split, step, valueBy, xpath } from '../crawl-api/extract-page.ts';
 
 const price: Processor = { type: 'price' };
@@ -206,6 +207,14 @@ describe('Steps between the text and its number', () => {
   ])('match what the text is without breaks, and keep them: %s', async (_, html, steps, expected) => {
     expect(await valueBy([css('.p'), ...steps], `<div class=p>${html}</div>`)).toEqual(expected);
   });
+});
+
+it('A text of many lines is replaced in linear time', async () => {
+  const steps: Step[] = [css('.p'), { type: 'replace', find: ',', with: '.' }, step.number];
+  const mapping = await compileMapping({ pages: [pageMapping({ fields: [field(steps)] })] });
+  const extractor = new PageExtractor(mapping, 'html', PAGE_URL);
+  extractor.write(`<div class=p>${'1,<br>'.repeat(40_000)}</div>`);
+  expect(cpuMs(() => extractor.end())).toBeLessThan(1_000);
 });
 
 describe('No break is ever stored', () => {
