@@ -32,15 +32,18 @@ export function isCurrencyCode(text: string): boolean {
   return STYLE_OF.has(text);
 }
 
-/** What a text reveals about the currency of an amount. `code` is null where several currencies share the symbol. */
+/** What a text reveals about the currency of an amount. */
 export interface Currency {
+  /** Null where several currencies share the symbol. */
   code: string | null;
   style: AmountStyle;
+  /** The codes of those that share the symbol; empty where `code` is known. */
+  among: readonly string[];
 }
 
 /** Never throws: an unknown code has no style. */
 export function currencyOf(code: string): Currency {
-  return { code, style: STYLE_OF.get(code) ?? 'either' };
+  return { code, style: STYLE_OF.get(code) ?? 'either', among: [] };
 }
 
 /** Symbols and local names of one currency each; SHARED has those of several. */
@@ -106,26 +109,43 @@ const SYMBOLS: Record<string, string> = {
   ZAR: 'R',
 };
 
+interface SharedSymbols {
+  symbols: string;
+  /** How amounts beside them are written. */
+  style: AmountStyle;
+  /** The currencies written with them: others beside such a symbol are words, as in `GEL PEN $2.50`. */
+  codes: string;
+}
+
 /** Symbols that do not identify the currency, but may determine how amounts are written. */
-const SHARED: Record<AmountStyle, string> = {
-  // US, Canadian and Australian dollars, pesos …: where the comma is the decimal mark, three digits never follow it.
-  point: '$ ¥ 元 Rs',
-  comma: 'kr Kr KR lei Lei LEI Lei. руб Руб р Bs',
-  whole: 'FCFA CFA F.CFA ریال تومان',
-  three: '',
-  either: 'DH DHs Dh',
-};
+const SHARED: readonly SharedSymbols[] = [
+  {
+    symbols: '$',
+    // Where the comma is the decimal mark, three digits never follow it.
+    style: 'point',
+    // Not CUP, MOP and TOP: `MUG CUP $5`, `FLOOR MOP $20`.
+    codes:
+      'ARS AUD BBD BMD BND BRL BSD BZD CAD CLP COP CVE DOP FJD GYD HKD JMD KYD LRD MXN NAD NZD SBD SGD SRD TTD TWD USD UYU XCD',
+  },
+  { symbols: '¥', style: 'point', codes: 'CNY JPY' },
+  { symbols: '元', style: 'point', codes: 'CNY HKD TWD' },
+  { symbols: 'Rs', style: 'point', codes: 'INR LKR MUR NPR PKR SCR' },
+  { symbols: 'kr Kr KR', style: 'comma', codes: 'DKK ISK NOK SEK' },
+  { symbols: 'lei Lei LEI Lei.', style: 'comma', codes: 'MDL RON' },
+  { symbols: 'руб Руб р', style: 'comma', codes: 'BYN RUB' },
+  { symbols: 'Bs', style: 'comma', codes: 'BOB VES' },
+  { symbols: 'FCFA CFA F.CFA', style: 'whole', codes: 'XAF XOF' },
+  { symbols: 'ریال تومان', style: 'whole', codes: 'IRR' },
+  { symbols: 'DH DHs Dh', style: 'either', codes: 'AED MAD' },
+];
 
 const KNOWN: ReadonlyMap<string, Currency> = new Map([
   ...[...STYLE_OF.keys()].map((code): [string, Currency] => [code, currencyOf(code)]),
   ...Object.entries(SYMBOLS).flatMap(([code, symbols]) =>
     symbols.split(' ').map((symbol): [string, Currency] => [symbol, currencyOf(code)]),
   ),
-  ...Object.entries(SHARED).flatMap(([style, symbols]) =>
-    symbols
-      .split(' ')
-      .filter((symbol) => symbol !== '')
-      .map((symbol): [string, Currency] => [symbol, { code: null, style: style as AmountStyle }]),
+  ...SHARED.flatMap(({ symbols, style, codes }) =>
+    symbols.split(' ').map((symbol): [string, Currency] => [symbol, { code: null, style, among: codes.split(' ') }]),
   ),
 ]);
 
@@ -173,8 +193,8 @@ export function currencyBefore(text: string): FoundCurrency | null {
   const match = AT_END.exec(tail);
   if (match === null) return null;
   const currency = known(match[0]);
-  const code = currency.code === null ? CODE_AT_END.exec(tail.slice(0, match.index)) : null;
-  if (code !== null && isCurrencyCode(code[0]))
+  const code = CODE_AT_END.exec(tail.slice(0, match.index));
+  if (code !== null && currency.among.includes(code[0]))
     return { currency: currencyOf(code[0]), chars: tail.length - code.index };
   return { currency, chars: tail.length - match.index };
 }
@@ -185,8 +205,8 @@ export function currencyBehind(text: string): FoundCurrency | null {
   if (match === null) return null;
   const currency = known(match[1]!);
   const chars = match[0].length;
-  const code = currency.code === null ? CODE_AT_START.exec(text.slice(chars, chars + 6)) : null;
-  return code !== null && isCurrencyCode(code[1]!)
+  const code = CODE_AT_START.exec(text.slice(chars, chars + 6));
+  return code !== null && currency.among.includes(code[1]!)
     ? { currency: currencyOf(code[1]!), chars: chars + code[0].length }
     : { currency, chars };
 }

@@ -65,9 +65,9 @@ function amountAt(text: string, digits: string, start: number, { decimal, own, i
   const ahead = currencyBefore(before) ?? currencyBefore(before.replace(/[-−–—]+$/, ''));
   const written = readCents(text.slice(start + digits.length), digits, { before, ahead, own });
   const end = start + digits.length + written.chars;
-  const currency = pick(ahead?.currency ?? null, written.currency?.currency ?? null);
   const behind = text.slice(end);
   const beyond = behind.slice(written.currency?.chars ?? 0);
+  const currency = pick(ahead?.currency ?? null, written.currency?.currency ?? null, beyond);
   const isMeasured = currency !== null && MEASURE.test(beyond) && !isSecondPrice(beyond);
   const style = isMeasured ? null : (currency ?? (own === null ? null : currencyOf(own)))?.style;
   const zero = readZero(before, digits, currency !== null);
@@ -98,10 +98,14 @@ function isSecondPrice(rest: string): boolean {
   return ahead !== null && /^[.:]?\s?\d/.test(next.slice(ahead.chars));
 }
 
-/** The more specific of the two: of `$ 5 USD` the code. */
-function pick(ahead: Currency | null, behind: Currency | null): Currency | null {
+/**
+ * The more specific of the two: of `$ 5 USD` the code. A code beside a symbol of other currencies is a word: `TOP 20 $`;
+ * but in `EUR 5 $6` the symbol belongs to the next amount.
+ */
+function pick(ahead: Currency | null, behind: Currency | null, beyond: string): Currency | null {
   if (ahead === null || behind === null) return ahead ?? behind;
-  return ahead.code === null ? behind : ahead;
+  if (ahead.code === null) return behind.code !== null && !ahead.among.includes(behind.code) ? ahead : behind;
+  return behind.code === null && !behind.among.includes(ahead.code) && !/^ ?\d/.test(beyond) ? behind : ahead;
 }
 
 /**

@@ -38,6 +38,34 @@ describe('A price text', () => {
     expect(readCurrency('5 €', 'CAD')).toBe('EUR');
   });
 
+  it.each([
+    ['GEL PEN $2.50', 'USD'],
+    ['MUG CUP $5', 'USD'],
+    ['NOW ALL $5.00', 'USD'],
+    ['TRY $9.99', 'USD'],
+    ['TOP $20', 'USD'],
+    ['$9.99 TRY', 'USD'],
+    ['FLOOR MOP $ 12.50', 'USD'],
+    ['ALL ¥500', 'USD'],
+    ['TRY 250 kr', 'USD'],
+    ['TRY kr 250', 'USD'],
+    ['PEN Rs 250', 'USD'],
+    ['TOP 20 $', 'USD'],
+    ['CAD 5 $', 'CAD'],
+    ['MXN $1,299.00', 'MXN'],
+    ['US $789.99', 'USD'],
+    ['$1.05 CAD', 'CAD'],
+    ['BRL $ 24,90', 'BRL'],
+    ['CNY ¥500', 'CNY'],
+    ['¥500 JPY', 'JPY'],
+    ['250 kr SEK', 'SEK'],
+    ['ISK kr 2.500', 'ISK'],
+    ['LKR Rs 2,500', 'LKR'],
+  ])('beside a shared symbol takes a code only of its currencies: %s is %s', (text, currency) => {
+    expect(readCurrency(text, 'USD')).toBe(currency);
+    expect(price(text, null, 'USD')).toEqual(expect.any(Number));
+  });
+
   it('reads plain numbers of attributes and JSON with the point, and texts there like other texts', () => {
     const machine = (text: string) => readNumber(text, { decimal: null, isMachine: true, price: null }).value;
     expect(['1.234', '12.', '.5', '-3.125', '1e3'].map(machine)).toEqual([1.234, 12, 0.5, -3.125, 1000]);
