@@ -21,7 +21,7 @@ import type { PagePlan } from './page-plan.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext, trimLinks } from './processors.ts';
-import { BrokenText, replaceBreaks } from './text-breaks.ts';
+import { BrokenText, hasBreaks, joinPieces, replaceBreaks } from './text-breaks.ts';
 
 export interface CompiledField {
   field: Field;
@@ -170,11 +170,11 @@ function compileOperation(step: Step, libraries: Libraries, options: OperationOp
   if (step.type === 'date') {
     const { readDate } = loaded(libraries.date);
     const withTime = fieldType({ steps: [step] }) === 'datetime';
-    return {
-      step,
-      selects: false,
-      apply: (values) => mapValues(values, (value) => readDate(replaceBreaks(asText(value), ' '), step, withTime)),
-    };
+    const read = (text: string): string | null =>
+      readDate(replaceBreaks(text, ' '), step, withTime) ??
+      // `21.<br>11.<br>2026`
+      (hasBreaks(text) ? readDate(joinPieces(text), step, withTime) : null);
+    return { step, selects: false, apply: (values) => mapValues(values, (value) => read(asText(value))) };
   }
   return { step, selects: false, apply: (values, context) => processValues(step, values, context, options.maxChars) };
 }

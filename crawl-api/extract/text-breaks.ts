@@ -14,6 +14,7 @@ export const RAISED = '\u001f';
 
 const ANY = new RegExp(`[${BREAK}${BORDER}${RAISED}]`);
 const EVERY = new RegExp(ANY, 'g');
+const BETWEEN_DIGITS = new RegExp(`(?<=\\p{Nd})${ANY.source}+(?=\\p{Nd})`, 'gu');
 const DIGIT = /\p{Nd}/u;
 
 /** Follows the elements and texts of a page and knows the break between two texts. */
@@ -63,6 +64,11 @@ export function hasBreaks(text: string): boolean {
 /** The text with its breaks replaced. */
 export function replaceBreaks(text: string, by: string): string {
   return hasBreaks(text) ? text.replaceAll(EVERY, by) : text;
+}
+
+/** The text without its breaks; two digits that one separates remain apart, by a space. */
+export function joinPieces(text: string): string {
+  return replaceBreaks(text.replace(BETWEEN_DIGITS, ' '), '');
 }
 
 /**

@@ -46,7 +46,9 @@ const MONTH_NAME = /MMM|LLL/;
 
 const DAY = String.raw`(?:\d{4}|\+\d{6})-\d\d-\d\d|\d{8}|\d{4}-?W\d\d-?\d|\d{4}-\d{3}`;
 const TIME = String.raw`\d\d(?::?\d\d(?::?\d\d(?:[.,]\d+)?)?)?`;
-const ISO = new RegExp(String.raw`^(${DAY})(?:[T ](${TIME}) ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?$`, 'i');
+const OFFSET = String.raw`Z|UTC|GMT|[+-]\d\d(?::?\d\d)?`;
+/** The name of a time zone may follow the offset: `[Europe/Berlin]`. */
+const ISO = new RegExp(String.raw`^(${DAY})(?:[T ](${TIME}) ?(${OFFSET})?(?:\[[\w/+-]+\])?)?$`, 'i');
 
 /** ISO 8601 that names a day, also with spaces around the time as databases write it; '' for anything else. */
 function toIso(text: string): string {

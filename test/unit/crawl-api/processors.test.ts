@@ -91,6 +91,8 @@ describe('a processor', () => {
     ['constructor', [step.boolean], null],
     ['2026-11-21', date(null), '2026-11-21'],
     ['2026-11-21T23:30:00-08:00', date(null), '2026-11-21'],
+    ['2026-11-21T09:30:00+01:00[Europe/Berlin]', date(null), '2026-11-21'],
+    ['2026-11-21T09:30Z[Etc/GMT+1]', date(null), '2026-11-21'],
     ['20261121', date(null), '2026-11-21'],
     ['2026-02-30', date(null), null],
     ['21 November 2026', date('d MMMM yyyy'), '2026-11-21'],

@@ -192,6 +192,10 @@ it('A date may span lines', async () => {
   const date = (format: string | null): Step => ({ type: 'date', format, locale: 'en' });
   expect(await readAll('<div>5</div><div>March<br>2026</div>', step.trim, date('d MMMM yyyy'))).toBe('2026-03-05');
   expect(await readAll('<b>2026-03-05</b><i>12:30</i>', date(null))).toBe('2026-03-05');
+  expect(await readAll('<b>21.</b><br><b>11.</b><br>2026', date('d.M.yyyy'))).toBe('2026-11-21');
+  expect(await readAll('<p>21</p><p>/11/</p><p>2026</p>', step.trim, date('d/M/yyyy'))).toBe('2026-11-21');
+  // Never by joining digits.
+  expect(await readAll('<p>1</p><p>1.2.2026</p>', date('d.M.yyyy'))).toBe(null);
 });
 
 describe('Steps between the text and its number', () => {
