@@ -9,6 +9,7 @@ import type { FoundJson, JsonPath } from '../../shared/adapters/steps/json-path.
 import { MAX_ROWS, type PageBudget, PageLimitError } from './page-limits.ts';
 import type { Contents, PageContents, PagePlan, RecordSearch, Target } from './page-plan.ts';
 import { buildTable } from './selector-matcher.ts';
+import { withoutOwnBreaks } from './text-breaks.ts';
 import { MAX_VALUES } from './values.ts';
 
 type Step<T extends SelectStep['type']> = Extract<SelectStep, { type: T }>;
@@ -152,7 +153,8 @@ export class SourceCompiler {
           const value = element.attribs[attribute];
           if (typeof value !== 'string') continue;
           budget.spend('chars', value.length);
-          values.push(value.slice(0, options.maxChars));
+          const text = value.slice(0, options.maxChars);
+          values.push(breaks ? withoutOwnBreaks(text) : text);
         }
         if (values.length >= options.limit) break;
       }

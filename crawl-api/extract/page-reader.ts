@@ -18,7 +18,7 @@ import {
 import type { Contents, PageContents, PagePlan, Target } from './page-plan.ts';
 import { toUrl } from './processors.ts';
 import { type ElementView, SelectorMatcher } from './selector-matcher.ts';
-import { TextBreaks } from './text-breaks.ts';
+import { TextBreaks, withoutOwnBreaks } from './text-breaks.ts';
 import { MAX_JSON_CHARS, MAX_TEXT_CHARS } from './values.ts';
 
 /** The media type of JSON-LD, also as shops misspell it. */
@@ -129,11 +129,13 @@ export class PageReader implements MarkupHandler {
   text(text: string): void {
     if (this.#json !== null) this.#json += text.slice(0, MAX_JSON_CHARS - this.#json.length);
     const mark = this.#breaking > 0 && this.#silentDepth === 0 ? this.#breaks.text(text) : '';
+    const clean = this.#breaking > 0 ? withoutOwnBreaks(text) : text;
     for (const capture of this.#captures) {
       if (this.#silentDepth > 0 && capture.depth !== this.#silentDepth) continue;
       if (capture.room <= 0) continue;
       if (capture.breaks && capture.text !== '') capture.text += mark;
-      capture.text += text.length <= capture.room ? text : text.slice(0, capture.room);
+      const added = capture.breaks ? clean : text;
+      capture.text += added.length <= capture.room ? added : added.slice(0, capture.room);
       capture.room -= text.length;
       this.#contents.budget.spend('chars', text.length);
     }
@@ -177,14 +179,15 @@ export class PageReader implements MarkupHandler {
     // Selectors of one list may match the same element; it counts once.
     if (into.seen[target] === this.#serial) return;
     const wanted = this.#plan.targets[target]!;
-    const { attribute, limit, maxChars } = wanted;
+    const { attribute, limit, maxChars, breaks } = wanted;
     const values = into.values[target]!;
     if (values.length >= limit) return;
     if (attribute !== null) {
       const value = this.#opening.get(attribute);
       if (value === undefined) return;
       this.#contents.budget.spend('chars', value.length);
-      values.push(value.slice(0, maxChars));
+      const text = value.slice(0, maxChars);
+      values.push(breaks ? withoutOwnBreaks(text) : text);
     } else this.#capture(values, values.push('') - 1, wanted);
     into.seen[target] = this.#serial;
   }

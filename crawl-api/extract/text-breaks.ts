@@ -66,6 +66,11 @@ export function replaceBreaks(text: string, by: string): string {
   return hasBreaks(text) ? text.replaceAll(EVERY, by) : text;
 }
 
+/** A text of the page, before breaks are added: its own control characters are no breaks. As long as the text. */
+export function withoutOwnBreaks(text: string): string {
+  return replaceBreaks(text, ' ');
+}
+
 /** The text without its breaks; two digits that one separates remain apart, by a space. */
 export function joinPieces(text: string): string {
   return replaceBreaks(text.replace(BETWEEN_DIGITS, ' '), '');

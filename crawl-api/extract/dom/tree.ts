@@ -5,7 +5,7 @@
  */
 import { type ChildNode, Comment, Document, Element, type ParentNode, Text } from 'domhandler';
 import { MAX_NODES, type PageBudget, PageLimitError } from '../page-limits.ts';
-import { TextBreaks } from '../text-breaks.ts';
+import { TextBreaks, withoutOwnBreaks } from '../text-breaks.ts';
 
 export type TreeNode = Document | ChildNode;
 
@@ -91,7 +91,10 @@ export interface TextOptions {
 
 /** All text inside a node, including script and style: XPath's string-value. */
 export function sourceOf(node: TreeNode, budget: PageBudget, options: TextOptions): string {
-  if (node instanceof Text || node instanceof Comment) return node.data.slice(0, options.chars);
+  if (node instanceof Text || node instanceof Comment) {
+    const text = node.data.slice(0, options.chars);
+    return options.breaks === true ? withoutOwnBreaks(text) : text;
+  }
   return join(node, budget, options, () => false);
 }
 
@@ -121,7 +124,8 @@ function join(
     }
     if (inner instanceof Text) {
       const mark = follow?.text(inner.data) ?? '';
-      text += text === '' ? inner.data : mark + inner.data;
+      const added = follow === null ? inner.data : withoutOwnBreaks(inner.data);
+      text += text === '' ? added : mark + added;
       if (text.length >= chars) break;
     } else if (inner instanceof Element) {
       if (isLeftOut(inner)) outUntil = inner.endIndex!;

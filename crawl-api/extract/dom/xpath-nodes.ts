@@ -2,6 +2,7 @@
 import { type ChildNode, Comment, Element, Text } from 'domhandler';
 import type { Axis, NodeTest } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
+import { withoutOwnBreaks } from '../text-breaks.ts';
 import { descendants, firstChild, sourceOf, type TreeNode } from './tree.ts';
 
 export class AttributeNode {
@@ -31,7 +32,8 @@ const MAX_STRING = 4_000_000;
 
 /** `breaks`: with the breaks of the text, for a string that is a result and not searched. */
 export function stringOf(node: XPathNode, world: XPathWorld, breaks = false): string {
-  return node instanceof AttributeNode ? node.value : sourceOf(node, world.budget, { chars: MAX_STRING, breaks });
+  if (!(node instanceof AttributeNode)) return sourceOf(node, world.budget, { chars: MAX_STRING, breaks });
+  return breaks ? withoutOwnBreaks(node.value) : node.value;
 }
 
 export function parentOf(node: XPathNode, world: XPathWorld): TreeNode | null {

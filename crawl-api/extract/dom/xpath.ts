@@ -4,6 +4,7 @@
  */
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
+import { withoutOwnBreaks } from '../text-breaks.ts';
 import { textOf, type TreeNode } from './tree.ts';
 import { type CallContext, callFunction, nodesOf, normalizeSpace } from './xpath-functions.ts';
 import {
@@ -28,20 +29,27 @@ export function evaluateXPath(
   const world = { root, budget };
   const value = evaluateResult(expression, { node: root, position: 1, size: 1, world }, limits.breaks === true);
   if (!Array.isArray(value)) return typeof value === 'number' && !Number.isFinite(value) ? [] : [value];
-  return value
-    .slice(0, limits.values)
-    .map((node) => (node instanceof AttributeNode ? node.value.slice(0, limits.chars) : textOf(node, budget, limits)));
+  return value.slice(0, limits.values).map((node) => {
+    if (!(node instanceof AttributeNode)) return textOf(node, budget, limits);
+    const text = node.value.slice(0, limits.chars);
+    return limits.breaks === true ? withoutOwnBreaks(text) : text;
+  });
 }
 
 /** `string(…)` and `normalize-space(…)` of nodes are texts of elements, too: as results they have their breaks. */
 function evaluateResult(expression: XPath, context: CallContext, breaks: boolean): XPathValue {
-  if (!breaks || expression.kind !== 'call' || expression.args.length !== 1) return evaluate(expression, context);
-  const isSpace = expression.name === 'normalize-space';
-  if (!isSpace && expression.name !== 'string') return evaluate(expression, context);
+  if (!breaks) return evaluate(expression, context);
+  const name = expression.kind === 'call' && expression.args.length === 1 ? expression.name : '';
+  if (expression.kind !== 'call' || (name !== 'string' && name !== 'normalize-space')) {
+    const value = evaluate(expression, context);
+    return typeof value === 'string' ? withoutOwnBreaks(value) : value;
+  }
   const value = evaluate(expression.args[0]!, context);
   const text =
-    Array.isArray(value) && value[0] ? stringOf(value[0], context.world, true) : toText(value, context.world);
-  return isSpace ? normalizeSpace(text) : text;
+    Array.isArray(value) && value[0]
+      ? stringOf(value[0], context.world, true)
+      : withoutOwnBreaks(toText(value, context.world));
+  return name === 'normalize-space' ? normalizeSpace(text) : text;
 }
 
 /** The nodes of an expression inside the root; none when it yields another type. */

@@ -182,6 +182,24 @@ it.each(ORDINARY)('The ordinary price %s is %d, %s', async (html, amount, curren
   expect(await readAll(html, step.trim, { type: 'currency' })).toBe(currency);
 });
 
+describe("A control character of the page's own is no break", () => {
+  it.each(['\u001d', '\u001e', '\u001f', '&#29;', '&#30;', '&#31;', '&#x1f;'])('%j', async (own) => {
+    expect(await readAll(`19${own}50 €`, price)).toBe(UNDECIDED);
+    expect(await readAll(`<b>19</b>${own}<b>50 €</b>`, price)).toBe(UNDECIDED);
+    expect(await readAll(`19,50${own} €`, price)).toBe(19.5);
+    expect(await readAll(`a${own}b<p>19,50 €</p>`, regex('^a b(.*)', 1), price)).toBe(19.5);
+    const page = `<p title="19${own}50 €">19${own}50 €</p>`;
+    const undecided = { text: '19 50 €', point: null, comma: null };
+    for (const from of [css('p', 'title'), xpath('//p/@title'), xpath('//p/text()'), xpath('concat(//p, "")')])
+      for (const allByTree of [false, true])
+        expect(await valueBy([from, price], page, { allByTree })).toEqual(undecided);
+  });
+
+  it('and stays in a field of text', async () => {
+    expect(await valueBy([css('p')], '<p>19&#31;50</p>')).toBe('19\u001f50');
+  });
+});
+
 it('A number is the first one of the lines', async () => {
   expect(await readAll('<table><tr><td>2<td>50</table>', step.number)).toBe(2);
   expect(await readAll('<p>12</p><p>7</p>', step.integer)).toBe(12);
