@@ -88,9 +88,16 @@ interface Price {
 /** Nodes between two prices that belong together: an old one and a new one, one with tax and one without. */
 const NEAR = 25;
 
-/** The price in the smallest part of the page that has the heading and any; null when another one may be meant. */
+/**
+ * The price in the smallest part of the page that has the heading and any, not counting those of other headings; null
+ * when another one may be meant.
+ */
 function findPrice(heading: Element, all: readonly Element[], budget: PageBudget): Element | null {
-  const prices = all.flatMap((element) => priceOf(element, budget) ?? []);
+  let above = heading;
+  const prices = all.flatMap((element) => {
+    if (isHeading(element, budget)) above = element;
+    return isOfAnother(element, above, heading) ? [] : (priceOf(element, budget) ?? []);
+  });
   for (let part = heading.parent; part !== null; part = part.parent) {
     const inside = prices.filter(({ element }) => isWithin(element, part));
     const behind = inside.filter(({ element }) => element.startIndex! > heading.startIndex!);
@@ -103,6 +110,23 @@ function findPrice(heading: Element, all: readonly Element[], budget: PageBudget
     return near.some(isRival) ? null : first.element;
   }
   return null;
+}
+
+/** Names what stands below it. A price alone, or a label of one, names nothing. */
+function isHeading(element: Element, budget: PageBudget): boolean {
+  if (!/^h[1-4]$/.test(element.name)) return false;
+  const text = textOf(element, budget, HEADING).trim();
+  const isLabel = PRICE_NAMES.test(text) && /^\P{L}*\p{L}+\P{L}*$/u.test(text);
+  return text !== '' && !isLabel && !BARE_PRICE.test(text);
+}
+
+/** Another heading stands above it, and the heading of the page is further away. */
+function isOfAnother(element: Element, above: Element, heading: Element): boolean {
+  if (above === heading) return false;
+  if (above.startIndex! > heading.startIndex!) return true;
+  let part = element.parent;
+  while (part !== null && !isWithin(above, part)) part = part.parent;
+  return part !== null && !isWithin(heading, part);
 }
 
 const isNear = (one: Element, other: Element): boolean =>

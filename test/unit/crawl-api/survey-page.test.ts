@@ -9,6 +9,7 @@ const first = (body: string, head?: string): (string | undefined)[] => {
 };
 const CART = '<header><a class=cart>Cart <span class=price>€ 0,00</span></a></header>';
 const RELATED = '<div class="related-products"><h3>Cup</h3><b class=price>€ 3,00</b></div>';
+const CARD = '<b class=price>€ 3,00</b>';
 
 describe('the heading of a page', () => {
   it.each([
@@ -52,7 +53,11 @@ describe('the price of a page', () => {
     ['by its mark', `<div>${h1}<span data-testid=product-price>£4</span></div>`, '[data-testid="product-price"]'],
     ['the whole one', `<div>${h1}<p class=price><b>19</b><sup>,90</sup> €</p></div>`, '.price'],
     ['in another language', `<div>${h1}<p class=preis>1.299,00 €</p><p>inkl. MwSt.</p></div>`, '.preis'],
+    ['under a heading that is its label', `<div>${h1}<h3>Price:</h3><b class=price>€ 5</b></div>`, '.price'],
+    ['in a heading of its own', `<div>${h1}<h2 class=price><b>€ 5</b></h2></div>`, '.price'],
+    ['before other headings', `<div>${h1}<b class=price>€ 5</b><h2>Details</h2></div>`, '.price'],
     ['also before the heading', `<div><b class=price>¥1200</b>${h1}</div>`, '.price'],
+    ['also below the name of the shop', `<h1>Acme</h1><div><b class=price>¥1200</b>${h1}</div>`, '.price'],
   ])('is %s', (_, body, selector) => {
     expect(first(body)[1]).toBe(selector);
   });
@@ -67,6 +72,10 @@ describe('the price of a page', () => {
     ['an amount that nothing calls a price', `<div>${h1}<b class=x>€ 7</b><i class=y>€ 9</i></div>`],
     ['an instalment', `<div>${h1}<p class=financing><b class=price>€ 7</b></p></div>`],
     ['only other products', `<main>${h1}<p>Sold out</p></main>${RELATED}`],
+    ['only one under another heading', `<main>${h1}<p>Sold out</p></main><h2>You may like</h2>${CARD}`],
+    ['only one of a card with a heading', `<main>${h1}<p>Sold out</p><i class=card><h3>Cup</h3>${CARD}</i></main>`],
+    ['only one of a card before it', `<i class=card><h3>Cup</h3>${CARD}</i><main>${h1}<p>Sold out</p></main>`],
+    ['only one in the heading of a card', `<main>${h1}<p>Sold out</p></main><h3>Cup ${CARD}</h3>`],
     ['only a cart', `${CART}${h1}`],
     ['a hidden one', `<div>${h1}<b class=price style="display: none">€ 7</b><b class=price hidden>€ 7</b></div>`],
     ['a number that is none', `<div>${h1}<b class=reviews>123</b><i>4.5</i></div>`],
