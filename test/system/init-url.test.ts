@@ -104,6 +104,13 @@ describe('init --url', () => {
     expect([refused.exitCode, existsSync(target)]).toEqual([exitCode, false]);
   });
 
+  it('takes two addresses of one page for one', { tags: ['nightly'] }, async () => {
+    const url = page('P00011');
+    const made = await orchestrator('init', folder.file('twice'), '--url', url, `${url}?utm_source=mail`, '--json');
+    const notes = [expect.stringContaining('give the URL of a second one')];
+    expect([made.exitCode, JSON.parse(made.stdout)]).toMatchObject([0, { ids: ['P00011'], notes }]);
+  });
+
   it('never writes over a file', async () => {
     const target = folder.file('mine');
     mkdirSync(target);

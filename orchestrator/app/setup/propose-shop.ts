@@ -25,7 +25,7 @@ import {
   proposeFields,
 } from './propose-fields.ts';
 import { jsonPlaces } from './propose-json.ts';
-import { proposeProductUrl } from './propose-url.ts';
+import { distinctPages, proposeProductUrl } from './propose-url.ts';
 
 export interface ShopProposal {
   template: string;
@@ -44,12 +44,13 @@ const SITE = { ...DEFAULT_SITE, userAgent: `crawlfleet/${VERSION}`, chromiumPath
  * Requests each page once; a second time in a browser, if there is one, when it has nothing to offer without. Throws
  * `usage` when a URL is none, and when a page has nothing to offer.
  */
-export async function proposeShop(urls: readonly string[]): Promise<ShopProposal> {
-  for (const url of urls)
+export async function proposeShop(given: readonly string[]): Promise<ShopProposal> {
+  for (const url of given)
     if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
       throw new AppError('usage', `${url} is not an http or https URL`, {
         hint: 'Give the whole address, with https://.',
       });
+  const urls = distinctPages(given);
   const place = proposeProductUrl(urls);
   if (place === null)
     throw new AppError('usage', `${urls.join(' and ')}: no part of it can be the ID of a product`, {

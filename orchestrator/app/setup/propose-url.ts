@@ -1,5 +1,16 @@
 /** `init --url`: from the addresses of product pages to `site.product_url`. */
 import { decodePercent } from '../../../shared/domain/percent.ts';
+import { canonicalPath } from '../../../shared/domain/canonical-url.ts';
+
+/** The first address of each page. Those that differ only in spelling, tracking parameters or fragment are one page's. */
+export function distinctPages(urls: readonly string[]): string[] {
+  const pages = new Map<string, string>();
+  for (const url of urls) {
+    const page = canonicalPath(withoutTracking(url), new URL(urls[0]!)) ?? url;
+    if (!pages.has(page)) pages.set(page, url);
+  }
+  return [...pages.values()];
+}
 
 /**
  * The URL with `{id}` in place of what differs, and the ID of each page. With one page the ID is a parameter named so,

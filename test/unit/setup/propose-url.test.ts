@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { proposeProductUrl } from '../../../orchestrator/app/setup/propose-url.ts';
+import { distinctPages, proposeProductUrl } from '../../../orchestrator/app/setup/propose-url.ts';
 
 describe('the URL of a product page', () => {
   it.each([
@@ -47,5 +47,26 @@ describe('the URL of a product page', () => {
     [['https://a.example/1', 'https://b.example/1']],
   ])('of %j is unknown', (urls) => {
     expect(proposeProductUrl(urls)).toBeNull();
+  });
+});
+
+describe('the pages of several addresses', () => {
+  it.each([
+    ['equal ones', 'https://s.example/item/1'],
+    ['tracking parameters', 'https://s.example/item/1?utm_source=mail'],
+    ['a fragment', 'https://s.example/item/1#reviews'],
+    ['the case of the host, and its port', 'https://S.example:443/item/1'],
+    ['encoded letters', 'https://s.example/item/%31'],
+  ])('are one with %s', (_, other) => {
+    expect(distinctPages(['https://s.example/item/1', other])).toEqual(['https://s.example/item/1']);
+  });
+
+  it('are those of different products, as they were given', () => {
+    const urls = [
+      'https://s.example/item/a%2Fb?utm_source=x',
+      'https://s.example/item/a/b',
+      'https://s.example/item/A/b',
+    ];
+    expect(distinctPages(urls)).toEqual(urls);
   });
 });
