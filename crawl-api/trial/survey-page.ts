@@ -1,12 +1,13 @@
 /** What a page shows a person, for `init`: the heading that names it and the price beside it, by selectors for both. */
 import { Element } from '../extract/dom/queries.ts';
+import { ASIDE_NAMES } from '../../shared/domain/aside-names.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
 import { descendants, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import { readCurrency, readNumber } from '../extract/numbers/read-number.ts';
 import { PageBudget, PageLimitError } from '../extract/page-limits.ts';
 import { replaceBreaks } from '../extract/text-breaks.ts';
-import { ASIDE_NAMES, ASIDE_TAGS, namesOf, PRICE_NAMES, TITLE_NAMES } from './element-names.ts';
+import { ASIDE_TAGS, namesOf, PRICE_NAMES, TITLE_NAMES } from './element-names.ts';
 import { SelectorIndex } from './selector-index.ts';
 
 export interface PageSurvey {

@@ -1,4 +1,5 @@
 /** `init --url` for pages that are JSON: where the product is in it, by the names that APIs use. */
+import { ASIDE_NAMES } from '../../../shared/domain/aside-names.ts';
 import { isRecord } from '../config/faults.ts';
 import type { FieldName, Place } from './propose-fields.ts';
 
@@ -21,10 +22,18 @@ const KEYS: Readonly<Partial<Record<FieldName, readonly string[]>>> = {
 /** Keys of an object whose own name says what it is: `price: { amount }`, `brand: { name }`, `image: { url }`. */
 const INNER = ['value', 'amount', 'name', 'url', 'src', 'price', 'current', 'code'];
 
+const FIELD_COUNT = Object.keys(KEYS).length;
+
 /** How far down the product is looked for. */
 const MAX_LEVELS = 5;
 
-/** The places of the first object that has a name and most of the other fields. */
+/** Fields that tell a product from its shop, brand or category. */
+const OF_PRODUCT: ReadonlySet<FieldName> = new Set(['price', 'sku', 'gtin']);
+
+/**
+ * The places of the object that has a name and most of the other fields: of those with a price or number, if there are
+ * any. Of two alike those of the first.
+ */
 export function jsonPlaces(text: string): Place[] {
   let json: unknown;
   try {
@@ -33,22 +42,24 @@ export function jsonPlaces(text: string): Place[] {
     return [];
   }
   let best: Place[] = [];
+  let most = 1;
   for (const [path, node] of objectsIn(json)) {
     const places = placesOf(node, path);
-    if (places.some(({ field }) => field === 'title') && places.length > best.length && places.length > 1)
-      best = places;
+    if (places.length < 2 || !places.some(({ field }) => field === 'title')) continue;
+    const count = places.length + (places.some(({ field }) => OF_PRODUCT.has(field)) ? FIELD_COUNT : 0);
+    if (count > most) [best, most] = [places, count];
   }
   return best;
 }
 
-/** Level by level, so that of two alike the one nearer to the top comes first. Lists are no product. */
+/** Level by level, so that of two alike the one nearer to the top comes first. Lists are no product, nor what is about others. */
 function* objectsIn(json: unknown): Generator<[path: string, node: Record<string, unknown>]> {
   let level: [string, Record<string, unknown>][] = isRecord(json) ? [['$', json]] : [];
   for (let depth = 1; depth <= MAX_LEVELS && level.length > 0; depth++) {
     yield* level;
     level = level.flatMap(([path, node]) =>
       Object.entries(node).flatMap(([key, value]): typeof level =>
-        isRecord(value) ? [[path + step(key), value]] : [],
+        isRecord(value) && !isAside(key) ? [[path + step(key), value]] : [],
       ),
     );
   }
@@ -73,6 +84,7 @@ function placesOf(node: Record<string, unknown>, path: string): Place[] {
   });
 }
 
+const isAside = (key: string): boolean => ASIDE_NAMES.test(key.replaceAll(/(?<=[a-z\d])(?=[A-Z])/g, '-'));
 const plainKey = (key: string): string => key.replaceAll(/[^A-Za-z0-9]/g, '').toLowerCase();
 const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value);
 const hasValue = (value: unknown): boolean =>
