@@ -2,24 +2,12 @@
  * What schema.org's types say about a node: whether it is a product, or describes the site or the page instead of what
  * the page is about. The lists of subtypes are those of schema.org 29.
  */
+import { PRODUCT_TYPES, SITE_TYPES } from '../../../shared/domain/schema-types.ts';
 import { own } from './nodes.ts';
 
 const words = (...lists: string[]): ReadonlySet<string> => new Set(lists.join(' ').toLowerCase().split(' '));
 
-const PRODUCTS = words(
-  'Product DietarySupplement Drug IndividualProduct ProductCollection ProductGroup ProductModel SomeProducts',
-  'Vehicle BusOrCoach Car Motorcycle MotorizedBicycle',
-);
-
 const LISTS = words('ItemList BreadcrumbList OfferCatalog');
-
-/** Also the names under which a shop describes itself on all of its pages. */
-const SITE = words(
-  'Organization Corporation LocalBusiness OnlineBusiness OnlineMarketplace OnlineStore Store Person ImageObject',
-  'WebSite SearchAction WebPage AboutPage CheckoutPage CollectionPage ContactPage FAQPage ItemPage MediaGallery',
-  'ImageGallery VideoGallery MedicalWebPage ProfilePage QAPage SearchResultsPage WebPageElement SiteNavigationElement',
-  'WPAdBlock WPFooter WPHeader WPSideBar ItemList BreadcrumbList OfferCatalog',
-);
 
 /** The other organizations: of these a page may be about one. */
 const ORGANIZATIONS = words(
@@ -61,11 +49,11 @@ export function bareName(type: string): string {
   return name.slice(Math.max(name.lastIndexOf('/'), name.lastIndexOf('#'), name.lastIndexOf(':')) + 1).toLowerCase();
 }
 
-export const isProductType = (types: readonly string[]): boolean => types.some((type) => PRODUCTS.has(type));
+export const isProductType = (types: readonly string[]): boolean => types.some((type) => PRODUCT_TYPES.has(type));
 export const isListType = (types: readonly string[]): boolean => types.some((type) => LISTS.has(type));
 
 /** Whether the node gives no values unless a mapping names its type; `isPage`: its URL is that of the page. */
 export function isSiteType(types: readonly string[], isPage: () => boolean): boolean {
-  if (types.some((type) => SITE.has(type))) return true;
+  if (types.some((type) => SITE_TYPES.has(type))) return true;
   return types.some((type) => ORGANIZATIONS.has(type)) && !isPage();
 }

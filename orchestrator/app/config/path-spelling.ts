@@ -1,12 +1,20 @@
-/** Paths of `json_ld` and `microdata` in a spelling that finds nothing on any page: JSONPath's, or with the name of a type. */
+/** Paths of `json_ld` and `microdata` in a spelling that finds nothing: JSONPath's, or with the name of a type. */
+import { PRODUCT_TYPES, SITE_TYPES } from '../../../shared/domain/schema-types.ts';
 
-/** A name of a type before the name of one of its properties; schema.org's begin with a capital and a small letter. */
+/** A name before another one that may be that of a type; schema.org's begin with a capital and a small letter. */
 const TYPE_NAME = /(^|\.)([A-Z][A-Za-z]+)\.(?=[a-z@])/g;
+
+/** Of the values of a product. */
+const VALUE_TYPES: ReadonlySet<string> = new Set(['offer', 'aggregateoffer', 'aggregaterating', 'listitem']);
+
+/** Other names with a capital may be keys of a page that is JSON. */
+const isType = (name: string): boolean =>
+  [PRODUCT_TYPES, SITE_TYPES, VALUE_TYPES].some((types) => types.has(name.toLowerCase()));
 
 /** What is wrong with the path and how it is meant; null for a path that may find something. `ofPage`: not of a value. */
 export function misspelling(path: string, ofPage: boolean): string | null {
   const isForeign = /^\$(?:\.|\[|$)|[[\]]|(?:^|\.)\*(?:\.|$)/.test(path);
-  const type = ofPage ? [...path.matchAll(TYPE_NAME)].at(-1)?.[2] : undefined;
+  const type = ofPage ? [...path.matchAll(TYPE_NAME)].findLast(({ 2: name }) => isType(name!))?.[2] : undefined;
   if (!isForeign && type === undefined) return null;
   const plain = plainPath(path);
   const what = isForeign
@@ -26,6 +34,6 @@ export function plainPath(path: string): string | null {
     .split('.')
     .filter((name) => name !== '' && name !== '*')
     .join('.')
-    .replaceAll(TYPE_NAME, '$1');
+    .replaceAll(TYPE_NAME, (found, before: string, name: string) => (isType(name) ? before : found));
   return plain === '' || /[[\]$?*]/.test(plain) ? null : plain;
 }

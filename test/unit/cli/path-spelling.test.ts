@@ -33,6 +33,9 @@ describe('a path that finds nothing', () => {
     'Product.Name',
     'data.ID',
     'x*y',
+    'Item.name',
+    'Data.Result.title',
+    'Data.Price.amount',
   ])('%s is none', (path) => {
     expect(misspelling(path, true)).toBeNull();
   });
