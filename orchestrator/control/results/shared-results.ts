@@ -5,7 +5,7 @@
 import { chainsOf, type Field, type Mapping, type Row, type Step } from '../../../shared/domain/mapping.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
 
-/** Products from which on a page or a row is common, in a run of so many: more than one in a hundred of them. */
+/** Number of products from which on a page or a row is common, for a run of this size: more than one in a hundred of them. */
 export function commonFrom(planned: number): number {
   return planned < 1_000 ? Math.max(3, Math.min(10, Math.ceil(planned / 2))) : Math.floor(planned / 100) + 1;
 }

@@ -125,7 +125,7 @@ onEveryEngine('Products that ended on one page', (bench, engine) => {
   });
 
   itWithSql(engine)(
-    'are told from products that ended on the page of another one, and what that page lacks',
+    'are distinguished from products that ended on the page of another one, with what that page lacks',
     async () => {
       const own = settings(`landed_${engine}`);
       const { id, results } = await createRun(bench(), 9, { settings: own });

@@ -108,7 +108,7 @@ describe('the product of the page', () => {
       'its url, in a list',
       [{ '@type': 'ItemList', itemListElement: [{ item: other }, { item: { ...teapot, url: PAGE } }] }],
     ],
-  ])('is told by %s', async (_, blocks) => {
+  ])('is found by %s', async (_, blocks) => {
     expect(await read('name', blocks)).toBe('Teapot');
   });
 
