@@ -18,11 +18,22 @@ const MAX_ROUNDS = 5;
 const PATH_LIMITS = { steps: 16, parameters: 10, repeats: 3 };
 
 /**
- * Parameters, in lower case, that say where a visitor comes from and never which page it is; also all that begin with
- * `utm_`.
+ * Parameters, in lower case, that say where a visitor comes from; also all that begin with `utm_` or `hsa_`.
  */
 const TRACKING_BY_ORIGIN = {
-  google: ['gclid', 'gclsrc', 'gbraid', 'wbraid', 'dclid', '_ga', '_gl', '_gac', 'srsltid'],
+  google: [
+    'gclid',
+    'gclsrc',
+    'gbraid',
+    'wbraid',
+    'dclid',
+    '_ga',
+    '_gl',
+    '_gac',
+    'srsltid',
+    'gad_source',
+    'gad_campaignid',
+  ],
   meta: ['fbclid', 'igshid', 'igsh'],
   x: ['ref_src', 'ref_url', 'twclid'],
   otherNetworks: ['ttclid', 'li_fat_id', 'epik', 'sccid', 'rdt_cid'],
@@ -31,11 +42,26 @@ const TRACKING_BY_ORIGIN = {
   yahooJapan: ['yjr_yjad'],
   mailchimp: ['mc_cid', 'mc_eid'],
   hubspot: ['_hsenc', '_hsmi', '__hssc', '__hstc', '__hsfp', 'hsctatracking'],
-  otherMails: ['_kx', 'mkt_tok', 'vero_id', 'vero_conv', '__s', 's_cid'],
-  matomo: ['mtm_campaign', 'mtm_keyword', 'mtm_source', 'mtm_medium'],
-  affiliates: ['_branch_match_id', 'irclickid', 'wickedid'],
+  otherMails: ['_kx', 'mkt_tok', 'vero_id', 'vero_conv', '__s', 's_cid', 'oly_enc_id', 'oly_anon_id'],
+  matomo: [
+    'mtm_campaign',
+    'mtm_keyword',
+    'mtm_source',
+    'mtm_medium',
+    'pk_campaign',
+    'pk_kwd',
+    'pk_source',
+    'pk_medium',
+  ],
+  affiliates: ['_branch_match_id', 'irclickid', 'wickedid', 'cjevent'],
 };
 const TRACKING = new Set(Object.values(TRACKING_BY_ORIGIN).flat());
+
+/** True for a parameter that says where a visitor comes from and never which page it is. */
+export function isTracking(name: string): boolean {
+  const key = name.toLowerCase();
+  return key.startsWith('utm_') || key.startsWith('hsa_') || TRACKING.has(key);
+}
 
 /** Session ids by their name alone, in lower case. */
 const SESSION = new Set(['jsessionid', 'phpsessid', 'aspsessionid', 'asp.net_sessionid', 'cfid', 'cftoken', 'oscsid']);
@@ -113,7 +139,7 @@ function normalizeQuery(query: string): string {
     const text = normalizeEscapes(part);
     const { name, value } = splitParameter(text);
     const key = name.toLowerCase();
-    if (key.startsWith('utm_') || TRACKING.has(key) || isSession(key, value)) continue;
+    if (isTracking(key) || isSession(key, value)) continue;
     parameters.push({ name, text });
   }
   parameters.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));

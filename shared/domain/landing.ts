@@ -14,8 +14,8 @@ export interface Requested {
 }
 
 /**
- * True when the address has the product's ID in its path or in a parameter, or the path of its URL. What only repeats
- * the request (`?return=/item/7`) names nothing.
+ * True when the address has the product's ID in its path or in a parameter, or the path of its URL. A parameter that
+ * leads back (`?return=/item/7`) names nothing.
  */
 export function namesProduct(address: string, product: Requested): boolean {
   const url = URL.parse(address);
@@ -55,7 +55,7 @@ export function productAt(productUrl: ProductUrl, page: string): string | null {
   return null;
 }
 
-/** True when a value of the query or a step of the path repeats the request. */
+/** True when a value of the query or a step of the path is an address to return to. */
 export function repeatsRequest(address: string, requestedUrl: string): boolean {
   const url = URL.parse(address);
   const own = URL.parse(requestedUrl);

@@ -1,6 +1,6 @@
 /** `init --url`: from the addresses of product pages to `site.product_url`. */
 import { decodePercent } from '../../../shared/domain/percent.ts';
-import { canonicalPath } from '../../../shared/domain/canonical-url.ts';
+import { canonicalPath, isTracking } from '../../../shared/domain/canonical-url.ts';
 
 /** The first address of each page. Those that differ only in spelling, tracking parameters or fragment are one page's. */
 export function distinctPages(urls: readonly string[]): string[] {
@@ -59,15 +59,11 @@ function fromOne(url: string): { template: string; ids: string[] } | null {
   return { template: `${url.slice(0, at)}{id}${url.slice(at + id.length)}`, ids: [decodePercent(id)] };
 }
 
-/** Parameters that advertisements and newsletters add: they say where a visitor came from, not which page it is. */
-const TRACKING =
-  /^(?:utm_\w+|mtm_\w+|pk_\w+|hsa_\w+|gclid|gclsrc|gbraid|wbraid|gad_\w+|dclid|fbclid|msclkid|yclid|ysclid|ttclid|twclid|li_fat_id|igshid|igsh|mc_[ce]id|_ga|_gl|_hsenc|_hsmi|srsltid|epik|vero_id|oly_\w+|wickedid|s_cid|cjevent|irclickid)=?$/i;
-
 /** The address without tracking parameters and fragment. Its braces are encoded: a template has its own. */
 function withoutTracking(url: string): string {
   const plain = url.replace(/#.*$/s, '').replaceAll('{', '%7B').replaceAll('}', '%7D');
   const [page = '', query] = plain.split(/\?(.*)/s);
   if (query === undefined) return page;
-  const kept = query.split('&').filter((one) => !TRACKING.test(one.replace(/=.*$/s, '')));
+  const kept = query.split('&').filter((one) => !isTracking(one.replace(/=.*$/s, '')));
   return kept.length === 0 ? page : `${page}?${kept.join('&')}`;
 }
