@@ -95,21 +95,21 @@ function countsTypes(compound: Compound): boolean {
   );
 }
 
-const FIRST_DEPTHS = 64;
+const FIRST_DEPTHS = 16;
 
 export class SelectorMatcher {
   readonly #table: StateTable;
   /** Length of one set, and of the sets of one element. */
   readonly #words: number;
   readonly #frame: number;
-  #sets: Int32Array;
+  readonly #sets: number[];
   #depth = 0;
 
   constructor(table: StateTable) {
     this.#table = table;
     this.#words = table.words;
     this.#frame = SETS * this.#words;
-    this.#sets = new Int32Array(FIRST_DEPTHS * this.#frame);
+    this.#sets = Array.from({ length: FIRST_DEPTHS * this.#frame }, () => 0);
   }
 
   /** Call at every start tag; `onMatch` gets each target whose selector the element matches, possibly twice. */
@@ -117,7 +117,6 @@ export class SelectorMatcher {
     const words = this.#words;
     const parent = this.#depth++ * this.#frame;
     const frame = parent + this.#frame;
-    if (frame >= this.#sets.length) this.#grow();
     const sets = this.#sets;
     for (let w = 0; w < this.#frame; w++) sets[frame + w] = 0;
     const { byTag, anyTag } = this.#table;
@@ -146,12 +145,6 @@ export class SelectorMatcher {
       sets[frame + OWN * this.#words + word]! |= bit;
       if (target !== -1) onMatch(target);
     }
-  }
-
-  #grow(): void {
-    const larger = new Int32Array(this.#sets.length * 2);
-    larger.set(this.#sets);
-    this.#sets = larger;
   }
 }
 

@@ -31,8 +31,17 @@ const VOCABULARIES = ['schema:', 'https://schema.org/', 'http://schema.org/'];
 export function keyIn(node: object, key: string): string | null {
   if (Object.hasOwn(node, key)) return key;
   if (key.startsWith('@')) return null;
-  for (const vocabulary of VOCABULARIES) if (Object.hasOwn(node, vocabulary + key)) return vocabulary + key;
+  for (const name of prefixed(key)) if (Object.hasOwn(node, name)) return name;
   return null;
+}
+
+/** Kept, because joining takes longer than the search: the keys are those of mappings and of this program. */
+const prefixedNames = new Map<string, readonly string[]>();
+
+function prefixed(key: string): readonly string[] {
+  let names = prefixedNames.get(key);
+  if (names === undefined) prefixedNames.set(key, (names = VOCABULARIES.map((vocabulary) => vocabulary + key)));
+  return names;
 }
 
 export function own(node: unknown, key: string): unknown {

@@ -8,7 +8,18 @@
  * doubled, so that a tag which never ends costs time linear in its length.
  */
 import { decodeHTML } from 'entities/decode';
-import { EXCLAMATION, GREATER_THAN, LESS_THAN, QUESTION, SLASH, endsName, isLetter, isNameAt } from './characters.ts';
+import {
+  EXCLAMATION,
+  GREATER_THAN,
+  LESS_THAN,
+  type Markup,
+  QUESTION,
+  SLASH,
+  endsName,
+  isLetter,
+  isNameAt,
+  toMarkup,
+} from './characters.ts';
 import type { MarkupHandler, MarkupParser } from './markup-events.ts';
 import { OpenElements } from './open-elements.ts';
 import { StartTag } from './start-tag.ts';
@@ -18,6 +29,11 @@ const CDATA = '![CDATA[';
 const PARAGRAPH = tagNamed('p');
 const TEMPLATE = tagNamed('template');
 const SHADOW_MODE = /^(?:open|closed)$/i;
+/** Pieces up to this length share the space for their codes: a new array for each costs more than filling it. */
+const MAX_SPARE = 65_536;
+const NO_SPACE = new Uint16Array(0);
+/** Space that no parser is using. */
+let spare = NO_SPACE;
 /** Characters that may become an entity with the next piece. */
 const OPEN_ENTITY = /^&#?[0-9a-z]*$/i;
 
@@ -41,7 +57,7 @@ export class HtmlParser implements MarkupParser {
     this.#elements = new OpenElements({
       open: (tag, source) => {
         if (source === '') this.#otherTag.clear();
-        else this.#otherTag.scan(source, 1 + tag.name.length);
+        else this.#otherTag.scan(toMarkup(source), 1 + tag.name.length);
         this.#handler.open(tag.lower, this.#otherTag);
       },
       close: () => this.#handler.close(),
@@ -63,15 +79,21 @@ export class HtmlParser implements MarkupParser {
   #parse(): void {
     // Not added by `+`: that makes a string of parts, whose characters take twice as long to read.
     const text = this.#pieces.join('');
+    const space = spare.length >= text.length ? spare : new Uint16Array(Math.max(text.length, MAX_SPARE));
+    // A handler may use another parser.
+    spare = NO_SPACE;
+    const markup = toMarkup(text, space);
     let at = 0;
     while (at < text.length) {
-      const next = this.#textOnly === null ? this.#readContent(text, at) : this.#readTextOnly(text, at, this.#textOnly);
+      const tag = this.#textOnly;
+      const next = tag === null ? this.#readContent(markup, at) : this.#readTextOnly(markup, at, tag);
       if (next < 0) {
         at = ~next;
         break;
       }
       at = next;
     }
+    if (space.length <= MAX_SPARE) spare = space;
     this.#pieces = [text.slice(at)];
     this.#length = text.length - at;
     this.#enough = this.#length * 2;
@@ -80,21 +102,22 @@ export class HtmlParser implements MarkupParser {
   // Each of the following functions reads one thing that starts at `at` and returns where the next one starts. If the
   // text ends in the middle, they return the complement of its start.
 
-  #readContent(text: string, at: number): number {
-    if (text.charCodeAt(at) === LESS_THAN && at + 1 < text.length) {
-      const code = text.charCodeAt(at + 1);
-      if (isLetter(code)) return this.#readStartTag(text, at);
-      if (code === SLASH) return this.#readEndTag(text, at);
+  #readContent(markup: Markup, at: number): number {
+    const { text, codes } = markup;
+    if (codes[at] === LESS_THAN && at + 1 < codes.length) {
+      const code = codes[at + 1]!;
+      if (isLetter(code)) return this.#readStartTag(markup, at);
+      if (code === SLASH) return this.#readEndTag(markup, at);
       if (code === EXCLAMATION) return this.#readDeclaration(text, at);
       if (code === QUESTION) return this.#readBogusComment(text, at, at + 1);
     }
-    return this.#readText(text, at);
+    return this.#readText(markup, at);
   }
 
-  #readText(text: string, at: number): number {
-    const { length } = text;
+  #readText({ text, codes }: Markup, at: number): number {
+    const { length } = codes;
     let end = text.indexOf('<', at);
-    while (end !== -1 && end + 1 < length && !startsMarkup(text.charCodeAt(end + 1))) end = text.indexOf('<', end + 1);
+    while (end !== -1 && end + 1 < length && !startsMarkup(codes[end + 1]!)) end = text.indexOf('<', end + 1);
     if (end === -1) end = length;
     if (this.#ended && end === length - 1) end = length;
     if (end < length - 1 || this.#ended) {
@@ -107,11 +130,12 @@ export class HtmlParser implements MarkupParser {
     return open < length ? ~open : open;
   }
 
-  #readTextOnly(text: string, at: number, tag: Tag): number {
-    const { length } = text;
+  #readTextOnly(markup: Markup, at: number, tag: Tag): number {
+    const { text, codes } = markup;
+    const { length } = codes;
     const isDecoded = tag.textOnly === 'rcdata';
-    let end = tag.textOnly === 'plain' ? length : findEndTag(text, at, tag.name);
-    if (end < length && endsNameAt(text, end + 2 + tag.name.length)) {
+    let end = tag.textOnly === 'plain' ? length : findEndTag(markup, at, tag.name);
+    if (end < length && endsNameAt(codes, end + 2 + tag.name.length)) {
       this.#textOnly = null;
     } else if (this.#ended) end = length;
     else if (end === length && isDecoded) end = findOpenEntity(text, at);
@@ -120,17 +144,18 @@ export class HtmlParser implements MarkupParser {
     return this.#textOnly === null || end === length ? end : ~end;
   }
 
-  #readStartTag(text: string, at: number): number {
-    const { length } = text;
+  #readStartTag(markup: Markup, at: number): number {
+    const { text, codes } = markup;
+    const { length } = codes;
     let nameEnd = at + 2;
-    while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
+    while (nameEnd < length && !endsName(codes[nameEnd]!)) nameEnd++;
     const startTag = this.#startTag;
-    const next = nameEnd < length ? startTag.scan(text, nameEnd) : -1;
+    const next = nameEnd < length ? startTag.scan(markup, nameEnd) : -1;
     // An unfinished tag at the end of the page is neither tag nor text.
     if (next === -1) return this.#ended ? length : ~at;
     const elements = this.#elements;
     const wasForeign = elements.isForeign;
-    const tag = elements.read(text, at + 1, nameEnd);
+    const tag = elements.read(markup, at + 1, nameEnd);
     if (!elements.makeRoom(tag)) return next;
     if (!tag.isVoid) elements.push(tag, elements.mayReopen(tag) ? text.slice(at, next) : '');
     this.#handler.open(tag.lower, startTag);
@@ -160,21 +185,22 @@ export class HtmlParser implements MarkupParser {
     };
   }
 
-  #readEndTag(text: string, at: number): number {
-    const { length } = text;
+  #readEndTag(markup: Markup, at: number): number {
+    const { text, codes } = markup;
+    const { length } = codes;
     const nameStart = at + 2;
-    const next = this.#elements.popIfNamed(text, nameStart);
+    const next = this.#elements.popIfNamed(markup, nameStart);
     if (next !== -1) return next;
     if (nameStart >= length) return this.#ended ? this.#giveRest(text, at) : ~at;
-    const code = text.charCodeAt(nameStart);
+    const code = codes[nameStart]!;
     if (code === GREATER_THAN) return nameStart + 1;
     if (!isLetter(code)) return this.#readBogusComment(text, at, nameStart);
     const end = text.indexOf('>', nameStart);
     if (end === -1 && !this.#ended) return ~at;
     let nameEnd = nameStart + 1;
-    while (nameEnd < length && !endsName(text.charCodeAt(nameEnd))) nameEnd++;
+    while (nameEnd < length && !endsName(codes[nameEnd]!)) nameEnd++;
     if (nameEnd >= length) return length;
-    this.#endElement(this.#elements.read(text, nameStart, nameEnd));
+    this.#endElement(this.#elements.read(markup, nameStart, nameEnd));
     return end === -1 ? length : end + 1;
   }
 
@@ -272,24 +298,21 @@ function findOpenEntity(text: string, from: number): number {
 }
 
 /** Start of the end tag of this name, or of what may become it with more text; the end of the text without one. */
-function findEndTag(text: string, from: number, name: string): number {
-  const { length } = text;
+function findEndTag(markup: Markup, from: number, name: string): number {
+  const { text, codes } = markup;
+  const { length } = codes;
   for (let at = text.indexOf('<', from); at !== -1; at = text.indexOf('<', at + 1)) {
     const nameEnd = at + 2 + name.length;
     if (nameEnd >= length) {
       if (`</${name}`.startsWith(text.slice(at).toLowerCase())) return at;
-    } else if (
-      text.charCodeAt(at + 1) === SLASH &&
-      endsName(text.charCodeAt(nameEnd)) &&
-      isNameAt(text, at + 2, nameEnd, name)
-    )
+    } else if (codes[at + 1] === SLASH && endsName(codes[nameEnd]!) && isNameAt(markup, at + 2, nameEnd, name))
       return at;
   }
   return length;
 }
 
-function endsNameAt(text: string, at: number): boolean {
-  return at < text.length && endsName(text.charCodeAt(at));
+function endsNameAt(codes: Uint16Array, at: number): boolean {
+  return at < codes.length && endsName(codes[at]!);
 }
 
 /** End of the comment's text and start of what follows, null without one. Browsers accept more than `-->`. */

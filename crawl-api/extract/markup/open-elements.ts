@@ -2,7 +2,7 @@
  * The stack of open elements, and HTML's rules for starts and ends. Reports every start and end, including those that
  * the page omits. Each rule costs the same however many elements are open, so that no page can make it slow.
  */
-import { GREATER_THAN, isSpace } from './characters.ts';
+import { GREATER_THAN, type Markup, isSpace } from './characters.ts';
 import { KNOWN_TAGS, svgSpelling, type Tag, tagAt, tagNamed } from './tags.ts';
 
 const [IMAGE, IMAGE_ALIAS] = ['image', 'img'].map(tagNamed) as [Tag, Tag];
@@ -16,6 +16,8 @@ const HEADINGS = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'].map(tagNamed);
 const SPECIAL_TAGS = KNOWN_TAGS.filter((tag) => tag.isSpecial);
 const SCOPE_TAGS = KNOWN_TAGS.filter((tag) => tag.isScope);
 const ITEM_BOUNDS = KNOWN_TAGS.filter((tag) => tag.boundsItems);
+
+const NONE_OPEN: readonly number[] = KNOWN_TAGS.map(() => -1);
 
 const MAX_EQUAL = 3;
 const MAX_INTERRUPTED = 8;
@@ -50,7 +52,7 @@ export class OpenElements {
   /** The rules in force, for each element that changes them. */
   readonly #rules: NonNullable<Tag['rules']>[] = ['html'];
   /** The innermost open element of each name; -1 without one. */
-  readonly #known = new Int32Array(KNOWN_TAGS.length).fill(-1);
+  readonly #known = NONE_OPEN.slice();
   readonly #others = new Map<string, number>();
   readonly #interrupted: Formatting[] = [];
   #stage: Stage = 'start';
@@ -78,8 +80,8 @@ export class OpenElements {
   }
 
   /** The tag whose name is at this position. */
-  read(text: string, start: number, end: number): Tag {
-    const tag = tagAt(text, start, end);
+  read(markup: Markup, start: number, end: number): Tag {
+    const tag = tagAt(markup, start, end);
     if (this.#rules.length === 1) return tag === IMAGE ? IMAGE_ALIAS : tag;
     const spelling = svgSpelling(tag.name);
     if (spelling !== undefined && (this.#rules.at(-1) === 'svg' || this.#innermost(tagNamed(spelling)) >= 0))
@@ -153,12 +155,12 @@ export class OpenElements {
    * Ends the innermost element if its name and `>` are at this position, as in nearly every end tag. Returns where the
    * following text starts; -1 if the end tag must be read in full.
    */
-  popIfNamed(text: string, start: number): number {
+  popIfNamed({ text, codes }: Markup, start: number): number {
     // Inside svg and math a name may be another in a different case. The page's own frame ends with the page.
     if (this.#stack.length <= 2 || this.#rules.length > 1 || this.isPending) return -1;
     const { name } = this.#top()!;
     const end = start + name.length;
-    if (end >= text.length || text.charCodeAt(end) !== GREATER_THAN || !text.startsWith(name, start)) return -1;
+    if (end >= text.length || codes[end] !== GREATER_THAN || !text.startsWith(name, start)) return -1;
     this.pop(true);
     return end + 1;
   }

@@ -1,10 +1,23 @@
 /** The attributes of a start tag. Only their positions are recorded; names and values are read on demand. */
 import { decodeHTMLAttribute } from 'entities/decode';
-import { DOUBLE_QUOTE, EQUALS, GREATER_THAN, SINGLE_QUOTE, SLASH, endsName, isNameAt, isSpace } from './characters.ts';
+import {
+  DOUBLE_QUOTE,
+  EQUALS,
+  GREATER_THAN,
+  type Markup,
+  SINGLE_QUOTE,
+  SLASH,
+  endsName,
+  isNameAt,
+  isSpace,
+  toMarkup,
+} from './characters.ts';
 import type { Attributes } from './markup-events.ts';
 
+const NOTHING = toMarkup('');
+
 export class StartTag implements Attributes {
-  #text = '';
+  #markup: Markup = NOTHING;
   readonly #places: number[] = [];
   #count = 0;
   /** The name requested last, and its value: several selectors read the class. */
@@ -18,23 +31,24 @@ export class StartTag implements Attributes {
   }
 
   /** Scans the tag from after its name. Returns where the following text starts, -1 when the tag does not end. */
-  scan(text: string, from: number): number {
+  scan(markup: Markup, from: number): number {
     this.clear();
-    this.#text = text;
-    const { length } = text;
+    this.#markup = markup;
+    const { codes } = markup;
+    const { length } = codes;
     let at = from;
     while (at < length) {
-      const code = text.charCodeAt(at);
+      const code = codes[at]!;
       if (code === GREATER_THAN) return at + 1;
       if (isSpace(code)) at++;
       else if (code === SLASH) {
-        at = skipSpace(text, at + 1);
-        if (at < length && text.charCodeAt(at) === GREATER_THAN) {
+        at = skipSpace(codes, at + 1);
+        if (at < length && codes[at] === GREATER_THAN) {
           this.#endsItself = true;
           return at + 1;
         }
       } else {
-        at = this.#scanAttribute(text, at);
+        at = this.#scanAttribute(markup, at);
         if (at === -1) return -1;
       }
     }
@@ -67,20 +81,20 @@ export class StartTag implements Attributes {
   }
 
   /** Returns where the next attribute may start, -1 when the text ends before this one does. */
-  #scanAttribute(text: string, start: number): number {
-    const { length } = text;
+  #scanAttribute({ text, codes }: Markup, start: number): number {
+    const { length } = codes;
     let at = start + 1;
-    while (at < length && !endsAttributeName(text.charCodeAt(at))) at++;
+    while (at < length && !endsAttributeName(codes[at]!)) at++;
     const nameEnd = at;
-    at = skipSpace(text, at);
+    at = skipSpace(codes, at);
     if (at >= length) return -1;
-    if (text.charCodeAt(at) !== EQUALS) {
+    if (codes[at] !== EQUALS) {
       this.#add(start, nameEnd, at, at);
       return at;
     }
-    at = skipSpace(text, at + 1);
+    at = skipSpace(codes, at + 1);
     if (at >= length) return -1;
-    const quote = text.charCodeAt(at);
+    const quote = codes[at];
     if (quote === DOUBLE_QUOTE || quote === SINGLE_QUOTE) {
       const valueEnd = text.indexOf(quote === DOUBLE_QUOTE ? '"' : "'", at + 1);
       if (valueEnd === -1) return -1;
@@ -88,7 +102,7 @@ export class StartTag implements Attributes {
       return valueEnd + 1;
     }
     const valueStart = at;
-    while (at < length && !endsBareValue(text.charCodeAt(at))) at++;
+    while (at < length && !endsBareValue(codes[at]!)) at++;
     if (at >= length) return -1;
     this.#add(start, nameEnd, valueStart, at);
     return at;
@@ -106,24 +120,24 @@ export class StartTag implements Attributes {
   #find(name: string): string | undefined {
     const places = this.#places;
     for (let i = 0; i < this.#count; i++) {
-      if (isNameAt(this.#text, places[i * 4]!, places[i * 4 + 1]!, name)) return this.#value(i);
+      if (isNameAt(this.#markup, places[i * 4]!, places[i * 4 + 1]!, name)) return this.#value(i);
     }
     return undefined;
   }
 
   #name(i: number): string {
-    return this.#text.slice(this.#places[i * 4], this.#places[i * 4 + 1]).toLowerCase();
+    return this.#markup.text.slice(this.#places[i * 4], this.#places[i * 4 + 1]).toLowerCase();
   }
 
   #value(i: number): string {
-    const value = this.#text.slice(this.#places[i * 4 + 2], this.#places[i * 4 + 3]);
+    const value = this.#markup.text.slice(this.#places[i * 4 + 2], this.#places[i * 4 + 3]);
     return value.includes('&') ? decodeHTMLAttribute(value) : value;
   }
 }
 
-function skipSpace(text: string, from: number): number {
+function skipSpace(codes: Uint16Array, from: number): number {
   let at = from;
-  while (at < text.length && isSpace(text.charCodeAt(at))) at++;
+  while (at < codes.length && isSpace(codes[at]!)) at++;
   return at;
 }
 

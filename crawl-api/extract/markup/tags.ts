@@ -3,7 +3,7 @@
  * text. From the tree construction of the standard (https://html.spec.whatwg.org/#tree-construction), without its
  * adoption agency and foster parenting; a test compares the trees with those of parse5.
  */
-import { isNameAt } from './characters.ts';
+import { isNameAt, type Markup, toMarkup } from './characters.ts';
 
 /** Text inside an element: `raw` verbatim, `rcdata` with entities, `plain` verbatim to the end of the page. */
 type TextOnly = 'raw' | 'rcdata' | 'plain';
@@ -170,18 +170,18 @@ const SVG_BY_LOWER: ReadonlyMap<string, string> = new Map(
 const BY_LETTERS: readonly Tag[][] = Array.from({ length: 1024 }, () => []);
 for (const tag of KNOWN_TAGS) {
   // A name that only svg spells with capitals must not match elsewhere.
-  if (tag.name === tag.lower) BY_LETTERS[lettersAt(tag.name, 0, tag.name.length)]!.push(tag);
+  if (tag.name === tag.lower) BY_LETTERS[lettersAt(toMarkup(tag.name), 0, tag.name.length)]!.push(tag);
 }
 
 /** The tag whose name is the text from `start` to `end`, ignoring case; without rules when it is unknown. */
-export function tagAt(text: string, start: number, end: number): Tag {
-  for (const tag of BY_LETTERS[lettersAt(text, start, end)]!) if (isNameAt(text, start, end, tag.name)) return tag;
-  return tagNamed(text.slice(start, end).toLowerCase());
+export function tagAt(markup: Markup, start: number, end: number): Tag {
+  for (const tag of BY_LETTERS[lettersAt(markup, start, end)]!) if (isNameAt(markup, start, end, tag.name)) return tag;
+  return tagNamed(markup.text.slice(start, end).toLowerCase());
 }
 
 /** The same number for both cases of a letter. */
-function lettersAt(text: string, start: number, end: number): number {
-  return ((text.charCodeAt(start) & 31) << 5) | (text.charCodeAt(end - 1) & 31);
+function lettersAt({ codes }: Markup, start: number, end: number): number {
+  return ((codes[start]! & 31) << 5) | (codes[end - 1]! & 31);
 }
 
 /** The known tag of this name, or one without rules. */

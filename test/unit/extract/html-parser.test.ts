@@ -189,4 +189,22 @@ describe('the HTML parser', () => {
     parser.end();
     expect(seen).toEqual(['html undefined', 'head undefined', 'body undefined', 'p a&b', 'script undefined']);
   });
+
+  it('reads on where a handler reads another page in between', () => {
+    const seen: string[] = [];
+    const parser = new HtmlParser({
+      wantsText: false,
+      wantsComments: false,
+      open: (name, attributes) => {
+        if (name === 'i') read(['<p class="other">longer than what is left of this page</p>']);
+        seen.push(`${name} ${attributes.get('id') ?? ''}`);
+      },
+      close: () => undefined,
+      text: () => undefined,
+      comment: () => undefined,
+    });
+    parser.write('<body><i id="a"></i><u id="b"></u>');
+    parser.end();
+    expect(seen.slice(-2)).toEqual(['i a', 'u b']);
+  });
 });
