@@ -9,7 +9,7 @@ import { HandwrittenReader, countEvents } from './peers.ts';
 
 export type CaseName = 'parser' | 'handwritten' | 'extractor';
 const PIECE = 16_384;
-const WARM_UP = 400;
+const WARM_UP = 4_000;
 const DIFFERENT_PAGES = 100;
 
 const MAPPING = { fields: { ...SHOP_MAPPING.fields, stock: { css: '.product .stock' } } };
