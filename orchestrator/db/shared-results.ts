@@ -1,6 +1,6 @@
 /** What stored products of a run share, read from the staging table before it is published. */
 import type { Knex } from 'knex';
-import { productAt } from '../../shared/domain/landing.ts';
+import { isAnyQuery, productAt } from '../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../control/model/stores.ts';
 import { isOther } from './changes.ts';
 import { ITEMS } from './chunk-rows.ts';
@@ -38,6 +38,10 @@ export async function readSharedResults(
     const lacks = ownerId === null ? [] : await lacking(knex, { shape, decisions, page });
     pages.push({ page, ownerId, lacks, titles: isLarge ? await countTitles(knex, shape, page) : 1, ...group });
   }
+  for (const { value: page, ...group } of shape.titles.size === 0 ? [] : await groupPaths(knex, shape, least)) {
+    const lacks = await lacking(knex, { shape, decisions, page });
+    pages.push({ page, ownerId: null, lacks, titles: await countTitles(knex, shape, page), ...group });
+  }
   const rows: SharedRow[] = [];
   for (const { value: content, ...group } of await groupBy(knex, shape, { column: CONTENT_COLUMN, least })) {
     const isLarge = group.products >= least;
@@ -48,27 +52,31 @@ export async function readSharedResults(
 
 /** IDs of the products of this page. */
 export function readProductsOn(knex: Knex, { staging }: RunShape, page: string): Promise<string[]> {
-  return knex(staging)
-    .where({ [LANDING_COLUMN]: page })
-    .options({ timeout: LONG_STATEMENT_MS })
-    .pluck<string[]>('product_id');
+  return knex(staging).where(on(page)).options({ timeout: LONG_STATEMENT_MS }).pluck<string[]>('product_id');
+}
+
+/** The rows of products that ended on this page. */
+function on(page: string): (rows: Knex.QueryBuilder) => void {
+  if (!isAnyQuery(page)) return (rows) => void rows.where({ [LANDING_COLUMN]: page });
+  return (rows) => void rows.whereRaw('substr(??, 1, ?) = ?', [LANDING_COLUMN, page.length, page]);
 }
 
 type Group = { value: string; products: number; examples: string[] };
 
 /**
- * Products with the same value: all groups of at least `least`, and the largest of the others. What rows share counts only
- * where no redirect is their reason.
+ * Products with the same value: all groups of at least `least`, and the largest of the others. Of products with the same
+ * row, those that share a page count once: the redirect is their reason.
  */
 async function groupBy(
   knex: Knex,
   { staging }: RunShape,
   { column, least }: { column: string; least: number },
 ): Promise<Group[]> {
-  const some = (): Knex.QueryBuilder => {
-    const own = knex(staging).whereNotNull(column).options({ timeout: LONG_STATEMENT_MS });
-    return column === CONTENT_COLUMN ? own.whereNull(LANDING_COLUMN) : own;
-  };
+  const some = (): Knex.QueryBuilder => knex(staging).whereNotNull(column).options({ timeout: LONG_STATEMENT_MS });
+  const [count, of] =
+    column === CONTENT_COLUMN
+      ? ['count(*) - count(??) + count(distinct ??)', [LANDING_COLUMN, LANDING_COLUMN]]
+      : ['count(*)', []];
   const groups = (narrow: (query: Knex.QueryBuilder) => void): Promise<{ value: SqlNumber; products: SqlNumber }[]> =>
     rowsOf(
       some()
@@ -76,10 +84,12 @@ async function groupBy(
         .modify(narrow)
         .orderBy([{ column: 'products', order: 'desc' }, { column }])
         // As text: a driver's number has only 53 bits.
-        .select(knex.raw(`cast(?? as char) as value, count(*) as products`, [column])),
+        .select(knex.raw(`cast(?? as char) as value, ${count} as products`, [column, ...of])),
     );
-  const large = await groups((query) => void query.havingRaw('count(*) >= ?', [least]));
-  const small = await groups((query) => void query.havingRaw('count(*) > 1 and count(*) < ?', [least]).limit(LISTED));
+  const large = await groups((query) => void query.havingRaw(`${count} >= ?`, [...of, least]));
+  const small = await groups(
+    (query) => void query.havingRaw(`${count} > 1 and ${count} < ?`, [...of, ...of, least]).limit(LISTED),
+  );
   const found: Group[] = [];
   for (const { value, products } of [...large, ...small]) {
     const examples = some()
@@ -91,6 +101,27 @@ async function groupBy(
   return found;
 }
 
+/** Pages at least `least` products ended on, each at a query of its own: some walls give every request a number. */
+async function groupPaths(knex: Knex, { staging }: RunShape, least: number): Promise<Group[]> {
+  const path = 'substr(??, 1, instr(??, ?))';
+  const bindings = [LANDING_COLUMN, LANDING_COLUMN, '?'];
+  const landed = (): Knex.QueryBuilder => knex(staging).options({ timeout: LONG_STATEMENT_MS });
+  const paths = await rowsOf<{ value: string; products: SqlNumber }>(
+    landed()
+      .whereRaw('instr(??, ?) > 0', [LANDING_COLUMN, '?'])
+      .groupBy('value')
+      .havingRaw('count(*) >= ? and count(distinct ??) > 1', [least, LANDING_COLUMN])
+      .orderBy([{ column: 'products', order: 'desc' }, { column: 'value' }])
+      .select(knex.raw(`${path} as value, count(*) as products`, bindings)),
+  );
+  const found: Group[] = [];
+  for (const { value, products } of paths) {
+    const examples = landed().where(on(value)).orderBy('product_id').limit(EXAMPLES);
+    found.push({ value, products: toNumber(products), examples: await examples.pluck('product_id') });
+  }
+  return found;
+}
+
 /** How many different titles the products of this page have, by the title field with the most; 1 without such a field. */
 async function countTitles(knex: Knex, { staging, columns, titles }: RunShape, page: string): Promise<number> {
   const own = columns.filter(({ name }) => titles.has(name));
@@ -98,7 +129,7 @@ async function countTitles(knex: Knex, { staging, columns, titles }: RunShape, p
   const counts = own.map(({ name }, i) => knex.raw('count(distinct ??) as ??', [name, `t${i}`]));
   const row = await rowOf<Record<string, SqlNumber>>(
     knex(staging)
-      .where({ [LANDING_COLUMN]: page })
+      .where(on(page))
       .select(...counts)
       .first()
       .options({ timeout: LONG_STATEMENT_MS }),
@@ -126,9 +157,9 @@ interface Part {
 
 /** Fields that other rows usually fill, and no row of this page. */
 async function lacking(knex: Knex, { shape, decisions, page }: Part & { page: string }): Promise<string[]> {
-  const own = await readFill(knex, { shape, decisions }, (rows) => void rows.where({ [LANDING_COLUMN]: page }));
+  const own = await readFill(knex, { shape, decisions }, on(page));
   const others = await readFill(knex, { shape, decisions }, (rows) => {
-    void rows.where((other) => void other.whereNull(LANDING_COLUMN).orWhereNot({ [LANDING_COLUMN]: page }));
+    void rows.where((other) => void other.whereNull(LANDING_COLUMN).orWhereNot(on(page)));
   });
   return Object.keys(others).filter((field) => others[field]! >= USUAL && own[field] === 0);
 }

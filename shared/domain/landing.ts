@@ -41,6 +41,9 @@ export function landingOf(finalUrl: string, product: Requested): string | null {
   return trimSlash(page) === trimSlash(pageOf(own, null)) ? null : page;
 }
 
+/** True for `shop.example/blocked?`: the page whatever its query, as landingOf() never spells one. */
+export const isAnyQuery = (page: string): boolean => page.endsWith('?');
+
 /** The ID of the product whose own URL is this page, as `landingOf` spells it; null when it is no product's. */
 export function productAt(productUrl: ProductUrl, page: string): string | null {
   for (const template of templatesOf(productUrl)) {

@@ -440,7 +440,7 @@ interface Shared {
 
 /** A page on which requests of several products ended, and which is the own page of none of them. */
 export interface SharedPage extends Shared {
-  /** As landingOf() spells it. */
+  /** As landingOf() spells it; ends with `?` for a page whose addresses differ in their query. */
   page: string;
   /** The ID of the product of this run whose own page it is. */
   ownerId: string | null;

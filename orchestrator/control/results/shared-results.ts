@@ -3,6 +3,7 @@
  * docs/decisions/0037-one-page-one-product.md
  */
 import { chainsOf, type Field, type Mapping, type Row, type Step } from '../../../shared/domain/mapping.ts';
+import { isAnyQuery } from '../../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
 
 /** Number of products from which on a page or a row is common, for a run of this size: more than one in a hundred of them. */
@@ -14,6 +15,8 @@ export function commonFrom(planned: number): number {
 const TITLE_OR_ID = /(?:^|[_\W])(?:title|name|id|sku|gtin|ean|upc|isbn|mpn|asin|productid|h1)\d*(?:[_\W]|$)/i;
 /** Rows with fewer values may rightly be the same. */
 const MIN_VALUES = 3;
+/** Where the queries differ, so many products with each title are variants of one article no longer. */
+const SAME_TITLE = 10;
 
 /** The fields by which people tell products apart. */
 export function titleFields(mapping: Mapping): ReadonlySet<string> {
@@ -69,8 +72,12 @@ export function judgeShared(
   policy: 'fail' | 'store',
 ): SharedVerdict {
   // A page with as many titles as products is one of many pages, whose addresses say nothing of them.
-  const isCommon = ({ products, ownerId, lacks, titles }: SharedPage): boolean =>
-    products >= least && titles * 2 <= products && (ownerId === null || lacks.length > 0);
+  const isCommon = ({ page, products, ownerId, lacks, titles }: SharedPage): boolean => {
+    if (products < least || titles * 2 > products) return false;
+    // `?id=` may tell products apart by numbers that only the shop knows.
+    if (isAnyQuery(page)) return titles * SAME_TITLE <= products && lacks.length > 0;
+    return ownerId === null || lacks.length > 0;
+  };
   const fails = policy === 'fail' ? pages.filter(isCommon) : [];
   const isNew = ({ products, before }: SharedRow): boolean => products >= least && before * 2 < products;
   const [copied] = policy === 'fail' ? rows.filter(isNew) : [];
@@ -82,7 +89,7 @@ export function judgeShared(
         : `${copied.products} products have one and the same row, for example ${listOf(copied)}`,
     notes: [
       ...pages
-        .filter((page) => !fails.includes(page))
+        .filter((page) => !fails.includes(page) && !isAnyQuery(page.page))
         .map((page) => `${page.products} products ended on ${page.page}: ${listOf(page)}`),
       ...rows
         .filter((row) => row !== copied)
@@ -93,7 +100,7 @@ export function judgeShared(
 
 /** Why the products of this page fail. */
 export function failureOf({ products, page, ownerId, lacks }: SharedPage): string {
-  const others = `the requests of ${products} products ended on ${page}`;
+  const others = `the requests of ${products} products ended on ${page}${isAnyQuery(page) ? '…' : ''}`;
   return ownerId === null
     ? `${others}, which does not name any of them`
     : `${others}, the page of ${ownerId}, without ${lacks.join(', ')}`;

@@ -63,6 +63,44 @@ onBothEngines('One page is one product', (bench, engine) => {
     expect(verdict.notes.join()).toContain('12 products were stored by their part, and refused');
   });
 
+  it('fails all products of a wall that gives each request a number, and holds one with filled rows', async () => {
+    const blocked = (n: number): ItemResult => {
+      const result = stored(n, 'Access denied', `/blocked?uuid=${n * 7_919}-c0ffee&vid=${n % 5}`);
+      if (result.outcome === 'stored') Object.assign(result.rows[0]!.row, { brand: null, price: null });
+      return result;
+    };
+    const { products, notes } = await night(
+      newTable(),
+      many(40, (n) => (n <= 12 ? blocked(n) : stored(n, `Teapot ${n}`))),
+    );
+    expect(products).toMatchObject({ stored: 28, failed: 12, reasons: { redirect: 12 } });
+    expect(notes.join('\n')).toContain(
+      'the requests of 12 products ended on shop.example/blocked?…, which does not name',
+    );
+    const { record } = await night(
+      newTable(),
+      many(40, (n) =>
+        stored(n, n <= 12 ? 'Our bestseller' : `Teapot ${n}`, n <= 12 ? `/start?visit=${n * 7_919}` : undefined),
+      ),
+    );
+    expect(record.reason).toContain('12 products have one and the same row');
+  });
+
+  it('stores products that only the shop can tell apart by their addresses', async () => {
+    const other = (n: number): ItemResult => {
+      const result = stored(n, `Book ${Math.ceil(n / 4)}`, `/show.php?article=${n * 7_919}`);
+      if (result.outcome === 'stored') Object.assign(result.rows[0]!.row, { brand: null, price: `${n}.50` });
+      return result;
+    };
+    const { record, products, notes } = await night(
+      newTable(),
+      many(90, (n) => (n <= 40 ? other(n) : stored(n, `Teapot ${n}`))),
+    );
+    expect(record).toMatchObject({ phase: 'completed', exitCode: 0 });
+    expect(products).toMatchObject({ stored: 90, failed: 0 });
+    expect(notes.join('\n')).not.toContain('show.php');
+  });
+
   it('stores them where the user says so, and lists them', async () => {
     const results = many(20, (n) => stored(n, 'All teapots', '/teapots'));
     const { record, products, notes } = await night(newTable(), results, { samePage: 'store' });
