@@ -109,7 +109,7 @@ async function groupPaths(knex: Knex, { staging }: RunShape, least: number): Pro
   const paths = await rowsOf<{ value: string; products: SqlNumber }>(
     landed()
       .whereRaw('instr(??, ?) > 0', [LANDING_COLUMN, '?'])
-      .groupBy('value')
+      .groupByRaw(path, bindings)
       .havingRaw('count(*) >= ? and count(distinct ??) > 1', [least, LANDING_COLUMN])
       .orderBy([{ column: 'products', order: 'desc' }, { column: 'value' }])
       .select(knex.raw(`${path} as value, count(*) as products`, bindings)),

@@ -19,10 +19,11 @@ onBothEngines('One page is one product', (bench, engine) => {
     table: string,
     results: readonly ItemResult[],
     change: Partial<NewRun['settings']['site']> = {},
+    more: readonly string[] = [],
   ) {
     const stage = new ResultsStage(bench());
     const run = aNewRun(table, results.length);
-    const fields = ['title', 'brand', 'price'].map(text);
+    const fields = ['title', 'brand', 'price', ...more].map(text);
     run.settings.mapping = { pages: [{ name: 'page', urlPatterns: [], urlParsers: [], rows: null, fields }] };
     run.settings.site = { ...run.settings.site, productUrl: `${SHOP}/item/{id}`, ...change };
     await stage.create(run);
@@ -84,6 +85,24 @@ onBothEngines('One page is one product', (bench, engine) => {
       ),
     );
     expect(record.reason).toContain('12 products have one and the same row');
+  });
+
+  it('compares addresses where a field has the name of a column of the comparison', async () => {
+    const table = newTable();
+    const results = many(40, (n) => {
+      const result = stored(
+        n,
+        n <= 12 ? 'Access denied' : `Teapot ${n}`,
+        n <= 12 ? `/blocked?uuid=${n}-c0ffee` : undefined,
+      );
+      if (result.outcome !== 'stored') return result;
+      const { row } = result.rows[0]!;
+      Object.assign(row, { value: `${n}`, products: `${n}` });
+      if (n <= 12) Object.assign(row, { brand: null, price: null });
+      return result;
+    });
+    const { products } = await night(table, results, {}, ['value', 'products']);
+    expect(products).toMatchObject({ stored: 28, failed: 12, reasons: { redirect: 12 } });
   });
 
   it('stores products that only the shop can tell apart by their addresses', async () => {
