@@ -91,6 +91,8 @@ export class BrowserSession {
   /** Stops everything that the last product's page started: the page itself, and the windows that it opened. */
   async clear(): Promise<void> {
     await this.page.goto('about:blank', { waitUntil: 'commit' });
+    // A navigation that the page began while it was being replaced outlives it.
+    await this.cdp.send('Page.stopLoading');
     const windows = this.page
       .context()
       .pages()
