@@ -10,6 +10,7 @@ import type {
   LoadTotals,
   PartId,
   PartRecord,
+  Published,
   PublishEnd,
   PublishedPhase,
   Refusal,
@@ -26,11 +27,14 @@ import { noteNumbers, readDecisions } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
 import { refuseProducts } from './refuse.ts';
+import { findRefusedRows, StatementRefused } from './refused-rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { readProductsOn, readSharedResults } from './shared-results.ts';
 import { dropStaging } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
+/** How long the rows that the result table refuses are looked for. */
+const SEARCH_MS = 60_000;
 const PARTS = 'crawlfleet_parts';
 const RUNS = 'crawlfleet_runs';
 
@@ -136,8 +140,16 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     return totals;
   }
 
-  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
-    return publishRun(this, to, end);
+  async publish(to: PublishedPhase, end: PublishEnd): Promise<Published> {
+    try {
+      return await publishRun(this, to, end);
+    } catch (error) {
+      if (!(error instanceof StatementRefused)) throw error;
+      const refused = await findRefusedRows(this, end, { forMs: SEARCH_MS, most: end.most ?? Infinity });
+      // Whatever it was, it is no row's fault.
+      if (refused.complete && refused.refusals.length === 0) throw error;
+      return { refused: { ...refused, words: error.message } };
+    }
   }
 
   newerRuns(): Promise<string[]> {

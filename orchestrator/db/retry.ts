@@ -30,18 +30,45 @@ export function inTransaction<T>(
   const attempt: Attempt = { maybeDone: false };
   return withRetry(db, async () => {
     let committing = false;
+    let own: { error: unknown } | null = null;
     try {
       return await db.knex.transaction(async (trx) => {
-        // A transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
-        // starts with a write can.
-        if (db.engine === 'sqlite') await trx.raw('update crawlfleet_fences set fence = fence where fence = 0');
-        const result = await work(trx, attempt);
-        committing = true;
-        return result;
+        try {
+          await takeWriteLock(db, trx);
+          const result = await work(trx, attempt);
+          committing = true;
+          return result;
+        } catch (error) {
+          own = { error };
+          throw error;
+        }
       });
     } catch (error) {
       if (committing && classifyDatabaseError(error) === 'lost') attempt.maybeDone = true;
-      throw error;
+      // Not that of the rollback: where the database has rolled back by itself, there is none to do.
+      throw (own as { error: unknown } | null)?.error ?? error;
+    }
+  });
+}
+
+/**
+ * In SQLite a transaction that starts with a read cannot wait for the write lock later (SQLITE_BUSY_SNAPSHOT); one that
+ * starts with a write can.
+ */
+async function takeWriteLock(db: Database, trx: Knex.Transaction): Promise<void> {
+  if (db.engine === 'sqlite') await trx.raw('update crawlfleet_fences set fence = fence where fence = 0');
+}
+
+/** Runs `work` in a transaction that changes nothing: it is rolled back at the end. Repeated as the others are. */
+export function inDiscardedTransaction<T>(db: Database, work: (trx: Knex.Transaction) => Promise<T>): Promise<T> {
+  return withRetry(db, async () => {
+    const trx = await db.knex.transaction();
+    try {
+      await takeWriteLock(db, trx);
+      return await work(trx);
+    } finally {
+      // The database may have rolled it back already.
+      await trx.rollback().catch(() => undefined);
     }
   });
 }

@@ -5,6 +5,8 @@ import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { isMigrated } from '../../db/migrate.ts';
 import { refusalOfList } from '../plan/make-plan.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
+import { inQuery } from '../../db/retry.ts';
+import { describeRules, readRules } from '../../db/table-rules.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -97,9 +99,11 @@ export const results: Check = {
     await checkResultRights(db, table, config.mapping).catch(keep);
     if (faults.length > 0) return faults;
     const open = await noRoomForNumbers(db, table, config.mapping);
+    const rules = await inQuery(db, (knex) => readRules(knex, db, table));
+    const text = `${table} is there and fits the mapping${rules.length === 0 ? '' : `; ${describeRules(rules)}`}`;
     return [
-      ...open.map((text) => warning(text)),
-      ok(found?.exists === true ? `${table} is there and fits the mapping` : `${table} will be made by the first run`),
+      ...open.map((problem) => warning(problem)),
+      ok(found?.exists === true ? text : `${table} will be made by the first run`),
     ];
   },
 };

@@ -429,6 +429,8 @@ export interface PublishEnd {
   reason: string | null;
   held?: boolean;
   overNewer?: boolean;
+  /** Refused products with which the search for them may end. Default: as many as there are. */
+  most?: number;
 }
 
 /** What several stored products have in common. */
@@ -473,6 +475,28 @@ export interface Refusal {
   detail: string;
 }
 
+/** Stored products whose rows the result table refuses. */
+export interface RefusedRows {
+  /** Each is `failed(load)`, with the database's words. */
+  refusals: Refusal[];
+  /** False: the search ended before all rows were tried. */
+  complete: boolean;
+  /** The error of the whole statement. */
+  words: string;
+}
+
+/** Rows of the run in the result table; or why nothing was published. */
+export type Published = { rows: number } | { refused: RefusedRows };
+
+/** A rule of the result table that a row may break. */
+export interface TableRule {
+  kind: 'check' | 'foreign key' | 'generated column' | 'trigger';
+  /** As the database's messages call it; '' without a name. */
+  name: string;
+  /** Its column, condition or event. */
+  about: string;
+}
+
 interface ResultReader {
   /** In order of slot, epoch and number; with `only` those of one epoch, or in one state. */
   parts(only?: Partial<Pick<PartRecord, 'slot' | 'epoch' | 'state'>>): Promise<PartRecord[]>;
@@ -513,8 +537,10 @@ export interface ResultStore extends ResultReader {
    * produce; with on_gone `delete` also the rows of gone products. Publishing again changes nothing. Products that a
    * later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
+   * If the result table refuses rows, nothing changes, and the result names them: at most one more than `most`, and
+   * those that were found in a minute.
    */
-  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }>;
+  publish(to: PublishedPhase, end: PublishEnd): Promise<Published>;
   /**
    * Moves stored products to the given outcome before they are published, with one event `note` about all of them: their rows
    * leave staging, and the counts of their parts follow. Others than stored ones do not change. Returns how many were

@@ -6,9 +6,10 @@ import { launchEndOf } from '../launching/launch-end.ts';
 import { regionsOf } from '../model/run-settings.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
-import { endOf } from './exit-code.ts';
+import { endOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { GUARD_RUNS, findSuspicion, isSmallNight, storedShare } from './guard.ts';
+import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
@@ -64,21 +65,31 @@ export async function publishRun(core: FinishCore): Promise<void> {
     ),
     suspicion: await judge(core, run, outcomes, shared),
   });
-  if (end.state === 'held') {
-    await core.results.noteNumbers();
-    const { exitCode, reason } = end;
-    const detail = { exitCode, ...(reason === null ? {} : { reason }) };
-    const held = await core.run.move('loading', 'held', detail);
-    if (held) core.log.warn({ reason }, 'the rows are held');
-    // A cancel request arrived after the run was read: end the run by it.
-    else await publishRun(core);
-    return;
+  if (end.state === 'held') return hold(core, end);
+  const most = Math.floor(run.settings.run.maxFailed * run.planned);
+  const published = await core.results.publish(end.state, {
+    exitCode: end.exitCode,
+    reason: end.reason,
+    most: Math.max(most, LISTED),
+  });
+  if ('refused' in published) {
+    const reason = await holdForRefused(core, published.refused, most);
+    if (reason !== null) return hold(core, { exitCode: EXIT.held, reason });
+    await failRefused(core, published.refused);
+    return publishRun(core);
   }
-  const published = await core.results.publish(end.state, { exitCode: end.exitCode, reason: end.reason });
   core.processState.publishMs = core.clock.now() - startedMs;
   core.log.info({ rows: published.rows }, 'the run has ended, with these rows in the result table');
   // Staging is a second copy of every row; the parts in the bucket remain the source.
   await core.results.dropStaging();
+}
+
+async function hold(core: FinishCore, { exitCode, reason }: Omit<RunEnd, 'state'>): Promise<void> {
+  await core.results.noteNumbers();
+  const held = await core.run.move('loading', 'held', { exitCode, ...(reason === null ? {} : { reason }) });
+  if (held) core.log.warn({ reason }, 'the rows are held');
+  // A cancel request arrived after the run was read: end the run by it.
+  else await publishRun(core);
 }
 
 /** Refuses products whose requests ended on a page that is not theirs. Returns what else they share. */

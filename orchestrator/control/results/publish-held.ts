@@ -1,6 +1,7 @@
 /** Publishes the rows of a held run once a person has checked them. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { endOf } from './exit-code.ts';
+import { failRefused } from './refused-rows.ts';
 import type { FinishCore } from './finish.ts';
 import { endedSiteDown, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import type { RunRecord } from '../model/stores.ts';
@@ -26,23 +27,33 @@ export async function publishHeld(core: FinishCore, run: RunRecord, overNewer: b
         `Or write them over the newer ones all the same: orchestrator publish ${run.id} --force`,
     });
   }
-  const outcomes = await core.work.outcomes();
-  const noted = await noteOfEnd(core);
-  const { exitCode, reason } = endOf({
-    ...outcomes,
-    request: run.request,
-    uncrawledReason: uncrawledReason(noted),
-    // Judged by the end of the crawl, however long the check took.
-    onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
-    maxFailed: run.settings.run.maxFailed,
-    siteDown: endedSiteDown(noted),
-    noInstances: null,
-  });
-  const end = { exitCode, reason, held: true, overNewer };
-  const published = await core.results.publish('completed', end);
+  const published = await publishWithout(core, run, overNewer);
   core.log.info({ rows: published.rows }, 'held rows are published');
   await core.results.dropStaging();
   return published;
+}
+
+/** A person wants these rows, so those that the result table refuses fail, however many they are. */
+async function publishWithout(core: FinishCore, run: RunRecord, overNewer: boolean): Promise<{ rows: number }> {
+  const noted = await noteOfEnd(core);
+  for (;;) {
+    const outcomes = await core.work.outcomes();
+    const { exitCode, reason } = endOf({
+      ...outcomes,
+      request: run.request,
+      uncrawledReason: uncrawledReason(noted),
+      // Judged by the end of the crawl, however long the check took.
+      onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
+      maxFailed: run.settings.run.maxFailed,
+      siteDown: endedSiteDown(noted),
+      noInstances: null,
+    });
+    const end = { exitCode, reason, held: true, overNewer };
+    const published = await core.results.publish('completed', end);
+    if ('rows' in published) return published;
+    if (published.refused.refusals.length === 0) throw new AppError('database-failed', published.refused.words);
+    await failRefused(core, published.refused);
+  }
 }
 
 /** The note from the end of crawling, from the event: the reason of `held` has replaced it in the run's row. */

@@ -5,7 +5,7 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { LaunchRequest } from '../../../orchestrator/cloud/compute.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
-import type { NewRun, PartId, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
+import type { NewRun, PartId, ResultStore, RunStores, Stores } from '../../../orchestrator/control/model/stores.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
 import { type Database, openDatabase, type OpenOptions } from '../../../orchestrator/db/connect.ts';
@@ -268,7 +268,14 @@ export async function toLoading(bench: Bench, runId: string): Promise<void> {
 /** Publishes the rows that a run has loaded, as a complete one. */
 export async function publish(bench: Bench, runId: string, nowMs = NOW): Promise<{ rows: number }> {
   await toLoading(bench, runId);
-  return bound(bench, runId, { nowMs }).results.publish('completed', COMPLETE);
+  return publishRows(bound(bench, runId, { nowMs }).results);
+}
+
+/** Throws when the result table refuses rows. */
+export async function publishRows(results: Pick<ResultStore, 'publish'>): Promise<{ rows: number }> {
+  const published = await results.publish('completed', COMPLETE);
+  if ('refused' in published) throw new Error(published.refused.words);
+  return published;
 }
 
 /** The facts that `verify` gets about the run. */

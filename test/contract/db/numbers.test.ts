@@ -9,6 +9,7 @@ import {
   allRows,
   type Bench,
   COMPLETE,
+  publishRows,
   createRun,
   field,
   keyed,
@@ -187,7 +188,7 @@ onBothEngines('Numbers that can be read in two ways', (bench, engine) => {
     expect([undone?.phase, undone?.numbers]).toEqual(['loading', undefined]);
     await knex.schema.alterTable(table, (t) => void t.renameColumn('elsewhere', 'url'));
     for (let times = 0; times < 2; times++) {
-      const { rows } = await results.publish('completed', COMPLETE);
+      const { rows } = await publishRows(results);
       expect(rows).toBe(3);
       expect(await weights(bench(), table)).toEqual([1234, 12.5, null]);
       expect((await stores.runs.get(id))?.numbers).toMatchObject([{ mark: ',', decided: 1, empty: 0 }]);
