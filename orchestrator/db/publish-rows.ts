@@ -85,7 +85,7 @@ export async function deleteGoneRows(
       const problem = await remove([id]);
       if (problem === null) continue;
       kept ??= { ids: [], words: databaseMessage(problem) };
-      kept.ids.push(String(id));
+      kept.ids.push(id);
     }
   }
   return kept;

@@ -99,7 +99,7 @@ export function endedNotice(result: RunResult, times: Times, named: Named): Noti
   const good = exitCode === EXIT.complete;
   const how = good ? 'is complete' : `ended with exit code ${exitCode ?? 'unknown'}`;
   const due = times.dueAtMs === null ? '' : ` of ${showLocal(times.dueAtMs, named.timezone)}`;
-  const why = !good && reason ? ` (${reason})` : '';
+  const why = reason ? ` (${reason})` : '';
   const rows = products ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed` : '';
   const late = result.onTime === false ? ', not on time' : '';
   const price = cost === null ? '' : `, $${cost.toFixed(2)}`;

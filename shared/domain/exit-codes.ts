@@ -97,7 +97,7 @@ export const EXIT_FACTS = {
   },
   failedProducts: {
     meaning:
-      'More products failed than `run.max_failed` allows, the site has changed, or no instance crawled anything. The stored results are published.',
+      'More products failed than `run.max_failed` allows, nothing was stored, the site has changed, or no instance crawled anything. The stored results are published.',
     retry: 'yes',
     todo: '`orchestrator status RUN --failed` lists them with their reasons; `orchestrator retry` tries them again.',
   },

@@ -19,6 +19,8 @@ export interface EndInput extends OutcomeCounts {
   siteDown: boolean;
   /** Why the launches failed; null when they did not. It counts where products were left without an instance. */
   noInstances: LaunchEnd | null;
+  /** A retry, or a few due products of a long list: they may all have failed or vanished before. Default: false. */
+  mayStoreNothing?: boolean;
   /** Why the rows must not be published unchecked; null or omitted when they may. */
   suspicion?: string | null;
 }
@@ -91,9 +93,11 @@ function openEnd(input: EndInput): OpenEnd {
   const missed = missedDeadline(input, left);
   if (missed !== null) return ending('completed', EXIT.deadline, `deadline missed: ${missed}`);
   const share = planned === 0 ? 0 : failed / planned;
-  return share > input.maxFailed
-    ? ending('completed', EXIT.failedProducts, `${failed} of ${planned} products failed`)
-    : ending('completed', EXIT.complete, null);
+  if (share > input.maxFailed)
+    return ending('completed', EXIT.failedProducts, `${failed} of ${planned} products failed`);
+  if (planned === 0 || input.stored > 0) return ending('completed', EXIT.complete, null);
+  const what = `nothing was stored: ${input.gone} of ${planned} products are gone`;
+  return ending('completed', input.mayStoreNothing === true ? EXIT.complete : EXIT.failedProducts, what);
 }
 
 function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, left: number): string | null {

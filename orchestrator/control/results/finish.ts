@@ -8,7 +8,7 @@ import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
-import { GUARD_RUNS, findSuspicion, isSmallNight, storedShare } from './guard.ts';
+import { GUARD_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
@@ -58,6 +58,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
+    mayStoreNothing: mayStoreNothing(run, outcomes),
     noInstances: launchEndOf(
       run,
       instances,
@@ -129,7 +130,7 @@ async function judge(
   await core.results.setFill(fill);
   const { guard } = run.settings.results;
   if (!guard) return null;
-  const onlyFields = run.parentId !== null || isSmallNight(run, outcomes);
+  const onlyFields = mayStoreNothing(run, outcomes);
   const emptier = findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, onlyFields);
   return [shared.holds, emptier].filter((why) => why !== null).join('; ') || null;
 }

@@ -15,12 +15,12 @@ export function storedShare(
   return crawled > 0 ? outcomes.stored / crawled : null;
 }
 
-/** Of the few products that are due of a list many may be those that failed or vanished before. */
-export function isSmallNight(
-  { settings }: Pick<RunRecord, 'settings'>,
+/** True for a retry, and for a few due products of a long list: they may all have failed or vanished before. */
+export function mayStoreNothing(
+  { parentId, settings }: Pick<RunRecord, 'parentId' | 'settings'>,
   { stored, gone, failed }: OutcomeCounts,
 ): boolean {
-  return settings.list?.length !== undefined && stored + gone + failed < SMALL_NIGHT;
+  return parentId !== null || (settings.list?.length !== undefined && stored + gone + failed < SMALL_NIGHT);
 }
 
 const SMALL_NIGHT = 100;

@@ -186,7 +186,7 @@ onBothEngines('A row that the result table refuses', (bench, engine) => {
         await bench().db.knex.raw(named(statement, table));
       const results = counts.map((prices, i): ItemResult => {
         const rows = prices.map((price, at) => ({ key: `offer ${at}`, row: { title: `offer ${at}`, price } }));
-        return { ...stored(1, i), outcome: 'stored', rows } as ItemResult;
+        return { ...stored(1, i), outcome: 'stored', rows };
       });
       await stage.load(run, results);
       await publishRun(stage.core(run.id));

@@ -26,11 +26,16 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
     'all well': {},
     'failures within the share': { failed: 5, stored: 93 },
     'no products at all': { planned: 0, stored: 0, gone: 0, failed: 0, reasons: {} },
+    'nothing stored of a few due products': { mayStoreNothing: true, stored: 0, gone: 100, failed: 0, reasons: {} },
     'the circuit open with nothing left': { ...BANNED, reasons: {} },
     'the site down, but no products left': { request: 'site-down', uncrawledReason: 'network' },
     'the site down at the end, after nearly all': { siteDown: true },
   },
-  'completed 12': { 'failures above the share': { failed: 6, stored: 92 } },
+  'completed 12': {
+    'failures above the share': { failed: 6, stored: 92 },
+    'nothing stored, everything gone': { stored: 0, gone: 100, failed: 0, reasons: {} },
+    'nothing stored of the only product': { planned: 1, stored: 0, gone: 1, failed: 0, reasons: {} },
+  },
   'completed 14': { 'the budget spent': TOO_DEAR, 'the budget spent, and late': { ...TOO_DEAR, onTime: false } },
   'completed 15': {
     'products left at the deadline': { reasons: { deadline: 1 } },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FillRates } from '../../../orchestrator/control/model/report.ts';
 import { aRun } from './builders.ts';
-import { findSuspicion, isSmallNight, storedShare } from '../../../orchestrator/control/results/guard.ts';
+import { findSuspicion, mayStoreNothing, storedShare } from '../../../orchestrator/control/results/guard.ts';
 
 const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ stored, fields });
 
@@ -75,6 +75,12 @@ describe('a small night', () => {
   ])('%s', (_what, list, outcomes, expected) => {
     const run = aRun();
     const settings = { ...run.settings, ...(list === undefined ? {} : { list }) };
-    expect(isSmallNight({ settings }, outcomes)).toBe(expected);
+    expect(mayStoreNothing({ parentId: null, settings }, outcomes)).toBe(expected);
+  });
+
+  it('is a retry, too, however many it has', () => {
+    expect(mayStoreNothing({ parentId: 'r1', settings: aRun().settings }, { stored: 0, gone: 500, failed: 0 })).toBe(
+      true,
+    );
   });
 });
