@@ -145,7 +145,9 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       return await publishRun(this, to, end);
     } catch (error) {
       if (!(error instanceof StatementRefused)) throw error;
-      const refused = await findRefusedRows(this, end, { forMs: SEARCH_MS, most: end.most ?? Infinity });
+      const { held = false, most = Infinity } = end;
+      // A person waits for a held run.
+      const refused = await findRefusedRows(this, end, { forMs: held ? Infinity : SEARCH_MS, most });
       // Whatever it was, it is no row's fault.
       if (refused.complete && refused.refusals.length === 0) throw error;
       return { refused: { ...refused, words: error.message } };

@@ -278,6 +278,11 @@ export const FAULTS: Record<string, FaultKind> = {
     moments: ALL_MOMENTS,
     act: (world, dice) => breakDatabase(world, dice, 'afterCall', { ms: dice.between(500, 8_000), share: 0.3 }),
   },
+  F49: {
+    moments: ['P', 'C', 'K'],
+    // One product, or so many that the run is held.
+    act: (world, dice) => world.refuseRows(String(dice.chance(0.6) ? dice.between(10, 59) : dice.between(0, 9))),
+  },
 };
 
 /** A second main server takes the lock from the first one, which is still alive. */

@@ -41,6 +41,8 @@ async function makeImage(): Promise<Buffer> {
 export class DiscoveryDatabase {
   readonly site: LinkedSite;
   readonly #db: Database;
+  /** Triggers of the result table. */
+  readonly #rules = new Set<string>();
 
   private constructor(db: Database, site: LinkedSite) {
     this.#db = db;
@@ -60,6 +62,8 @@ export class DiscoveryDatabase {
   async beginNight(nowMs: number): Promise<{ entered: number; isNewRound: boolean }> {
     const db = this.#db;
     const { discover, seeds } = this.site;
+    for (const name of this.#rules) await db.knex.raw('drop trigger ??', [name]);
+    this.#rules.clear();
     const isNewRound = (await settleFrontier(db, FOUND, discover.seen)) === 0;
     if (isNewRound) await beginRound(db, FOUND);
     const opened = await openFrontier(db.knex, db, { discover, mapping: LINKED_MAPPING, table: FOUND });
@@ -76,6 +80,17 @@ export class DiscoveryDatabase {
   async update(state: FrontierRow['state'], values: Partial<FrontierRow> | null): Promise<void> {
     const rows = this.#db.knex(frontierTable(FOUND)).where({ state });
     await (values === null ? rows.delete() : rows.update(values));
+  }
+
+  /** By a rule that its owner has added to the result table, until the next night. */
+  async refuseRows(ending: string): Promise<void> {
+    const name = `refuses_${ending}`;
+    this.#rules.add(name);
+    await this.#db.knex.raw(
+      `create trigger if not exists ?? before insert on ?? when new.product_id like '%${ending}'
+       begin select raise(abort, 'refused by a trigger'); end`,
+      [name, FOUND],
+    );
   }
 
   /** Stores for main servers in this world: the faults of `struck` strike around each call. */

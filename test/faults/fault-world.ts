@@ -219,6 +219,14 @@ export class FaultWorld extends SimulatedWorld {
     return (this.bans.get(address) ?? this.bans.get('*') ?? 0) > this.clock.now();
   }
 
+  /** From now on the result table refuses the rows of products whose ID ends so. */
+  refuseRows(ending: string): void {
+    const before = this.db.refusesRow;
+    this.db.refusesRow = (id) => before(id) || id.endsWith(ending);
+    const refused = this.database?.refuseRows(ending);
+    if (refused !== undefined) this.clock.hold(refused).catch((error: unknown) => this.fleet.faults.push(error));
+  }
+
   /** Calls back when the moment has first come; at once when it has been. */
   on(moment: Moment, act: () => void): void {
     const { seen, waiting } = this.#record;
@@ -451,21 +459,24 @@ export class FaultWorld extends SimulatedWorld {
   }
 
   async #products(): Promise<SeenProduct[]> {
-    const { finishedAtMs, request } = (await this.#ledger.reader.run.get())!;
-    const published = finishedAtMs !== null && request !== 'cancel';
+    const { finishedAtMs, request, phase } = (await this.#ledger.reader.run.get())!;
+    const published = finishedAtMs !== null && request !== 'cancel' && phase !== 'held';
     const instances = new Map((await this.instances()).map((record) => [epochKey(record), record]));
     const items = await this.#ledger.items();
     return items.map(({ n, id, outcome, reason, owner, title }) => {
-      const expected = this.isLayoutChanged ? null : this.#usualResult({ n, id });
+      const usual = this.isLayoutChanged ? null : this.#usualResult({ n, id });
       const holder = owner === null ? undefined : instances.get(epochKey(owner));
-      const hasRow = expected?.outcome === 'stored' && expected.rows.length > 0;
+      const hasRow = usual?.outcome === 'stored' && usual.rows.length > 0;
+      const isRefused = hasRow && this.db.refusesRow(id);
+      // What the table refuses fails when the run is published.
+      const expected = isRefused && reason === 'load' ? 'failed' : usual?.outcome;
       return {
         n,
         id,
         outcome,
         reason,
-        expected: expected?.outcome ?? null,
-        rowRight: !published || outcome !== 'stored' || !hasRow || title === `Title ${id}`,
+        expected: expected ?? null,
+        rowRight: !published || outcome !== 'stored' || !hasRow || (!isRefused && title === `Title ${id}`),
         stranded: outcome === 'failed' && reason === 'lost-instance' && holder !== undefined && isGivenUp(holder),
       };
     });

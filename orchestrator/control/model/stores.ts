@@ -538,7 +538,7 @@ export interface ResultStore extends ResultReader {
    * later run has published to the same table keep that run's rows.
    * `held`: moves the run from `held` instead and keeps its end time. `overNewer`: overwrites newer rows too.
    * If the result table refuses rows, nothing changes, and the result names them: at most one more than `most`, and
-   * those that were found in a minute.
+   * those that were found in a minute; for a held run, all.
    */
   publish(to: PublishedPhase, end: PublishEnd): Promise<Published>;
   /**

@@ -96,7 +96,7 @@ function openEnd(input: EndInput): OpenEnd {
   if (share > input.maxFailed)
     return ending('completed', EXIT.failedProducts, `${failed} of ${planned} products failed`);
   if (planned === 0 || input.stored > 0) return ending('completed', EXIT.complete, null);
-  const what = `nothing was stored: ${input.gone} of ${planned} products are gone`;
+  const what = `nothing was stored: of ${planned} products ${input.gone} are gone and ${failed} failed`;
   return ending('completed', input.mayStoreNothing === true ? EXIT.complete : EXIT.failedProducts, what);
 }
 

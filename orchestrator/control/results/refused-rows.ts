@@ -1,4 +1,5 @@
 /** What follows when the result table refuses rows of a run: the products fail, or the run is held. */
+import { AppError } from '../../../shared/domain/errors.ts';
 import { eventOf } from '../model/run-event.ts';
 import type { Core } from '../model/core.ts';
 import type { RefusedRows, RunStores } from '../model/stores.ts';
@@ -23,10 +24,13 @@ export async function holdForRefused(core: Refusing, refused: RefusedRows, most:
   return `the result table refuses rows, and not all of them were found in a minute: ${found}`;
 }
 
-/** They become `failed(load)`; everything else can be published. */
+/** They become `failed(load)`; everything else can be published. Throws `internal` when none of them was stored. */
 export async function failRefused(core: Refusing, refused: RefusedRows): Promise<void> {
   const { refusals } = refused;
-  await core.results.refuse(refusals, `${listOf(refused, LISTED)}; they failed (load)`);
+  const moved = await core.results.refuse(refusals, `${listOf(refused, LISTED)}; they failed (load)`);
+  // Publishing would find them again, and again.
+  if (moved === 0)
+    throw new AppError('internal', `none of the refused products is stored: ${listOf(refused, EXAMPLES)}`);
   core.log.warn({ products: refusals.length }, 'products whose rows the result table refuses have failed');
 }
 

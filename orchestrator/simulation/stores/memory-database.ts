@@ -104,6 +104,8 @@ export class MemoryDatabase {
   beforeCall: (method: string) => void = () => undefined;
   /** Called when a method has happened; throw from it and the caller does not know. */
   afterCall: (method: string) => void = () => undefined;
+  /** True for products whose rows the result table refuses. */
+  refusesRow: (productId: string) => boolean = () => false;
 
   /** One call without a fence. */
   async call<T>(method: string, body: () => T): Promise<T> {

@@ -13,6 +13,7 @@ import type {
   LoadTotals,
   PartId,
   PartRecord,
+  Published,
   PublishEnd,
   PublishedPhase,
   Refusal,
@@ -90,14 +91,20 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     return this.read('results.totals', (run) => run.totals);
   }
 
-  publish(to: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
-    return this.write('results.publish', (run) => {
+  publish(to: PublishedPhase, end: PublishEnd): Promise<Published> {
+    return this.write<Published>('results.publish', (run) => {
       const { id, phase, request } = run.record;
       if (phase !== (end.held === true ? 'held' : 'loading')) {
         if (isRunEnd(phase)) return { rows: run.rows.size };
         throw new AppError('internal', `the run ${id} is ${phase}, so it cannot be published`);
       }
       const isCancelled = request === 'cancel';
+      const refused = isCancelled ? [] : [...(run.staging?.keys() ?? [])].filter((key) => this.db.refusesRow(key));
+      if (refused.length > 0) {
+        const words = 'the result table refuses the row';
+        const refusals = refused.map((key): Refusal => ({ id: key, outcome: 'failed', reason: 'load', detail: words }));
+        return { refused: { refusals, complete: true, words } };
+      }
       if (!isCancelled) for (const [product, row] of run.staging ?? []) run.rows.set(product, { ...row, run_id: id });
       const { exitCode, reason } = isCancelled ? CANCELLED : end;
       moveRun(run, isCancelled ? 'cancelled' : to, this.now(), { exitCode, reason });
