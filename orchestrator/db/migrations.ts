@@ -404,6 +404,17 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   // When a stored product was refused, before its rows were published.
   { name: 'refused-rows', columns: { crawlfleet_items: { refused_at: (t) => t.bigInteger('refused_at') } } },
+  // What the values of a run look like, for the guard of later runs with the same mapping.
+  {
+    name: 'value-profiles',
+    columns: {
+      crawlfleet_runs: {
+        value_rules: (t) => t.string('value_rules', 64),
+        // JSON; null until the run has been measured.
+        value_profile: (t) => t.text('value_profile', 'mediumtext'),
+      },
+    },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -95,6 +95,20 @@ function rowsOfProducts(trx: Knex.Transaction, { shape }: Publishing, ids: reado
   return trx(shape.results.table).whereIn('product_id', ids).options({ timeout: LONG_STATEMENT_MS });
 }
 
+/**
+ * IDs of products as they are compared with `product_id` of the result table. A text beside a whole-number column would make
+ * MySQL compare both as doubles, which are equal too often above 2^53.
+ */
+export async function idsForResults(
+  knex: Knex,
+  db: Database,
+  { results }: Pick<RunShape, 'results'>,
+): Promise<(ids: readonly string[]) => string[]> {
+  const info = await readTable(knex, db, results.table);
+  const isNumber = /int/.test((info && findColumn(info, 'product_id'))?.type ?? '');
+  return (ids) => ids.map((id) => (isNumber ? BigInt(id) : id)) as string[];
+}
+
 /** Lists of the products with this outcome. Not a join: the user's column may have another type or collation than ours. */
 async function* idsOf(
   trx: Knex.Transaction,
@@ -102,9 +116,7 @@ async function* idsOf(
   { runId, shape, exceptSettled, only = ALL }: Publishing,
   outcome: 'stored' | 'gone',
 ): AsyncGenerator<string[]> {
-  const info = await readTable(trx, db, shape.results.table);
-  // A text beside a whole-number column would make MySQL compare both as doubles, which are equal too often above 2^53.
-  const isNumber = /int/.test((info && findColumn(info, 'product_id'))?.type ?? '');
+  const toResultIds = await idsForResults(trx, db, shape);
   for (let after = 0; ;) {
     const items = await rowsOf<{ n: SqlNumber; product_id: string }>(
       trx(ITEMS)
@@ -119,6 +131,6 @@ async function* idsOf(
     );
     if (items.length === 0) return;
     after = toNumber(items.at(-1)!.n);
-    yield items.map((i) => (isNumber ? BigInt(i.product_id) : i.product_id)) as string[];
+    yield toResultIds(items.map((item) => item.product_id));
   }
 }

@@ -5,7 +5,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { FillRates, RunReport } from '../control/model/report.ts';
+import type { FillRates, RunReport, ValueProfile } from '../control/model/report.ts';
 import type {
   LoadTotals,
   PartId,
@@ -16,6 +16,7 @@ import type {
   Refusal,
   ResultStore,
   SharedResults,
+  ValueSample,
 } from '../control/model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
@@ -31,6 +32,7 @@ import { findRefusedRows, StatementRefused } from './refused-rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { readProductsOn, readSharedResults } from './shared-results.ts';
 import { dropStaging } from './staging.ts';
+import { readProfiles, readValueSample } from './value-sample.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 /** How long the rows that the result table refuses are looked for. */
@@ -199,7 +201,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
         .whereNull('r.parent_id')
         .orderBy('r.started_at', 'desc')
         .limit(limit)
-        .select('r.fill', 'r.report'),
+        .select('r.fill', knex.raw('case when r.fill is null then r.report end as report')),
     );
     return rows.flatMap(({ fill, report }) => {
       if (fill !== null) return [JSON.parse(fill) as FillRates];
@@ -209,10 +211,19 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     });
   }
 
-  async setFill(fill: FillRates): Promise<void> {
+  valueSample(): Promise<ValueSample> {
+    return this.query((knex) => readValueSample(knex, this.db, this.id));
+  }
+
+  earlierValues(fingerprint: string, limit: number): Promise<ValueProfile[]> {
+    return this.query((knex) => readProfiles(knex, { runId: this.id, fingerprint, limit }));
+  }
+
+  async setFill(fill: FillRates, values: ValueProfile | null): Promise<void> {
     const { id } = this;
-    const values = { fill: JSON.stringify(fill) };
-    await this.query((knex) => this.update(knex, knex(RUNS).where({ id }), values));
+    const profile = values && { value_rules: values.fingerprint, value_profile: JSON.stringify(values) };
+    const row = { fill: JSON.stringify(fill), ...profile };
+    await this.query((knex) => this.update(knex, knex(RUNS).where({ id }), row));
   }
 
   async dropStaging(): Promise<void> {

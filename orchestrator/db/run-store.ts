@@ -6,7 +6,14 @@ import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { Progress } from '../../shared/wire/callbacks.ts';
 import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
-import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport } from '../control/model/report.ts';
+import type {
+  DiscoveryCounts,
+  FillRates,
+  ListedRun,
+  RunReport,
+  NumberReport,
+  ValueProfile,
+} from '../control/model/report.ts';
 import type { RunSample } from '../control/model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../control/model/stores.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
@@ -22,7 +29,7 @@ import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'measuredTailMs' | 'balancers'>>({
+const RUN = new Columns<Omit<RunRecord, 'fill' | 'values' | 'numbers' | 'discovery' | 'measuredTailMs' | 'balancers'>>({
   id: 'text',
   parentId: 'text',
   phase: 'text',
@@ -43,7 +50,7 @@ const RUN = new Columns<Omit<RunRecord, 'fill' | 'numbers' | 'discovery' | 'meas
   report: 'json',
 });
 
-type JsonColumn = 'fill' | 'numbers' | 'discovery' | 'balancer';
+type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'balancer';
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
@@ -256,6 +263,7 @@ function toRecord(row: RunColumns): RunRecord {
     ...run,
     balancers: balancersOf(row.balancer, run),
     ...(row.fill === null ? {} : { fill: JSON.parse(row.fill) as FillRates }),
+    ...(row.value_profile === null ? {} : { values: JSON.parse(row.value_profile) as ValueProfile }),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
     ...(row.discovery === null ? {} : { discovery: JSON.parse(row.discovery) as DiscoveryCounts }),
   };

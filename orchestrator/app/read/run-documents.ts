@@ -60,6 +60,8 @@ export function summaryOf(run: RunRecord) {
     cost: report?.cost ?? null,
     /** How full the rows were; null until they are judged. */
     fill: run.fill ?? null,
+    /** What their values looked like; null as above. */
+    values: run.values ?? null,
   };
 }
 

@@ -95,6 +95,8 @@ export interface RunReport {
     loadMs: number | null;
     publishMs: number | null;
   };
+  /** Omitted where no row was stored, and by earlier versions. */
+  values?: ValueProfile;
   /** Fields with ambiguous numbers; reports of earlier versions have none. */
   numbers?: readonly NumberReport[];
   /** Omitted for a run that is no discovery. `waiting`: for the next one. */
@@ -128,6 +130,41 @@ export interface FillRates {
   fields: Record<string, number>;
   /** Pages and rows that several stored products share, a line each; omitted where there are none. */
   shared?: string[];
+}
+
+/** The values of one field in a sample. Shares lie between 0 and 1. */
+export interface FieldValues {
+  /** Rows with a value. */
+  filled: number;
+  /** Of the values: zero, or a text without a character. */
+  empty: number;
+  /** Of the values: the most frequent one. */
+  top: number;
+  /** Of numbers: the median, and what nine in ten of them lie between. */
+  numbers?: { low: number; median: number; high: number };
+  /** Shares of the most frequent currencies, by ISO 4217 code. */
+  currencies?: Record<string, number>;
+  /** Rows with another value than before; omitted where there was none before. */
+  changed?: number;
+  /**
+   * What the guard compares, over products that earlier runs had as well if there are enough: values that are not zero or
+   * empty, that are not the most frequent one, that have kept their magnitude or currency.
+   */
+  sound: { nonzero?: number; varied?: number; kept?: number };
+}
+
+/** What the values of a run look like, in a sample of its stored products. */
+export interface ValueProfile {
+  /** Of the mapping and the rules by which pages are read: only runs with the same one are compared. */
+  fingerprint: string;
+  /** Products of the sample. */
+  products: number;
+  /** Those of them that an earlier run with this fingerprint has published. */
+  common: number;
+  /** No entry for a field without a value. */
+  fields: Record<string, FieldValues>;
+  /** Why nothing was compared; omitted when it was. */
+  note?: string;
 }
 
 /** What a run over the whole of `products.query` records about its list. Runs over other products record none. */

@@ -15,7 +15,16 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { DiscoveryCounts, FillRates, ListedRun, NumberReport, RunReport, UnchangedPages } from './report.ts';
+import type { Column } from '../../../shared/domain/mapping.ts';
+import type {
+  DiscoveryCounts,
+  FillRates,
+  ListedRun,
+  NumberReport,
+  RunReport,
+  UnchangedPages,
+  ValueProfile,
+} from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
@@ -60,6 +69,8 @@ export interface RunRecord extends NewRun {
   report: RunReport | null;
   /** How full its rows were; known once they are judged. */
   fill?: FillRates;
+  /** Undefined until the run has been measured, and for one without rows. */
+  values?: ValueProfile;
   /** How numbers were read, of fields with a decimal mark or ambiguous ones; known once the rows are held or published. */
   numbers?: readonly NumberReport[];
 }
@@ -485,6 +496,22 @@ export interface RefusedRows {
   words: string;
 }
 
+/** A row of the sample; values as text, in the order of the columns. */
+export interface SampledRow {
+  /** Of the product. */
+  id: string;
+  now: (string | null)[];
+  /** The row that an earlier run with the same fingerprint has published under this key; null without one. */
+  before: (string | null)[] | null;
+}
+
+/** Rows of some stored products of the run, evenly drawn from its list. */
+export interface ValueSample {
+  fingerprint: string;
+  columns: Column[];
+  rows: SampledRow[];
+}
+
 /** Rows of the run in the result table; or why nothing was published. */
 export type Published = { rows: number } | { refused: RefusedRows };
 
@@ -515,6 +542,10 @@ interface ResultReader {
   productsOn(page: string): Promise<string[]>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(limit: number): Promise<FillRates[]>;
+  /** The values that are about to be published, beside those that stand. */
+  valueSample(): Promise<ValueSample>;
+  /** Profiles of the last published runs of the same result table with this fingerprint, newest first. */
+  earlierValues(fingerprint: string, limit: number): Promise<ValueProfile[]>;
   /** Number of rows of the result table with this run_id, and the first few for the report. */
   resultRows(sample: number): Promise<{ rows: number; sample: Record<string, unknown>[] }>;
 }
@@ -549,7 +580,7 @@ export interface ResultStore extends ResultReader {
   refuse(refusals: readonly Refusal[], note: string): Promise<number>;
   /** Records in the run's row how ambiguous staged numbers are read; publishing does so too. */
   noteNumbers(): Promise<void>;
-  setFill(fill: FillRates): Promise<void>;
+  setFill(fill: FillRates, values: ValueProfile | null): Promise<void>;
   /** Drops the staging table once the run is published. */
   dropStaging(): Promise<void>;
 }

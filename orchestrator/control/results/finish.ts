@@ -8,9 +8,10 @@ import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
-import { GUARD_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
+import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
+import { judgeValues, profileOf } from './value-profile.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
@@ -127,12 +128,18 @@ async function judge(
   if (stored === null || run.request === 'cancel') return null;
   const notes = shared.notes.length === 0 ? {} : { shared: shared.notes };
   const fill = { stored, fields: await core.results.fillOfFields(), ...notes };
-  await core.results.setFill(fill);
   const { guard } = run.settings.results;
+  const sample = await core.results.valueSample();
+  const values = profileOf(sample);
+  const earlier = await core.results.earlierValues(values.fingerprint, BAND_RUNS);
+  const { holds, note } = judgeValues(sample, values, { earlier, minFill: guard?.minFill ?? 0 });
+  const isEmpty = sample.rows.length === 0;
+  await core.results.setFill(fill, isEmpty ? null : { ...values, ...(note === null ? {} : { note }) });
   if (!guard) return null;
   const onlyFields = mayStoreNothing(run, outcomes);
-  const emptier = findSuspicion(fill, await core.results.earlierFills(GUARD_RUNS), guard.minFill, onlyFields);
-  return [shared.holds, emptier].filter((why) => why !== null).join('; ') || null;
+  const emptier = findSuspicion(fill, await core.results.earlierFills(BAND_RUNS), guard.minFill, onlyFields);
+  const others = holds.length === 0 ? null : `values are not those of the last nights: ${holds.join('; ')}`;
+  return [shared.holds, emptier, others].filter((why) => why !== null).join('; ') || null;
 }
 
 /** The document of `run --json`, from the database. */
@@ -225,6 +232,7 @@ export async function buildReport(
       loadMs: processState.loadMs,
       publishMs: processState.publishMs,
     },
+    ...(run.values ? { values: run.values } : {}),
     numbers: (run.numbers ?? []).filter(({ decided, empty }) => decided + empty > 0),
     notes: [
       ...heldNotes(run),

@@ -6,7 +6,7 @@ import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
-import type { FillRates } from '../../control/model/report.ts';
+import type { FillRates, ValueProfile } from '../../control/model/report.ts';
 import { eventOf } from '../../control/model/run-event.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type {
@@ -19,6 +19,7 @@ import type {
   Refusal,
   ResultStore,
   SharedResults,
+  ValueSample,
 } from '../../control/model/stores.ts';
 import { BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
@@ -163,6 +164,14 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
 
   earlierFills(): Promise<FillRates[]> {
     return this.read('results.earlierFills', () => []);
+  }
+
+  valueSample(): Promise<ValueSample> {
+    return this.read('results.valueSample', () => ({ fingerprint: '', columns: [], rows: [] }));
+  }
+
+  earlierValues(): Promise<ValueProfile[]> {
+    return this.read('results.earlierValues', () => []);
   }
 
   setFill(): Promise<void> {

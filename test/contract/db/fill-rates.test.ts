@@ -46,7 +46,7 @@ onBothEngines('Fill rates', (bench, engine) => {
     const own = settings(`fill_${engine}`);
     const ended = async (to: 'completed' | 'cancelled', title: number) => {
       const { id, results } = await createRun(bench(), 1, { settings: own });
-      await results.setFill({ stored: 1, fields: { title } });
+      await results.setFill({ stored: 1, fields: { title } }, null);
       await toLoading(bench(), id);
       await results.publish(to, COMPLETE);
     };
@@ -62,7 +62,7 @@ onBothEngines('Fill rates', (bench, engine) => {
     expect(await titles(5)).toEqual([0.4, 0.2, 0.1]);
     expect(await titles(2)).toEqual([0.4, 0.2]);
     await expectFault(
-      bound(bench(), now.id, { fence: bench().fence - 1 }).results.setFill({ stored: 1, fields: {} }),
+      bound(bench(), now.id, { fence: bench().fence - 1 }).results.setFill({ stored: 1, fields: {} }, null),
       'lock-held',
     );
     expect(await runs.get(now.id)).toMatchObject({ phase: 'planned' });
