@@ -6,6 +6,8 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
+import type { AssertCounts } from '../control/results/assertions.ts';
+import { assertRows } from './assert-rows.ts';
 import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { LinkIntake } from './link-intake.ts';
@@ -34,6 +36,8 @@ export interface LoadCounts extends OutcomeCounts {
   /** Of the stored: those whose rows were copied, because their page is unchanged. */
   unchanged: number;
   savedBytes: number;
+  /** Values that broke an assertion. */
+  asserts: AssertCounts;
 }
 
 /** Rows per INSERT. */
@@ -61,19 +65,21 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
-  const { fresh = [], unchanged = [] } = Object.groupBy(stored, (s) =>
+  const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
     s.unchanged === undefined ? 'fresh' : 'unchanged',
   );
+  const { passed: fresh, failed: broken, counts: asserts } = await assertRows(trx, db, shape, read);
   const { rows, refused } = await stageRows(trx, db, shape, fresh);
   await checkNames(trx, shape, fresh, { runId, nowMs });
   const kept = await stageKept(trx, db, shape, unchanged);
   const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
   for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
-  for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, detail);
+  for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, 'load', detail);
+  for (const [id, detail] of broken) refuse(settlementOf.get(id)!, 'assert', detail);
   for (const { id } of unchanged) {
     const page = kept.get(id);
     if (page) settlementOf.get(id)!.rows = page.rows;
-    else refuse(settlementOf.get(id)!, NOT_KEPT);
+    else refuse(settlementOf.get(id)!, 'load', NOT_KEPT);
   }
   await writeOutcomes(trx, load, settlements);
   await writeAttempts(trx, load, open);
@@ -88,6 +94,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     marks: countMarks([...fresh.map(marksOf), ...pages.map(({ marks }) => marks)]),
     unchanged: kept.size,
     savedBytes: pages.reduce((sum, { bytes }) => sum + bytes, 0),
+    asserts,
   };
   for (const s of settlements) {
     counts[s.outcome]++;
@@ -135,9 +142,9 @@ function detailOf({ detail, evidence }: ItemResult & { outcome: 'failed' }): str
   return `${evidence.rule}${status}: ${detail}`;
 }
 
-function refuse(settlement: Settlement, detail: string): void {
+function refuse(settlement: Settlement, reason: 'load' | 'assert', detail: string): void {
   settlement.outcome = 'failed';
-  settlement.reason = 'load';
+  settlement.reason = reason;
   settlement.detail = cutDetail(detail);
 }
 

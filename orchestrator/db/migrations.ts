@@ -413,6 +413,8 @@ export const MIGRATIONS: readonly Migration[] = [
         // JSON; null until the run has been measured.
         value_profile: (t) => t.text('value_profile', 'mediumtext'),
       },
+      // JSON: how many values of the part's rows broke an assertion, by field.
+      crawlfleet_parts: { assert_counts: (t) => t.text('assert_counts') },
     },
   },
 ];

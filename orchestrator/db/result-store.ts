@@ -6,6 +6,7 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FillRates, RunReport, ValueProfile } from '../control/model/report.ts';
+import type { AssertCounts } from '../control/results/assertions.ts';
 import type {
   LoadTotals,
   PartId,
@@ -24,6 +25,7 @@ import { readFill } from './fill.ts';
 import { LinkIntake } from './link-intake.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
+import { assertDecided } from './assert-rows.ts';
 import { noteNumbers, readDecisions } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';
@@ -96,11 +98,12 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       if (!row) throw new AppError('internal', `part ${seq} of slot ${slot} epoch ${epoch} is not in the ledger`);
       if (row.state === 'loaded') return countsOf(row);
       const load = { runId: id, shape, place, results, nowMs, links };
-      const { rows, marks, unchanged, savedBytes, ...counts } = await loadResults(trx, db, load);
+      const { rows, marks, unchanged, savedBytes, asserts, ...counts } = await loadResults(trx, db, load);
       await known.update({
         ...counts,
         result_rows: rows,
         number_marks: jsonOrNull(marks),
+        assert_counts: jsonOrNull(asserts),
         unchanged,
         saved_bytes: savedBytes,
         state: 'loaded',
@@ -209,6 +212,10 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       const products = report === null ? null : (JSON.parse(report) as RunReport).products;
       return products ? [{ stored: products.stored / products.planned, fields: {} }] : [];
     });
+  }
+
+  assertDecided(): Promise<AssertCounts> {
+    return assertDecided(this);
   }
 
   valueSample(): Promise<ValueSample> {

@@ -3,6 +3,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { type Column, columnsOf, hasRows, type Mapping } from '../../shared/domain/mapping.ts';
 import type { RunSettings } from '../control/model/run-settings.ts';
+import { Assertions } from '../control/results/assertions.ts';
 import { titleFields } from '../control/results/shared-results.ts';
 import { rowKeyKind } from './column-types.ts';
 import type { Database } from './connect.ts';
@@ -30,6 +31,8 @@ export interface RunShape {
   /** A stored product may have another number of rows than one. */
   countsRows: boolean;
   crawledAt: ColumnInfo;
+  /** `assert` of the fields. */
+  assertions: Assertions;
 }
 
 /** Throws `run-unknown`, and `internal` when the staging table is gone. */
@@ -56,6 +59,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     rowKey: rowKey ? (rowKeyKind(db, rowKey) ?? 'exact') : null,
     countsRows: rowKey !== undefined || settings.mapping.pages.some(({ fields }) => fields.length === 0),
     crawledAt,
+    assertions: new Assertions(settings.mapping),
   };
 }
 

@@ -15,7 +15,11 @@ import type { RunShape } from './run-shape.ts';
 import { findUnread, marksOf, settle } from './settled-values.ts';
 import { CONTENT_COLUMN, LANDING_COLUMN, MAX_LANDING_CHARS, STAMP_COLUMN, stagingColumns } from './staging.ts';
 
-export type StoredResult = ItemResult & { outcome: 'stored' };
+export type StoredResult = ItemResult & {
+  outcome: 'stored';
+  /** The rows as they were read, where an assertion has left values out. */
+  whole?: KeyedRow[];
+};
 
 export interface Staged {
   /** Number of rows staged for each stored product, by its index in the list. */
@@ -82,9 +86,12 @@ export async function stageRows(
 const hasUnread = ({ rows }: StoredResult): boolean =>
   rows.some(({ row }) => Object.values(row).some((value) => findUnread(value) !== null));
 
-/** A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. */
+/**
+ * A page with an ambiguous number has no name: it is read again, because other pages may decide the number later. Neither
+ * has one whose values broke an assertion: they may be right the next time.
+ */
 function stampOf(result: StoredResult): string | null {
-  const page = hasUnread(result) ? null : readPageOf(result);
+  const page = hasUnread(result) || result.whole !== undefined ? null : readPageOf(result);
   return page && JSON.stringify(page);
 }
 
@@ -113,7 +120,7 @@ export interface ReadPage extends PageStamp {
 /** Null for a page to which the site gives no name. */
 export function readPageOf(result: StoredResult): ReadPage | null {
   if (result.page === undefined) return null;
-  const content = hashOf(JSON.stringify(result.rows)).toString('base64url');
+  const content = hashOf(JSON.stringify(result.whole ?? result.rows)).toString('base64url');
   return { ...result.page, marks: marksOf(result), readAt: result.at, content };
 }
 

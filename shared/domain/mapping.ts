@@ -72,6 +72,23 @@ export function isSelectStep(step: Step): step is SelectStep {
   return (SELECT_STEPS as readonly string[]).includes(step.type);
 }
 
+/** What a field's value must be to be stored. A list holds when each of its values does; no value breaks nothing. */
+export interface Assertion {
+  /** Inclusive; of numbers. */
+  min?: number;
+  max?: number;
+  /** RE2 pattern that matches somewhere in the text. */
+  matches?: string;
+  oneOf?: Scalar[];
+  /** The largest change of a number, as a share of the one in the row that stands. Without one, or from zero, any. */
+  maxChange?: number;
+  /**
+   * What becomes of a value that breaks it: it is left out, and of a required field the product fails; the product fails;
+   * or the whole run is held.
+   */
+  else: 'empty' | 'fail' | 'hold';
+}
+
 export interface Field {
   /** Column name: a letter, then letters, digits and underscores; at most 64 characters. */
   name: string;
@@ -83,6 +100,8 @@ export interface Field {
   sourceOf?: string;
   /** Without a value the product becomes failed(parse); with `rows`, the row is dropped. */
   required: boolean;
+  /** Judged on the main server. */
+  assert?: Assertion;
 }
 
 /** The chain of each source, in order. */

@@ -18,6 +18,7 @@ export const FAILURE_REASONS = [
   'lost-instance',
   'upload',
   'load',
+  'assert',
   'deadline',
   'budget',
   'cancelled',

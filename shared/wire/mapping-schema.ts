@@ -1,6 +1,6 @@
 /** The normalised mapping in user data. */
 import { z } from 'zod';
-import type { Mapping } from '../domain/mapping.ts';
+import type { Assertion, Mapping } from '../domain/mapping.ts';
 
 const text = z.string().min(1);
 const decimal = z.enum(['.', ',']).exactOptional();
@@ -33,6 +33,18 @@ const step = z.discriminatedUnion('type', [
 
 const chain = z.array(step).min(1);
 
+const assertion: z.ZodType<Assertion> = z.strictObject({
+  min: z.number().exactOptional(),
+  max: z.number().exactOptional(),
+  matches: text.exactOptional(),
+  oneOf: z
+    .array(z.union([z.string(), z.number(), z.boolean()]))
+    .min(1)
+    .exactOptional(),
+  maxChange: z.number().exactOptional(),
+  else: z.enum(['empty', 'fail', 'hold']),
+});
+
 export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
   pages: z
     .array(
@@ -48,6 +60,7 @@ export const mappingSchema: z.ZodType<Mapping> = z.strictObject({
             fallbacks: z.array(chain).min(1).exactOptional(),
             sourceOf: text.exactOptional(),
             required: z.boolean(),
+            assert: assertion.exactOptional(),
           }),
         ),
       }),

@@ -7,6 +7,7 @@ import { type PlacedStep, readTypedStep } from './chain.ts';
 import { type FaultList, isRecord, type Path } from './faults.ts';
 import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { flag, text } from './processors.ts';
+import { assertOptions, toAssertion } from './field-options.ts';
 
 const patternShape = z.strictObject({
   type: z.literal('regex', { error: 'must be regex: there is no other type of pattern' }),
@@ -15,7 +16,12 @@ const patternShape = z.strictObject({
 const PROCESSORS = 'must be a list of processors, or for several sources a list of such lists';
 const processors = () => z.array(z.unknown(), { error: PROCESSORS }).min(1, 'must have at least one processor');
 const parserShape = z.strictObject({ description: z.string().exactOptional(), processors: processors() });
-const fieldShape = z.strictObject({ name: text(), processors: processors(), required: flag().exactOptional() });
+const fieldShape = z.strictObject({
+  name: text(),
+  processors: processors(),
+  required: flag().exactOptional(),
+  assert: assertOptions.exactOptional(),
+});
 
 export const CHAIN_FORM: PageForm = {
   urlPatterns: z.array(z.unknown(), { error: 'must be a list' }),
@@ -51,11 +57,12 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     const at = [...path, i];
     const field = faults.read(fieldShape, one, at);
     if (!field) return [];
-    const { name, required = false, processors } = field;
+    const { name, required = false, processors, assert } = field;
+    const asserted = assert && { assert: { ...toAssertion(assert), path: [...at, 'assert'] } };
     const chains = processors.every(Array.isArray)
       ? processors.map((chain, source) => readSteps(chain, [...at, 'processors', source], faults))
       : [readSteps(processors, [...at, 'processors'], faults)];
-    return [{ name, path: [...at, 'name'], required, requiredPath: [...at, 'required'], chains }];
+    return [{ name, path: [...at, 'name'], required, requiredPath: [...at, 'required'], chains, ...asserted }];
   });
 }
 

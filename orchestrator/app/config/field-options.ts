@@ -1,6 +1,7 @@
 /** The options of a field in the short form. docs/mapping.schema.json is generated from this. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
+import type { Assertion } from '../../../shared/domain/mapping.ts';
 import { flag, nodeOption, numberOptions, priceOptions, scalar, text } from './processors.ts';
 
 const replacement = z.strictObject(
@@ -13,6 +14,7 @@ const replacement = z.strictObject(
 const DATE = 'must be true, a format such as "yyyy-MM-dd", or { format, locale }';
 const NUMBER = 'must be true or false, or { decimal } with ",", "." or auto';
 const PRICE = 'must be true or false, or { currency, decimal } such as { currency: EUR }';
+const CHANGE = 'must be a share such as 80%';
 const REGEX = 'must be a pattern, or { pattern, group }';
 
 const selectOptions = {
@@ -69,10 +71,51 @@ const processOptions = {
     .describe('Steps in your own order, in place of the options above; nothing is implied.'),
 };
 
+const ASSERT = 'must have min, max, matches, one_of or max_change, and may have else';
+export const assertOptions = z
+  .strictObject(
+    {
+      min: z.number({ error: 'must be a number' }).exactOptional().describe('Smallest number.'),
+      max: z.number({ error: 'must be a number' }).exactOptional().describe('Largest number.'),
+      matches: text().exactOptional().describe('RE2 pattern that matches somewhere in the text.'),
+      one_of: z.array(scalar()).min(1, 'must not be empty').exactOptional().describe('The only values.'),
+      max_change: z
+        .union([text(), z.number()], { error: CHANGE })
+        .refine((value) => parseChange(value) !== null, CHANGE)
+        .exactOptional()
+        .describe('Largest change against the row that stands, such as 80%.'),
+      else: z
+        .enum(['empty', 'fail', 'hold'], { error: 'must be empty, fail or hold' })
+        .exactOptional()
+        .describe('What becomes of a value that breaks it: no value (the default), no product, or the run is held.'),
+    },
+    { error: (issue) => (issue.code === 'invalid_type' ? ASSERT : undefined) },
+  )
+  .refine((value) => Object.keys(value).some((key) => key !== 'else'), ASSERT);
+
+export function toAssertion(options: z.output<typeof assertOptions>): Assertion {
+  const { one_of: oneOf, max_change: change, else: otherwise = 'empty', ...limits } = options;
+  const maxChange = change === undefined ? null : parseChange(change);
+  return {
+    ...limits,
+    ...(oneOf === undefined ? {} : { oneOf }),
+    ...(maxChange === null ? {} : { maxChange }),
+    else: otherwise,
+  };
+}
+
+/** A share above zero, which may be above 100 %; null for anything else. */
+function parseChange(value: string | number): number | null {
+  const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(String(value).trim());
+  const share = match === null ? 0 : Number(match[1]) / (match[2] === '%' ? 100 : 1);
+  return share > 0 ? share : null;
+}
+
 export const fieldOptions = z.strictObject({
   ...selectOptions,
   ...processOptions,
   required: flag().exactOptional().describe('A page without this value counts as failed.'),
+  assert: assertOptions.exactOptional().describe('What the value must be to be stored.'),
 });
 export const parserOptions = z.strictObject({
   ...selectOptions,
@@ -86,4 +129,4 @@ export const selectorOptions = z.strictObject({
 });
 
 export type FieldOptions = z.output<typeof fieldOptions>;
-export type ChainOptions = Omit<FieldOptions, 'required'>;
+export type ChainOptions = Omit<FieldOptions, 'required' | 'assert'>;

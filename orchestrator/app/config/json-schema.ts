@@ -1,7 +1,7 @@
 /** The JSON Schema of a mapping file, for editors: the shapes of both forms, from the schemas of the readers. */
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 import { z } from 'zod';
-import { fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import { assertOptions, fieldOptions, parserOptions, selectorOptions } from './field-options.ts';
 import { PROCESSORS } from './processors.ts';
 
 const [firstStep, ...otherSteps] = [...PROCESSORS].map(([name, { parameters }]) =>
@@ -69,6 +69,7 @@ const chainPage = z
           name: z.string().min(1),
           processors: z.union([processors, z.array(processors).min(1)]),
           required: z.boolean().exactOptional(),
+          assert: assertOptions.exactOptional(),
         }),
       )
       .min(1),

@@ -1,6 +1,6 @@
 /** A mapping with the position of each part in the user's file: read from either form, then checked. */
 import { z } from 'zod';
-import type { PageMapping, SelectStep, Step } from '../../../shared/domain/mapping.ts';
+import type { Assertion, PageMapping, SelectStep, Step } from '../../../shared/domain/mapping.ts';
 import type { PlacedStep } from './chain.ts';
 import type { FaultList, Path } from './faults.ts';
 import { text } from './processors.ts';
@@ -13,6 +13,7 @@ export interface PlacedField {
   /** The chain of each source; empty after a fault. */
   chains: PlacedStep[][];
   sourceOf?: string;
+  assert?: Assertion & { path: Path };
 }
 
 export interface PlacedRows {
@@ -100,14 +101,19 @@ export function toPageMapping(page: PlacedPage): PageMapping {
       key: page.rows.key,
       empty: page.rows.empty && (page.rows.empty.step as SelectStep),
     },
-    fields: page.fields.map(({ name, required, chains: [first = [], ...others], sourceOf }) => ({
+    fields: page.fields.map(({ name, required, chains: [first = [], ...others], sourceOf, assert }) => ({
       name,
       steps: stepsOf(first),
       ...(others.length === 0 ? {} : { fallbacks: others.map(stepsOf) }),
       ...(sourceOf === undefined ? {} : { sourceOf }),
       required,
+      ...(assert === undefined ? {} : { assert: assertionOf(assert) }),
     })),
   };
+}
+
+export function assertionOf({ path: _, ...assertion }: Assertion & { path: Path }): Assertion {
+  return assertion;
 }
 
 export const stepsOf = (chain: readonly PlacedStep[]): Step[] => chain.map(({ step }) => step);

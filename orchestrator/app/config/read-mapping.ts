@@ -7,9 +7,18 @@ import { findMappingFaults, findChainFault, findStepFault } from '../../../share
 import { fieldType, type FieldType, type Mapping, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
 import { CHAIN_FORM } from './chain-form.ts';
 import { FaultList, isRecord, type MappingFault, type Path } from './faults.ts';
-import { type PlacedField, type PlacedPage, type PlacedRows, readPage, stepsOf, toPageMapping } from './placed-page.ts';
+import {
+  assertionOf,
+  type PlacedField,
+  type PlacedPage,
+  type PlacedRows,
+  readPage,
+  stepsOf,
+  toPageMapping,
+} from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
 import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { readYaml } from './yaml-source.ts';
 import type { PlacedStep } from './chain.ts';
@@ -108,6 +117,13 @@ function checkColumns(pages: readonly PlacedPage[], faults: FaultList): void {
 function checkSame(field: PlacedField, first: { field: PlacedField; page: PlacedPage }, faults: FaultList): void {
   if (field.name !== first.field.name)
     faults.report(field.path, `is written ${first.field.name} in ${first.page.name}; a column has one spelling`);
+  if (
+    !isDeepStrictEqual(field.assert && assertionOf(field.assert), first.field.assert && assertionOf(first.field.assert))
+  )
+    faults.report(
+      field.assert?.path ?? field.path,
+      `asserts something else in ${first.page.name}; a column has one assert`,
+    );
   const [type, expected] = [typeOf(field.chains[0]), typeOf(first.field.chains[0])];
   if (type === null || expected === null) return;
   if (type !== expected)
@@ -178,8 +194,23 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
   const defaults = chains.map((chain) => chain.find(({ step }) => step.type === 'default'));
   const early = defaults.slice(0, -1).find((step) => step !== undefined);
   if (early) faults.report(early.path, 'a default belongs in the last source: those after it would never count');
+  if (field.assert && type) checkAssert(field.assert, type, faults);
   if (field.required && defaults.at(-1))
     faults.report(field.requiredPath, 'a field with a default always has a value; leave one of the two out');
+}
+
+function checkAssert(assert: NonNullable<PlacedField['assert']>, type: FieldType, faults: FaultList): void {
+  const { min, max, matches, maxChange, path } = assert;
+  const isNumber = type === 'number' || type === 'integer';
+  for (const [key, value] of Object.entries({ min, max, max_change: maxChange }))
+    if (value !== undefined && !isNumber)
+      faults.report([...path, key], `is for numbers, and the column is ${type}: add number, integer or price`);
+  if (matches !== undefined && type !== 'text' && type !== 'currency' && type !== 'json')
+    faults.report([...path, 'matches'], `is for text, and the column is ${type}`);
+  if (min !== undefined && max !== undefined && min > max) faults.report([...path, 'min'], 'is greater than max');
+  const regex = { type: 'regex', pattern: matches ?? '', group: 0 } as const;
+  const fault = findStepFault(regex, { first: true, inRows: false });
+  if (fault !== null) faults.report([...path, 'matches'], fault);
 }
 
 /** Reports faults of single steps at their own position; only without any, those of the chain as a whole. */

@@ -3,7 +3,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { type PlacedStep, readShortStep } from './chain.ts';
 import { type FaultList, isRecord, type Path } from './faults.ts';
-import { type ChainOptions, fieldOptions, type FieldOptions, parserOptions, selectorOptions } from './field-options.ts';
+import {
+  type ChainOptions,
+  fieldOptions,
+  type FieldOptions,
+  parserOptions,
+  selectorOptions,
+  toAssertion,
+} from './field-options.ts';
 import type { PageForm, PlacedField, PlacedPage } from './placed-page.ts';
 import { text, regexStep, stepOptions } from './processors.ts';
 import type { Step } from '../../../shared/domain/mapping.ts';
@@ -50,12 +57,16 @@ function readField(name: string, form: unknown, path: Path, faults: FaultList): 
   const chains = sources.map((source, i) =>
     readOptions(source, faults).filter(({ step }) => step.type !== 'default' || i === sources.length - 1),
   );
-  const { required = false } = options;
+  const { required = false, assert } = options;
   const all = { ...field, required, requiredPath: pathOf('required'), chains };
-  if (options.price === undefined || options.price === false) return [all];
+  const asserted = assert && { assert: { ...toAssertion(assert), path: pathOf('assert') } };
+  if (options.price === undefined || options.price === false) return [{ ...all, ...asserted }];
   const currencies = chains.map((chain) => currencySteps(options, chain));
   const sourceOf = chains.length > 1 ? { sourceOf: name } : {};
-  return [all, { ...all, name: `${name}_currency`, required: false, chains: currencies, ...sourceOf }];
+  return [
+    { ...all, ...asserted },
+    { ...all, name: `${name}_currency`, required: false, chains: currencies, ...sourceOf },
+  ];
 }
 
 /** Options with the place of each in the file. */
@@ -116,7 +127,7 @@ const SHAPES = ['first', 'all', 'join'] as const;
 /** Options of one source alone. */
 const OF_SOURCE: ReadonlySet<string> = new Set([...SELECTORS, 'regex', 'attr', 'node']);
 /** Options allowed beside `then`: the selecting ones and those that are no steps. */
-const BESIDE_THEN = new Set([...OF_SOURCE, 'required', 'description', 'then']);
+const BESIDE_THEN = new Set([...OF_SOURCE, 'required', 'assert', 'description', 'then']);
 
 /** The chain of these options; empty after reporting that nothing is selected. */
 function readOptions(placed: Placed<ChainOptions>, faults: FaultList): PlacedStep[] {

@@ -1,12 +1,20 @@
 /** The output of `orchestrator extract`: the document of --json, made from the answer of the page reader. */
 import { describeStep } from '../../../shared/domain/describe-step.ts';
-import { chainsOf, type Field, fieldType, type FieldValue, type PageMapping } from '../../../shared/domain/mapping.ts';
+import {
+  chainsOf,
+  type Field,
+  fieldType,
+  type FieldValue,
+  type PageMapping,
+  type Row,
+} from '../../../shared/domain/mapping.ts';
+import { Assertions, type Broken } from '../../control/results/assertions.ts';
 import { plainPath } from '../config/path-spelling.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
 import type { PageReading } from './ask-crawl-api.ts';
 
-export type FieldReport = ReturnType<typeof reportField>;
+export type FieldReport = ReturnType<typeof reportField> & { broken: string | null };
 
 export interface TrialReport {
   url: string;
@@ -52,22 +60,34 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     return { ...base, outcome, reason, detail: answer.detail };
   }
   const page = mapping.pages.find(({ name }) => name === answer.mapping) ?? null;
+  const broken = page === null ? [] : judgeRows(page, answer.rows ?? []);
+  const failing = broken.find((one) => one.else === 'fail');
   return {
     ...base,
-    outcome: answer.missing === null ? 'stored' : 'failed',
-    reason: answer.missing === null ? null : 'parse',
-    detail: answer.missing === null ? null : describeMissing(answer.missing, page),
+    outcome: answer.missing === null && !failing ? 'stored' : 'failed',
+    reason: answer.missing !== null ? 'parse' : failing ? 'assert' : null,
+    detail: answer.missing === null ? (failing?.detail ?? null) : describeMissing(answer.missing, page),
     kind: answer.kind,
     mapping: page?.name ?? null,
     dom: page ? findDomSteps(page) : [],
     fields: (page?.fields ?? [])
       .filter((f) => field === undefined || f.name === field)
-      .map((f) => reportField(f, page!.rows !== null, answer)),
+      .map((f) => ({
+        ...reportField(f, page!.rows !== null, answer),
+        /** How the first of its values breaks `assert`; null when none does. */
+        broken: broken.find((one) => one.field === f.name)?.detail ?? null,
+      })),
     rows: page?.rows ? (answer.rows ?? []) : null,
     links: answer.links,
     paths: answer.paths,
     faults: page && answer.kind !== 'json' ? jsonFaults(page, answer.kind) : [],
   };
+}
+
+/** What the rows of the page break, but for the change against rows that stand. */
+function judgeRows(page: PageMapping, rows: readonly { row: Row }[]): Broken[] {
+  const assertions = new Assertions({ pages: [page] });
+  return rows.flatMap(({ row }) => assertions.judge(row, undefined));
 }
 
 /** What reads JSON alone, on a page that is none. */

@@ -81,12 +81,13 @@ function describeRows({ rows }: TrialReport): string[] {
 }
 
 function describeField(field: FieldReport, inRows: boolean): string[] {
-  const { name, type, required, value, sources, steps } = field;
+  const { name, type, required, value, sources, steps, broken } = field;
   const missing = required ? 'NO VALUE, but it is required' : 'no value';
   const won = sources?.won ? `, from source ${sources.won} of ${sources.of}` : '';
   const width = Math.min(48, Math.max(0, ...steps.map(({ step }) => plain(step, 48).length)));
   return [
     `${name}  ${type}${required ? ', required' : ''}${inRows ? ', in the first record' : ''}${won}: ${value === null ? missing : show(value, 200)}`,
+    ...(broken === null ? [] : [`    breaks assert: ${plain(broken, 200)}`]),
     ...steps.map(({ step, source, count, values }, i) => {
       const mark = source === undefined ? '' : source === steps[i - 1]?.source ? '   ' : `${source}. `;
       return `    ${mark}${plain(step, 48).padEnd(width)}  ${describeValues(count, values)}`;

@@ -128,8 +128,8 @@ export interface FillRates {
   stored: number;
   /** Rows with a value, by field; no entry when there was no row. */
   fields: Record<string, number>;
-  /** Pages and rows that several stored products share, a line each; omitted where there are none. */
-  shared?: string[];
+  /** Pages and rows that several stored products share, and assertions that values broke, a line each; omitted where there are none. */
+  notes?: string[];
 }
 
 /** The values of one field in a sample. Shares lie between 0 and 1. */

@@ -15,6 +15,7 @@ import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { AssertCounts } from '../results/assertions.ts';
 import type { Column } from '../../../shared/domain/mapping.ts';
 import type {
   DiscoveryCounts,
@@ -542,6 +543,11 @@ interface ResultReader {
   productsOn(page: string): Promise<string[]>;
   /** Fill rates of the newest completed runs of the same result table that began before this one. */
   earlierFills(limit: number): Promise<FillRates[]>;
+  /**
+   * Judges what could not be judged as it was loaded: numbers that only the whole column decides. Returns how many values of
+   * the run broke an assertion, and one of each field. Repeated, it changes nothing.
+   */
+  assertDecided(): Promise<AssertCounts>;
   /** The values that are about to be published, beside those that stand. */
   valueSample(): Promise<ValueSample>;
   /** Profiles of the last published runs of the same result table with this fingerprint, newest first. */

@@ -8,6 +8,7 @@ import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { endOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
+import { type AssertVerdict, judgeAsserts } from './assertions.ts';
 import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
@@ -44,6 +45,8 @@ export async function publishRun(core: FinishCore): Promise<void> {
   if (run?.phase !== 'loading') return;
   core.processState.crawlEndMs ??= startedMs;
   const rest = uncrawledReason(run);
+  const isCancelled = run.request === 'cancel';
+  const asserts = judgeAsserts(isCancelled ? {} : await core.results.assertDecided());
   const shared = await refuseShared(core, run);
   const instances = await core.fleet.instances();
   const before = await core.work.outcomes();
@@ -65,7 +68,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
       instances,
       regionsOf(run.settings.aws).map(({ region }) => core.processState.region(region)),
     ),
-    suspicion: await judge(core, run, outcomes, shared),
+    suspicion: await judge(core, run, outcomes, { shared, asserts }),
   });
   if (end.state === 'held') return hold(core, end);
   const most = Math.floor(run.settings.run.maxFailed * run.planned);
@@ -122,12 +125,12 @@ async function judge(
   core: FinishCore,
   run: RunRecord,
   outcomes: Awaited<ReturnType<WorkReader['outcomes']>>,
-  shared: Omit<SharedVerdict, 'fails'>,
+  { shared, asserts }: { shared: Omit<SharedVerdict, 'fails'>; asserts: AssertVerdict },
 ): Promise<string | null> {
   const stored = storedShare(outcomes);
   if (stored === null || run.request === 'cancel') return null;
-  const notes = shared.notes.length === 0 ? {} : { shared: shared.notes };
-  const fill = { stored, fields: await core.results.fillOfFields(), ...notes };
+  const notes = [...shared.notes, ...asserts.notes];
+  const fill = { stored, fields: await core.results.fillOfFields(), ...(notes.length === 0 ? {} : { notes }) };
   const { guard } = run.settings.results;
   const sample = await core.results.valueSample();
   const values = profileOf(sample);
@@ -135,11 +138,11 @@ async function judge(
   const { holds, note } = judgeValues(sample, values, { earlier, minFill: guard?.minFill ?? 0 });
   const isEmpty = sample.rows.length === 0;
   await core.results.setFill(fill, isEmpty ? null : { ...values, ...(note === null ? {} : { note }) });
-  if (!guard) return null;
+  if (!guard) return asserts.holds;
   const onlyFields = mayStoreNothing(run, outcomes);
   const emptier = findSuspicion(fill, await core.results.earlierFills(BAND_RUNS), guard.minFill, onlyFields);
   const others = holds.length === 0 ? null : `values are not those of the last nights: ${holds.join('; ')}`;
-  return [shared.holds, emptier, others].filter((why) => why !== null).join('; ') || null;
+  return [asserts.holds, shared.holds, emptier, others].filter((why) => why !== null).join('; ') || null;
 }
 
 /** The document of `run --json`, from the database. */
@@ -236,7 +239,7 @@ export async function buildReport(
     numbers: (run.numbers ?? []).filter(({ decided, empty }) => decided + empty > 0),
     notes: [
       ...heldNotes(run),
-      ...(run.fill?.shared ?? []),
+      ...(run.fill?.notes ?? []),
       ...numberNotes(run.numbers ?? []),
       ...listNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),

@@ -7,6 +7,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { FillRates, ValueProfile } from '../../control/model/report.ts';
+import type { AssertCounts } from '../../control/results/assertions.ts';
 import { eventOf } from '../../control/model/run-event.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type {
@@ -164,6 +165,10 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
 
   earlierFills(): Promise<FillRates[]> {
     return this.read('results.earlierFills', () => []);
+  }
+
+  assertDecided(): Promise<AssertCounts> {
+    return this.write('results.assertDecided', () => ({}));
   }
 
   valueSample(): Promise<ValueSample> {

@@ -12,6 +12,39 @@ function chainOf(field: unknown): Step[] {
 
 const TRIM: Step = { type: 'trim' };
 
+describe('an assertion', () => {
+  const assertOf = (value: unknown) => {
+    const { mapping, faults } = readMapping(value);
+    expect(faults).toEqual([]);
+    return mapping.pages[0]!.fields.map(({ name, assert }) => [name, assert]);
+  };
+  const own = { min: 0.01, max: 9, max_change: '80%', else: 'hold' };
+  const read = { min: 0.01, max: 9, maxChange: 0.8, else: 'hold' };
+
+  it('is that of the amount of a price, in either form, and of all sources', () => {
+    const price = { css: '.price', price: true, assert: own };
+    expect(assertOf({ fields: { price } })).toEqual([
+      ['price', read],
+      ['price_currency', undefined],
+    ]);
+    expect(assertOf({ fields: { price: ['.new', price] } })).toEqual([
+      ['price', read],
+      ['price_currency', undefined],
+    ]);
+    const processors = [{ type: 'css', parameters: { selector: 'b' } }, { type: 'number' }];
+    expect(assertOf({ fields: [{ name: 'price', processors, assert: own }] })).toEqual([['price', read]]);
+  });
+
+  it('leaves the value out unless it says otherwise', () => {
+    expect(assertOf({ fields: { state: { css: 'b', assert: { one_of: ['new', 'used'], matches: 'e' } } } })).toEqual([
+      ['state', { oneOf: ['new', 'used'], matches: 'e', else: 'empty' }],
+    ]);
+    expect(assertOf({ fields: { n: { css: 'b', integer: true, assert: { max_change: 2.5 } } } })).toEqual([
+      ['n', { maxChange: 2.5, else: 'empty' }],
+    ]);
+  });
+});
+
 describe('a field in the short form', () => {
   it.each<[unknown, Step[]]>([
     ['h1', [{ type: 'css', selector: 'h1' }, TRIM]],
