@@ -28,6 +28,9 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
   const incidents = gauge('run_addresses_stopped', 'Addresses that have stopped on their own', ['verdict']);
   const cost = gauge('run_cost_dollars', 'Cost at list prices so far');
   const end = gauge('run_forecast_end_time_seconds', 'When the crawl will probably end, since 1970', ['quantile']);
+  const fieldShare = gauge('run_field_share', 'Values of a field, as shares', ['field', 'share']);
+  const fieldNumber = gauge('run_field_number', 'Quantiles of the numbers of a field', ['field', 'quantile']);
+  const fieldCurrency = gauge('run_field_currency_share', 'Currencies of a field', ['field', 'currency']);
   const seconds = (ms: number): number => ms / 1_000;
   for (const run of await newestOfTables(stores, runId)) {
     const { table } = run.settings.results;
@@ -48,6 +51,18 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
     for (const { phase } of document.instances) instances.inc({ table, phase });
     for (const verdict of ['banned', 'suspect'] as const) incidents.set({ table, verdict }, live[verdict]);
     cost.set({ table }, usd.soFar);
+    for (const [field, values] of Object.entries(document.values?.fields ?? {})) {
+      const { filled, empty, top, changed, numbers, currencies = {} } = values;
+      for (const [share, value] of Object.entries({ filled, empty, top, changed }))
+        if (value !== undefined) fieldShare.set({ table, field, share }, value);
+      for (const [quantile, value] of [
+        ['0.05', numbers?.low],
+        ['0.5', numbers?.median],
+        ['0.95', numbers?.high],
+      ] as const)
+        if (value !== undefined) fieldNumber.set({ table, field, quantile }, value);
+      for (const [currency, share] of Object.entries(currencies)) fieldCurrency.set({ table, field, currency }, share);
+    }
     for (const [quantile, at] of [
       ['0.5', projection?.p50],
       ['0.95', projection?.p95],

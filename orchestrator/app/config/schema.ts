@@ -206,7 +206,7 @@ const results = z.strictObject({
     .nullable()
     .prefault({})
     .describe(
-      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs; `null` publishes every crawl.',
+      'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs, or when the values of a field are not those of the last nights: all zero, all the same, tenfold, another currency; `null` publishes every crawl.',
     ),
 });
 

@@ -1,6 +1,7 @@
 /** The final report as text for the user. */
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
-import type { RunReport } from '../../control/model/report.ts';
+import type { RunReport, ValueProfile } from '../../control/model/report.ts';
+import { percent } from '../../control/results/guard.ts';
 import { renderTable } from '../text-table.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 
@@ -46,6 +47,7 @@ export function renderReport(report: RunReport): string {
       ]),
     ),
   ];
+  if (report.values) lines.push('', renderValues(report.values));
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${oneLine(n)}`));
   return lines.join('\n');
@@ -71,6 +73,27 @@ function stateOf({ state, reason }: RunReport): string {
 }
 
 const crawlDelay = (ms: number | null): string => (ms === null ? '' : ` (Crawl-delay ${formatDuration(ms)})`);
+
+/** One line for each field. */
+function renderValues({ products, common, fields, note }: ValueProfile): string {
+  const share = (part: number | undefined): string | null => (part === undefined ? null : percent(part));
+  const rows = Object.entries(fields).map(([field, { filled, empty, top, numbers, currencies, changed }]) => [
+    field,
+    share(filled),
+    share(empty),
+    share(top),
+    numbers === undefined ? null : String(numbers.median),
+    numbers !== undefined
+      ? `${numbers.low} to ${numbers.high}`
+      : Object.entries(currencies ?? {})
+          .map(([code, part]) => `${code} ${percent(part)}`)
+          .join(', '),
+    share(changed),
+  ]);
+  const heads = ['field', 'filled', 'zero or empty', 'most frequent', 'median', '5 % to 95 %', 'changed'];
+  const compared = note ?? `${common} of them were crawled before`;
+  return [`  Values of ${products} stored products; ${compared}`, renderTable(heads, rows)].join('\n');
+}
 
 /** Maximum number of bans shown; report.json has all of them. */
 const SHOWN_BANS = 10;

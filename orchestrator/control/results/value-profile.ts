@@ -159,11 +159,11 @@ export function judgeValues(
 
 const pairOf = (now: SampledRow['now'], before: SampledRow['now'], i: number): Pair => [now[i]!, before[i]!];
 
-const MEANING: Record<Kind, string> = {
-  nonzero: 'zero or empty',
-  varied: 'one and the same value',
-  kept: 'not what they were',
-};
+function meaningOf(kind: Kind, { type }: Column): string {
+  if (kind === 'nonzero') return 'zero or empty';
+  if (kind === 'varied') return 'one and the same value';
+  return type === 'currency' ? 'in another currency' : 'changed tenfold or more';
+}
 
 interface Found {
   column: Column;
@@ -187,14 +187,8 @@ function clauseOf({ column, kind, share, stood, nights, pairs }: Found): string 
     .filter(isExample)
     .slice(0, EXAMPLES)
     .map(({ id, pair: [now, before] }) => `${id}: ${shown(before!)} became ${shown(now!)}`);
-  const what =
-    kind === 'kept' && column.type === 'currency'
-      ? 'in another currency'
-      : kind === 'kept'
-        ? `changed tenfold or more`
-        : MEANING[kind];
   const earlier = (nights.length === 0 ? [stood] : nights.slice(0, SHOWN_NIGHTS)).map((one) => percent(1 - one));
-  return `${column.name}: ${percent(1 - share)} ${what} (before: ${earlier.join(', ')}), for example ${examples.join(', ')}`;
+  return `${column.name}: ${percent(1 - share)} ${meaningOf(kind, column)} (before: ${earlier.join(', ')}), for example ${examples.join(', ')}`;
 }
 
 const shown = (value: string): string => (value === '' ? '""' : value.slice(0, VALUE_CHARS));

@@ -1,6 +1,7 @@
 /** The last runs side by side: one glance says which night was odd, and in what. */
 import { useEffect, useMemo } from 'preact/hooks';
 import type { RunSummary } from '../../app/read/run-documents.ts';
+import type { FieldValues } from '../../control/model/report.ts';
 import { listRuns } from './api.ts';
 import { count, duration, plural, share, short, usd } from './format.ts';
 import { type Column, Fault, Pill, Section, Table, Time, useLoaded } from './parts.tsx';
@@ -32,6 +33,7 @@ export function NightsView() {
       {error && <Fault error={error} />}
       <h1>Runs</h1>
       <Multiples runs={value.runs} />
+      <Values runs={value.runs} />
       <RunTable runs={value.runs} />
     </>
   );
@@ -58,16 +60,31 @@ const MEASURES: Measure[] = [
 ];
 
 function measuresOf(runs: readonly RunSummary[]): Measure[] {
-  const fields = [...new Set(runs.flatMap((r) => Object.keys(r.fill?.fields ?? {})))];
-  return [
-    ...MEASURES,
-    ...fields.map((field): Measure => ({
-      name: `filled: ${field}`,
-      isShare: true,
-      of: (r: RunSummary) => r.fill?.fields[field] ?? null,
-      show: share,
-    })),
+  return [...MEASURES, ...fieldsOf(runs).flatMap((field) => valueMeasures(runs, field))];
+}
+
+const fieldsOf = (runs: readonly RunSummary[]): string[] => [
+  ...new Set(runs.flatMap((r) => [...Object.keys(r.fill?.fields ?? {}), ...Object.keys(r.values?.fields ?? {})])),
+];
+
+/** What the values of one field look like; only what some run has. */
+function valueMeasures(runs: readonly RunSummary[], field: string): Measure[] {
+  const shareOf = (name: string, of: (values: FieldValues) => number | undefined): Measure => ({
+    name: `${name}: ${field}`,
+    isShare: true,
+    of: (r) => (r.values?.fields[field] && of(r.values.fields[field])) ?? null,
+    show: share,
+  });
+  const currencies = new Set(runs.flatMap((r) => Object.keys(r.values?.fields[field]?.currencies ?? {})));
+  const measures: Measure[] = [
+    { name: `filled: ${field}`, isShare: true, of: (r) => r.fill?.fields[field] ?? null, show: share },
+    shareOf('zero or empty', ({ empty }) => empty),
+    shareOf('most frequent', ({ top }) => top),
+    shareOf('changed', ({ changed }) => changed),
+    { name: `median: ${field}`, of: (r) => r.values?.fields[field]?.numbers?.median ?? null, show: count },
+    ...[...currencies].map((code) => shareOf(code, (values) => values.currencies?.[code] ?? 0)),
   ];
+  return measures.filter(({ of }) => runs.some((r) => of(r) !== null));
 }
 
 interface Band {
@@ -114,25 +131,48 @@ function oddities(runs: readonly RunSummary[], measures: readonly Measure[]): Ma
   return odd;
 }
 
+/** The last runs that have ended, oldest first. */
+const nightsOf = (runs: readonly RunSummary[]): RunSummary[] =>
+  runs
+    .filter((r) => r.finishedAt !== null)
+    .slice(0, SHOWN)
+    .toReversed();
+
 function Multiples({ runs }: { runs: RunSummary[] }) {
-  const shown = useMemo(
-    () =>
-      runs
-        .filter((r) => r.finishedAt !== null)
-        .slice(0, SHOWN)
-        .toReversed(),
-    [runs],
-  );
+  const shown = useMemo(() => nightsOf(runs), [runs]);
   if (shown.length < 2) return null;
   return (
     <Section title={`The last ${plural(shown.length, 'night')}`}>
       <ul class="multiples">
-        {measuresOf(shown).map((measure) => (
+        {MEASURES.map((measure) => (
           <li key={measure.name}>
             <Multiple measure={measure} runs={shown} />
           </li>
         ))}
       </ul>
+    </Section>
+  );
+}
+
+/** The values of each field, night by night. */
+function Values({ runs }: { runs: RunSummary[] }) {
+  const shown = useMemo(() => nightsOf(runs), [runs]);
+  const fields = fieldsOf(shown);
+  if (shown.length < 2 || fields.length === 0) return null;
+  return (
+    <Section title="Values" aside={plural(fields.length, 'field')}>
+      {fields.map((field) => (
+        <div key={field}>
+          <h3>{field}</h3>
+          <ul class="multiples">
+            {valueMeasures(shown, field).map((measure) => (
+              <li key={measure.name}>
+                <Multiple measure={measure} runs={shown} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
     </Section>
   );
 }
