@@ -25,7 +25,7 @@ import { readFill } from './fill.ts';
 import { LinkIntake } from './link-intake.ts';
 import { loadResults } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
-import { assertDecided } from './assert-rows.ts';
+import { assertDecided } from './assert-decided.ts';
 import { noteNumbers, readDecisions } from './number-columns.ts';
 import { countRows, publishRun } from './publish.ts';
 import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './rows.ts';

@@ -51,6 +51,14 @@ export class Columns<T extends object> {
   }
 }
 
+/** A value of the user's columns as text: the same for the same value of columns of one type. */
+export function sqlText(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === 'bigint') return value.toString();
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
 /** Slices of at most `size`, in order. */
 export function inPieces<T>(list: readonly T[], size: number): T[][] {
   const pieces: T[][] = [];

@@ -13,7 +13,7 @@ import type { Database } from './connect.ts';
 import { NEWEST_FIRST, notCancelled, PUBLISHED } from './newer-runs.ts';
 import { fieldValues, readDecisions } from './number-columns.ts';
 import { idsForResults } from './publish-rows.ts';
-import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { inPieces, rowOf, rowsOf, type SqlNumber, sqlText, toNumber } from './rows.ts';
 import { readRunShape } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
@@ -50,8 +50,8 @@ export async function readValueSample(knex: Knex, db: Database, runId: string): 
     knex.raw(`${sql} as ??`, [...bindings, names[i]!]),
   );
   const standing = columns.map(({ name }, i) => knex.raw('?? as ??', [name, names[i]!]));
-  const valuesOf = (row: Row): (string | null)[] => names.map((name) => textOf(row[name]));
-  const keyOf = (row: Row): string => keys.map((key) => String(row[key])).join('\n');
+  const valuesOf = (row: Row): (string | null)[] => names.map((name) => sqlText(row[name]));
+  const keyOf = (row: Row): string => keys.map((key) => sqlText(row[key])).join('\n');
   const rows: SampledRow[] = [];
   const ids = await drawProducts(knex, runId, shape.rowKey === null ? PRODUCTS : PRODUCTS_OF_ROWS);
   for (const piece of inPieces(ids, LIST)) {
@@ -68,13 +68,6 @@ export async function readValueSample(knex: Knex, db: Database, runId: string): 
 }
 
 type Row = Record<string, unknown>;
-
-/** Both sides come from columns of the same type, so the same value has the same text. */
-function textOf(value: unknown): string | null {
-  if (value === null || value === undefined) return null;
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
-}
 
 /** IDs of stored products at even distances in the list: by key, so that the length of the list costs nothing. */
 async function drawProducts(knex: Knex, runId: string, most: number): Promise<string[]> {

@@ -58,7 +58,7 @@ function readFields(value: unknown, path: Path, faults: FaultList): PlacedField[
     const field = faults.read(fieldShape, one, at);
     if (!field) return [];
     const { name, required = false, processors, assert } = field;
-    const asserted = assert && { assert: { ...toAssertion(assert), path: [...at, 'assert'] } };
+    const asserted = assert && { assert: { value: toAssertion(assert), path: [...at, 'assert'] } };
     const chains = processors.every(Array.isArray)
       ? processors.map((chain, source) => readSteps(chain, [...at, 'processors', source], faults))
       : [readSteps(processors, [...at, 'processors'], faults)];

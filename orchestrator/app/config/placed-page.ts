@@ -13,7 +13,7 @@ export interface PlacedField {
   /** The chain of each source; empty after a fault. */
   chains: PlacedStep[][];
   sourceOf?: string;
-  assert?: Assertion & { path: Path };
+  assert?: { value: Assertion; path: Path };
 }
 
 export interface PlacedRows {
@@ -107,13 +107,9 @@ export function toPageMapping(page: PlacedPage): PageMapping {
       ...(others.length === 0 ? {} : { fallbacks: others.map(stepsOf) }),
       ...(sourceOf === undefined ? {} : { sourceOf }),
       required,
-      ...(assert === undefined ? {} : { assert: assertionOf(assert) }),
+      ...(assert === undefined ? {} : { assert: assert.value }),
     })),
   };
-}
-
-export function assertionOf({ path: _, ...assertion }: Assertion & { path: Path }): Assertion {
-  return assertion;
 }
 
 export const stepsOf = (chain: readonly PlacedStep[]): Step[] => chain.map(({ step }) => step);

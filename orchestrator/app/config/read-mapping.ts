@@ -7,15 +7,7 @@ import { findMappingFaults, findChainFault, findStepFault } from '../../../share
 import { fieldType, type FieldType, type Mapping, RESERVED_COLUMNS } from '../../../shared/domain/mapping.ts';
 import { CHAIN_FORM } from './chain-form.ts';
 import { FaultList, isRecord, type MappingFault, type Path } from './faults.ts';
-import {
-  assertionOf,
-  type PlacedField,
-  type PlacedPage,
-  type PlacedRows,
-  readPage,
-  stepsOf,
-  toPageMapping,
-} from './placed-page.ts';
+import { type PlacedField, type PlacedPage, type PlacedRows, readPage, stepsOf, toPageMapping } from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
@@ -117,9 +109,7 @@ function checkColumns(pages: readonly PlacedPage[], faults: FaultList): void {
 function checkSame(field: PlacedField, first: { field: PlacedField; page: PlacedPage }, faults: FaultList): void {
   if (field.name !== first.field.name)
     faults.report(field.path, `is written ${first.field.name} in ${first.page.name}; a column has one spelling`);
-  if (
-    !isDeepStrictEqual(field.assert && assertionOf(field.assert), first.field.assert && assertionOf(first.field.assert))
-  )
+  if (!isDeepStrictEqual(field.assert?.value, first.field.assert?.value))
     faults.report(
       field.assert?.path ?? field.path,
       `asserts something else in ${first.page.name}; a column has one assert`,
@@ -199,11 +189,11 @@ function checkField(field: PlacedField, inRows: boolean, faults: FaultList): voi
     faults.report(field.requiredPath, 'a field with a default always has a value; leave one of the two out');
 }
 
-function checkAssert(assert: NonNullable<PlacedField['assert']>, type: FieldType, faults: FaultList): void {
-  const { min, max, matches, maxChange, path } = assert;
+function checkAssert({ value, path }: NonNullable<PlacedField['assert']>, type: FieldType, faults: FaultList): void {
+  const { min, max, matches, maxChange } = value;
   const isNumber = type === 'number' || type === 'integer';
-  for (const [key, value] of Object.entries({ min, max, max_change: maxChange }))
-    if (value !== undefined && !isNumber)
+  for (const [key, limit] of Object.entries({ min, max, max_change: maxChange }))
+    if (limit !== undefined && !isNumber)
       faults.report([...path, key], `is for numbers, and the column is ${type}: add number, integer or price`);
   if (matches !== undefined && type !== 'text' && type !== 'currency' && type !== 'json')
     faults.report([...path, 'matches'], `is for text, and the column is ${type}`);

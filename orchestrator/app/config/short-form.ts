@@ -59,7 +59,7 @@ function readField(name: string, form: unknown, path: Path, faults: FaultList): 
   );
   const { required = false, assert } = options;
   const all = { ...field, required, requiredPath: pathOf('required'), chains };
-  const asserted = assert && { assert: { ...toAssertion(assert), path: pathOf('assert') } };
+  const asserted = assert && { assert: { value: toAssertion(assert), path: pathOf('assert') } };
   if (options.price === undefined || options.price === false) return [{ ...all, ...asserted }];
   const currencies = chains.map((chain) => currencySteps(options, chain));
   const sourceOf = chains.length > 1 ? { sourceOf: name } : {};
