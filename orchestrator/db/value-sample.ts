@@ -29,7 +29,7 @@ const LIST = 500;
 const RUNS_BEFORE = 500;
 
 /** Of the mapping and the rules by which pages are read. */
-export function valueFingerprint(mapping: Mapping): string {
+function valueFingerprint(mapping: Mapping): string {
   return createHash('sha256')
     .update(JSON.stringify([READING_RULES, mapping]))
     .digest('hex')

@@ -107,7 +107,7 @@ function compile(assert: Assertion): Rule['judge'] {
 }
 
 /** How many values broke the assertion of a field, and one of them. */
-export interface AssertCount {
+interface AssertCount {
   empty: number;
   fail: number;
   hold: number;

@@ -9,7 +9,7 @@ import type { SampledRow, ValueSample } from '../model/stores.ts';
 import { lowestUsual, percent } from './guard.ts';
 
 /** Fewer products that were there before as well prove nothing. */
-export const LEAST_COMMON = 30;
+const LEAST_COMMON = 30;
 /** A smaller fall of a share holds no run, whatever it was before. */
 const LEAST_FALL = 0.2;
 /** A number that has changed by this factor is another one: ten, because shops sell at 80 % off. */
