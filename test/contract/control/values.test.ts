@@ -1,6 +1,8 @@
 /** The values of a night, as they are staged and beside the rows that stand: what `results.guard` makes of them. */
 import { expect, it } from 'vitest';
 import { publishRun, buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { renderReport } from '../../../orchestrator/app/run/render-report.ts';
+import { metricsText } from '../../../orchestrator/web/metrics.ts';
 import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Field, FieldValue } from '../../../shared/domain/mapping.ts';
@@ -59,9 +61,10 @@ onBothEngines('The values of a run', (bench, engine) => {
   it('are described in the report, field by field', async () => {
     const night = shop();
     await night();
-    const { core, record } = await night((n) => (n <= 10 ? { price: 100, title: null } : {}));
+    const { run, core, record } = await night((n) => (n <= 10 ? { price: 100, title: null } : {}));
     expect(record).toMatchObject({ phase: 'completed', exitCode: 0 });
-    const { values } = await buildReport(core);
+    const report = await buildReport(core);
+    const { values } = report;
     expect(values).toMatchObject({ products: 40, common: 40 });
     expect(values).not.toHaveProperty('note');
     expect(values!.fields).toMatchObject({
@@ -73,6 +76,19 @@ onBothEngines('The values of a run', (bench, engine) => {
       since: { changed: 0, top: 1 },
       images: { changed: 0, top: 0.025 },
     });
+    const lines = renderReport(report)
+      .split('\n')
+      .map((line) => line.trim().replaceAll(/ {2,}/g, ' | '));
+    expect(lines).toContain('Values of 40 stored products; 40 of them were crawled before');
+    expect(lines).toContain('price | 100 % | 0 % | 25 % | 30.99 | 12.99 to 100 | 25 %');
+    expect(lines).toContain('price_currency | 100 % | 0 % | 100 % | - | EUR 100 % | 0 %');
+    const { text } = await metricsText(bench().stores, run.id);
+    const labels = `table="${run.settings.results.table}",field="price"`;
+    expect(text).toContain(`crawlfleet_run_field_share{${labels},share="changed"} 0.25`);
+    expect(text).toContain(`crawlfleet_run_field_number{${labels},quantile="0.5"} 30.99`);
+    expect(text).toContain(
+      `crawlfleet_run_field_currency_share{${labels.replace('price', 'price_currency')},currency="EUR"} 1`,
+    );
   });
 
   it.each<[string, (n: number) => Values, RegExp]>([
