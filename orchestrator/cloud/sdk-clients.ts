@@ -9,14 +9,12 @@ import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import type { SSM } from '@aws-sdk/client-ssm';
 import type { STS } from '@aws-sdk/client-sts';
+import { type AwsPlace, atPlace } from '../../shared/adapters/aws-place.ts';
 import { behindProxy, type ProxySettings } from '../../shared/adapters/proxy.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';
 
-export interface AwsOptions {
-  region: string;
-  /** Null for AWS itself; otherwise the base URL that every call goes to. */
-  endpoint: string | null;
+export interface AwsOptions extends AwsPlace {
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
   credentials?: S3ClientConfig['credentials'];
   /** HTTPS_PROXY and NO_PROXY; left out: the connections are direct. */
@@ -36,9 +34,7 @@ const DEFAULT_ATTEMPTS = 3;
 function clientConfig(options: AwsOptions) {
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   return {
-    region: options.region,
-    // Always explicit: AWS_IGNORE_CONFIGURED_ENDPOINT_URLS must not send a dry run to AWS.
-    ...(options.endpoint === null ? {} : { endpoint: options.endpoint }),
+    ...atPlace(options),
     ...(options.credentials ? { credentials: options.credentials } : {}),
     maxAttempts: options.maxAttempts ?? DEFAULT_ATTEMPTS,
     requestHandler: {

@@ -1,5 +1,6 @@
 /** EC2 at another endpoint: the five calls that the host needs to boot its instances. */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
+import { atPlace } from '../../shared/adapters/aws-place.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { type InstanceState, STATE_CODES } from '../ec2/instance.ts';
 
@@ -47,8 +48,7 @@ const MAX_PAGES = 20;
 export async function openForeignEc2({ endpoint, region, runId }: ForeignPlace): Promise<ForeignEc2> {
   const sdk = await import('@aws-sdk/client-ec2');
   const client = new sdk.EC2Client({
-    endpoint,
-    region,
+    ...atPlace({ endpoint, region }),
     credentials: CREDENTIALS,
     maxAttempts: 2,
     requestHandler: { connectionTimeout: TIMEOUT_MS, requestTimeout: TIMEOUT_MS, throwOnRequestTimeout: true },

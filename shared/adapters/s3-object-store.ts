@@ -18,14 +18,13 @@ import {
   type ObjectStore,
   objectTooLarge,
 } from '../ports/object-store.ts';
+import { type AwsPlace, atPlace } from './aws-place.ts';
 import { behindProxy, type ProxySettings } from './proxy.ts';
 import { systemClock } from './system-clock.ts';
 
-export interface S3Options {
-  region: string;
+/** An endpoint other than AWS is addressed path-style. */
+export interface S3Options extends AwsPlace {
   bucket: string;
-  /** Null for AWS itself; otherwise the base URL, addressed path-style. */
-  endpoint: string | null;
   /** Encryption of what is put: `AES256`, `aws:kms` or the ARN of a KMS key; left out: the bucket's default. */
   sse?: string;
   /** Left out: the SDK's provider chain (environment, profile, instance role). */
@@ -59,8 +58,8 @@ export class S3ObjectStore implements ObjectStore {
     this.#encryption = encryptionOf(options.sse);
     this.#clock = options.clock ?? systemClock;
     this.#client = new S3Client({
-      region: options.region,
-      ...(options.endpoint === null ? {} : { endpoint: options.endpoint, forcePathStyle: true }),
+      ...atPlace(options),
+      forcePathStyle: options.endpoint !== null,
       ...(options.credentials ? { credentials: options.credentials } : {}),
       // A presigned URL must not demand a checksum header that curl does not send.
       requestChecksumCalculation: 'WHEN_REQUIRED',

@@ -1,0 +1,19 @@
+/** Where the SDK's clients send their calls: the part of their settings that all of them share. */
+
+export interface AwsPlace {
+  region: string;
+  /** Null for AWS itself; otherwise the base URL that every call goes to. */
+  endpoint: string | null;
+}
+
+/**
+ * Settings of a client that the environment and `~/.aws/config` cannot change: AWS_ENDPOINT_URL and its relatives must
+ * not send a dry run elsewhere, and the SDK refuses an endpoint where AWS_USE_FIPS_ENDPOINT or AWS_USE_DUALSTACK_ENDPOINT
+ * asks for another.
+ */
+export const atPlace = ({ region, endpoint }: AwsPlace) => ({
+  region,
+  // The other one, sigv4a, needs a package that we do not ship.
+  authSchemePreference: ['sigv4'],
+  ...(endpoint === null ? {} : { endpoint, useFipsEndpoint: false, useDualstackEndpoint: false }),
+});
