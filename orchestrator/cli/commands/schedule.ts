@@ -1,5 +1,4 @@
 /** `orchestrator schedule`: the daemon on the main server, its unit file, crontab lines, and the next due times. */
-import { userInfo } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -10,6 +9,7 @@ import { namedOf } from '../../app/run/announce.ts';
 import { type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
+import { userName } from '../passwd-entry.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from '../schedule/print.ts';
 
@@ -67,7 +67,7 @@ function print({ configPath, environment, ...options }: ScheduleOptions, output:
   const { name } = namedOf(config);
   const sqlite = /^sqlite:(\/.+)$/.exec(config.values.database.url)?.[1];
   const folders = [...new Set([workingDirectory, ...(sqlite ? [dirname(sqlite)] : [])])];
-  const unit = systemdUnit(program, name, userInfo().username, folders);
+  const unit = systemdUnit(program, name, userName(), folders);
   output.line(unit.trimEnd());
   output.document({ name: unitName(name), unit });
   return EXIT.complete;
