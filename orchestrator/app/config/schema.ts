@@ -289,6 +289,12 @@ const run = z.strictObject({
   max_failed: share().prefault('5%').describe('Share of failed products above which the exit code is 12.'),
 });
 
+/** https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html */
+export const BUCKET = {
+  form: /^(?!.*\.\.)(?!\d+\.\d+\.\d+\.\d+$)[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
+  must: 'must be the name of a bucket, without s3://, path or ARN: 3 to 63 small letters, digits, dots and hyphens',
+};
+
 /** ARN of a KMS key. */
 export const KMS_KEY = /^arn:[\w-]+:kms:[\w-]+:\d+:key\/[\w-]+$/;
 
@@ -366,7 +372,9 @@ const aws = z.strictObject({
     .describe(
       'Security groups of the instances: ids, or `tag:KEY=VALUE`. Without it those of the VPC with the tag `crawlfleet:role=instance` (as `orchestrator setup` makes them), else its default group. The balancer is in those with `crawlfleet:role=balancer`.',
     ),
-  bucket: orNull(text()).describe('Bucket for bundles, parts and manifests; a dry run makes its own.'),
+  bucket: orNull(z.string().regex(BUCKET.form, BUCKET.must)).describe(
+    'Bucket for bundles, parts and manifests; a dry run makes its own.',
+  ),
   volume: orNull(
     z.strictObject({
       size: orNull(z.int().min(8).max(16_384)).describe("GiB; the image's size without it, 8 on Amazon Linux."),

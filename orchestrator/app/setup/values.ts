@@ -4,7 +4,7 @@ import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
-import { type ConfigValues, KMS_KEY, REGION } from '../config/schema.ts';
+import { type ConfigValues, BUCKET, KMS_KEY, REGION } from '../config/schema.ts';
 import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
@@ -77,7 +77,7 @@ export const MAIN_SERVER_TYPE = 't4g.small';
 /** All values go into policies, HCL and shell lines, so each may contain only the characters of its AWS name. */
 const FORMS: [keyof SetupFlags, RegExp, string][] = [
   ['region', REGION, 'must be a region such as ap-northeast-1'],
-  ['bucket', /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/, 'must be a bucket name: 3 to 63 small letters, digits, . or -'],
+  ['bucket', BUCKET.form, BUCKET.must],
   ['owner', /^[A-Za-z0-9._:/@+=-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / @ + = -'],
   ['name', /^[A-Za-z][A-Za-z0-9-]{0,39}$/, 'must be up to 40 letters, digits or -, beginning with a letter'],
   ['vpc', /^vpc-[0-9a-f]+$/, 'must be the id of a VPC such as vpc-0a1b2c3d'],

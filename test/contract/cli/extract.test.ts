@@ -267,7 +267,7 @@ describe('extract --url', () => {
   it('names the cookie that it does not send back, by the configuration', async () => {
     const config = write(
       `site: { product_url: "${origin}/{id}", keep_cookies: false, mapping: { fields: { title: h1 } } }\n` +
-        'database: { url: "sqlite:fleet.db" }\nproducts: { query: "select 1 as id" }\naws: { region: eu-west-1, bucket: b }\n',
+        'database: { url: "sqlite:fleet.db" }\nproducts: { query: "select 1 as id" }\naws: { region: eu-west-1, bucket: b-1 }\n',
       'yaml',
     );
     const { text } = await runExtract({ configPath: config, url: `${origin}/gate` });

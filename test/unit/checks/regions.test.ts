@@ -8,7 +8,7 @@ import { tempDir } from '../../support/temp-dir.ts';
 const CONFIG = `site: { product_url: "https://shop.example/{id}", mapping: { fields: { title: h1 } } }
 products: { query: "select id from p" }
 database: { url: "sqlite:./x.db" }
-aws: { region: eu-west-1, bucket: b, regions: [{ region: us-east-1, subnets: [s-1] }, { region: eu-west-3, image: ami-3 }] }
+aws: { region: eu-west-1, bucket: b-1, regions: [{ region: us-east-1, subnets: [s-1] }, { region: eu-west-3, image: ami-3 }] }
 `;
 
 async function made(change: (check: Check) => Partial<Check> = () => ({})) {

@@ -152,6 +152,20 @@ database: { url: "postgres://x" }
       'site.canaries.0.fields.titel: the mapping has no field of this name',
       withSite('canaries: [{ id: P1, fields: { titel: Teapot } }]'),
     ],
+    ...[
+      's3://crawl/x',
+      'https://crawl.s3.amazonaws.com',
+      'arn:aws:s3:::crawl',
+      'crawl/x',
+      'Crawl',
+      'a_b',
+      'ab',
+      '10.0.0.1',
+      'a..b',
+    ].map((bucket): [string, string] => [
+      'aws.bucket: must be the name of a bucket, without s3://',
+      `${GOOD}aws: { bucket: "${bucket}" }\n`,
+    ]),
     ['aws.tags.CostCenter: must be a text, in quotes', `${GOOD}aws: { tags: { CostCenter: 4711 } }\n`],
     ['aws.tags.crawlfleet:owner: is set by AWS or by crawlfleet', `${GOOD}aws: { tags: { "crawlfleet:owner": me } }\n`],
     [

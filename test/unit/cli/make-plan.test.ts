@@ -11,7 +11,7 @@ import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cac
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';
 
-const TARGET: Target = { dryRun: true, kind: 'sandbox', region: 'ap-northeast-1', bucket: 'b', endpoint: null };
+const TARGET: Target = { dryRun: true, kind: 'sandbox', region: 'ap-northeast-1', bucket: 'b-1', endpoint: null };
 const LINKED = 'examplebot/1.0 (+https://example.com/bot)';
 
 function config(site: Record<string, unknown> = {}, more: Record<string, unknown> = {}): Config {
@@ -168,7 +168,7 @@ describe('the plan and the site', () => {
 
 describe('the User-Agent', () => {
   const aws = {
-    aws: { region: 'eu-west-1', bucket: 'b', instance_profile: 'p' },
+    aws: { region: 'eu-west-1', bucket: 'b-1', instance_profile: 'p' },
     server: { url: 'http://10.0.0.1:8700' },
   };
 
@@ -205,7 +205,7 @@ describe('the User-Agent', () => {
 describe('site.countries', () => {
   const server = { url: 'http://10.0.0.1:8700' };
   const choose = (countries: string[] | null, aws: Record<string, unknown>, dryRun = false) =>
-    chooseTarget(config({ countries }, { aws: { bucket: 'b', instance_profile: 'p', ...aws }, server }), dryRun, {});
+    chooseTarget(config({ countries }, { aws: { bucket: 'b-1', instance_profile: 'p', ...aws }, server }), dryRun, {});
   const two = { regions: [{ region: 'ap-northeast-1' }, { region: 'us-east-1' }] };
 
   it.each([
@@ -304,7 +304,7 @@ describe('the vCPU quota of the plan', () => {
 
 describe('a real run', () => {
   it('treats the configured endpoint like AWS, with the boot times of AWS', () => {
-    const real = { region: 'ap-northeast-1', bucket: 'b', instance_profile: 'p', endpoint: 'https://vpce.example' };
+    const real = { region: 'ap-northeast-1', bucket: 'b-1', instance_profile: 'p', endpoint: 'https://vpce.example' };
     const full = config(
       { user_agent: 'bot/1 (+https://example.com)' },
       { aws: real, server: { url: 'http://10.0.0.5:8700' } },
