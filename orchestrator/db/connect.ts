@@ -236,6 +236,13 @@ async function prepareSqlite(raw: unknown): Promise<void> {
   for (const setting of settings) connection.pragma(setting);
 }
 
+/** For every connection, the product query's too: what the server's defaults or its init_connect may have set. */
+export const PLAIN_SESSION = [
+  'set names utf8mb4',
+  `set session time_zone = '+00:00'`,
+  'set session sql_select_limit = 18446744073709551615',
+];
+
 /**
  * READ COMMITTED: the gap locks of the default level make parallel loads deadlock, and no statement needs them.
  * wait_timeout, in seconds: a main server that freezes or is cut off within a transaction keeps the fence and its rows locked
@@ -243,11 +250,15 @@ async function prepareSqlite(raw: unknown): Promise<void> {
  * transactions only run statements.
  */
 const SESSION = [
+  ...PLAIN_SESSION,
   `set session sql_mode = 'STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'`,
-  `set session time_zone = '+00:00'`,
   `set session innodb_lock_wait_timeout = 10`,
   `set session wait_timeout = least(@@session.wait_timeout, 30)`,
-  `set session transaction isolation level read committed`,
+  `set session transaction isolation level read committed, read write`,
+  // With another default, single statements would stay open, or a commit would begin a transaction or end the connection.
+  `set session autocommit = 1`,
+  `set session completion_type = 'NO_CHAIN'`,
+  `set session sql_safe_updates = 0`,
 ];
 
 async function prepareMysql(connection: unknown, statementMs: number | undefined): Promise<void> {

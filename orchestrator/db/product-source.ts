@@ -5,7 +5,7 @@ import { createConnection } from 'mysql2';
 import { AppError } from '../../shared/domain/errors.ts';
 import { MAX_ID_CHARS, MAX_PRODUCTS, findIdFault } from '../../shared/domain/product.ts';
 import type { ListedProduct } from '../recrawl/due.ts';
-import { connectError, type Database, mysqlConnection } from './connect.ts';
+import { connectError, type Database, mysqlConnection, PLAIN_SESSION } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { inQuery } from './retry.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
@@ -179,7 +179,7 @@ async function* readMysql(address: MysqlAddress, query: string, more: readonly s
       new Promise((resolve, reject) => void connection.query(sql, (error) => (error ? reject(error) : resolve())));
     try {
       await run('set session transaction read only');
-      await run(`set session time_zone = '+00:00'`);
+      for (const sql of PLAIN_SESSION) await run(sql);
     } catch (error) {
       throw connectError(error, address);
     }
