@@ -8,7 +8,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
-import { classifyDatabaseError, databaseCode, databaseMessage } from './database-errors.ts';
+import { classifyDatabaseError, databaseCode, databaseMessage, isLimit, limitReached } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';
 
 export interface Database extends AsyncDisposable {
@@ -22,6 +22,8 @@ export interface Database extends AsyncDisposable {
   schema: string | null;
   /** Maximum statement size the server accepts, in bytes. */
   maxPacketBytes: number;
+  /** How many connections the server lets this user have at a time; Infinity where it does not limit them. */
+  maxConnections: number;
   clock: Clock;
   random: Random;
   close(): Promise<void>;
@@ -41,6 +43,14 @@ export interface OpenOptions {
 const CONNECT_MS = 10_000;
 /** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
+/** With one, nothing else could be done during a long publish, such as renewing the lock. */
+const LEAST_POOL_SIZE = 2;
+/** Of a main server outside of its pool: the lock's and the product query's. */
+const OTHER_CONNECTIONS = 2;
+/** What a main server needs, with a smaller pool. */
+export const LEAST_CONNECTIONS = LEAST_POOL_SIZE + OTHER_CONNECTIONS;
+/** What it makes use of. */
+export const ALL_CONNECTIONS = POOL_SIZE + OTHER_CONNECTIONS;
 /** Shorter than the server's idle limit, so that the pool never hands out a dead connection. */
 const POOL_IDLE_MS = 20_000;
 /** Waiting for an SQLite lock blocks the whole process, so the wait is short and retry.ts repeats it. */
@@ -102,6 +112,7 @@ export function connectSqlite(
     byteCollation: null,
     schema: null,
     maxPacketBytes: 64_000_000,
+    maxConnections: Infinity,
     ...tools,
     ...closing(knex),
   };
@@ -118,16 +129,22 @@ async function openMysql(
   options: OpenOptions,
 ): Promise<Database> {
   const prepare = (connection: unknown): Promise<void> => prepareMysql(connection, options.statementMs);
-  const knex = knexFactory({
-    client: 'mysql2',
-    connection: mysqlConnection(address, options.connectMs),
-    compileSqlOnError: false,
-    log: SILENT,
-    acquireConnectionTimeout: 30_000,
-    pool: { min: 0, max: POOL_SIZE, idleTimeoutMillis: POOL_IDLE_MS, afterCreate: afterCreate(prepare) },
-  });
+  const openPool = (max: number): Knex =>
+    knexFactory({
+      client: 'mysql2',
+      connection: mysqlConnection(address, options.connectMs),
+      compileSqlOnError: false,
+      log: SILENT,
+      acquireConnectionTimeout: 30_000,
+      pool: { min: 0, max, idleTimeoutMillis: POOL_IDLE_MS, afterCreate: afterCreate(prepare) },
+    });
+  let knex = openPool(POOL_SIZE);
   try {
     const server = await askServer(knex);
+    if (server.maxConnections < ALL_CONNECTIONS) {
+      await knex.destroy();
+      knex = openPool(Math.max(LEAST_POOL_SIZE, server.maxConnections - OTHER_CONNECTIONS));
+    }
     return {
       knex,
       engine: 'mysql',
@@ -163,12 +180,17 @@ export function mysqlConnection(
   };
 }
 
-async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes'>> {
-  const [rows] = (await knex.raw('select version() as version, @@max_allowed_packet as packet')) as [
-    { version: string; packet: string | number }[],
-  ];
-  const { version, packet } = rows[0]!;
-  return { byteCollation: byteCollationOf(version), maxPacketBytes: Number(packet) };
+async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes' | 'maxConnections'>> {
+  const sql =
+    'select version() as version, @@max_allowed_packet as packet, @@session.max_user_connections as connections';
+  const [rows] = (await knex.raw(sql)) as [Record<'packet' | 'connections' | 'version', string | number>[]];
+  const { version, packet, connections } = rows[0]!;
+  return {
+    byteCollation: byteCollationOf(String(version)),
+    maxPacketBytes: Number(packet),
+    // 0 stands for no limit.
+    maxConnections: Number(connections) > 0 ? Number(connections) : Infinity,
+  };
 }
 
 /** Throws `database-schema` when the server has no collation that distinguishes trailing spaces. */
@@ -199,11 +221,7 @@ export function connectError(error: unknown, address: MysqlAddress): AppError {
       hint: 'Check the user and the password in database.url (special characters must be percent-encoded).',
     });
   }
-  if (code === 'ER_CON_COUNT_ERROR' || code === 'ER_TOO_MANY_USER_CONNECTIONS') {
-    return new AppError('database-unreachable', `${address.label} accepts no more connections: ${said} (${code})`, {
-      hint: 'End programs that hold connections, or raise max_connections; a main server needs ten.',
-    });
-  }
+  if (isLimit(error)) return limitReached(error, address.label);
   return new AppError('database-unreachable', `cannot reach ${address.label}: ${said} (${code})`, {
     hint: 'Check the host and the port in database.url, that the server runs, and that a firewall lets this machine in.',
   });

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { ConnectionLock } from '../control/model/stores.ts';
 import type { Database } from './connect.ts';
-import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
+import { classifyDatabaseError, databaseCode, databaseMessage, toAppError } from './database-errors.ts';
 import { limitStatements } from './statement-timeout.ts';
 
 /** Time limit: the server answers all of these queries from memory. */
@@ -67,7 +67,7 @@ export class MysqlConnectionLock implements ConnectionLock {
       // Checked first: MySQL counts how often a session takes a lock and requires as many releases.
       const { ours } = await this.#ask('select is_used_lock(?) = connection_id() as ours', [name]);
       if (Number(ours) === 1) continue;
-      const { got } = await this.#ask('select get_lock(?, ?) as got', [name, waitS]);
+      const { got } = await takingLock(this.#db.label, () => this.#ask('select get_lock(?, ?) as got', [name, waitS]));
       if (Number(got) !== 1) return 'others';
     }
     return 'ours';
@@ -117,6 +117,18 @@ export class MysqlConnectionLock implements ConnectionLock {
   #drop(): void {
     this.#connection?.destroy();
     this.#connection = null;
+  }
+}
+
+/** Throws `database-schema` for a server that refuses named locks, and every other error as it is. */
+export async function takingLock<T>(label: string, getLock: () => Promise<T>): Promise<T> {
+  try {
+    return await getLock();
+  } catch (error) {
+    if (classifyDatabaseError(error) !== 'other') throw error;
+    throw new AppError('database-schema', `${label} refuses GET_LOCK, which a run needs: ${databaseMessage(error)}`, {
+      hint: 'Use a server that is no node of a cluster; or, in a Percona XtraDB Cluster whose writes all go to this node, set pxc_strict_mode to MASTER.',
+    });
   }
 }
 

@@ -4,12 +4,20 @@ import { AppError, type ErrorCode } from '../../shared/domain/errors.ts';
 /**
  * - `unwilling`: the server answers but accepts no writes for now: it is read-only (a failover), or its disk is full
  * - `conflict`: another transaction interfered; this one is rolled back and may be retried
- * - `lost`: no connection, or no answer on it; whether it committed is unknown
+ * - `lost`: no connection, no answer on it, or a limit refuses it; whether it committed is unknown
  * - `data`: the statement's values do not fit the columns
  * - `denied`: a permission is missing
  * - `other`
  */
 export type DatabaseFault = 'unwilling' | 'conflict' | 'lost' | 'data' | 'denied' | 'other';
+
+/** A limit of the server or of the user: on connections, on statements per hour, on prepared statements. */
+const LIMITS = [
+  'ER_CON_COUNT_ERROR',
+  'ER_TOO_MANY_USER_CONNECTIONS',
+  'ER_USER_LIMIT_REACHED',
+  'ER_MAX_PREPARED_STMT_COUNT_REACHED',
+];
 
 /** Codes that mean the fault wherever they occur. */
 const CODES: Record<Exclude<DatabaseFault, 'other'>, string> = {
@@ -24,8 +32,7 @@ const CODES: Record<Exclude<DatabaseFault, 'other'>, string> = {
   lost: `
     PROTOCOL_CONNECTION_LOST PROTOCOL_SEQUENCE_TIMEOUT PROTOCOL_PACKETS_OUT_OF_ORDER ECONNRESET ECONNREFUSED
     ECONNABORTED EPIPE ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN ER_SERVER_SHUTDOWN
-    ER_CONNECTION_KILLED ER_QUERY_INTERRUPTED ER_CON_COUNT_ERROR ER_TOO_MANY_USER_CONNECTIONS
-    ER_CLIENT_INTERACTION_TIMEOUT`,
+    ER_CONNECTION_KILLED ER_QUERY_INTERRUPTED ER_CLIENT_INTERACTION_TIMEOUT ${LIMITS.join(' ')}`,
   denied: `
     ER_ACCESS_DENIED_ERROR ER_ACCESS_DENIED_NO_PASSWORD_ERROR ER_DBACCESS_DENIED_ERROR ER_TABLEACCESS_DENIED_ERROR
     ER_COLUMNACCESS_DENIED_ERROR ER_SPECIFIC_ACCESS_DENIED_ERROR ER_OPTION_PREVENTS_STATEMENT SQLITE_READONLY
@@ -84,6 +91,15 @@ export function isReadOnlyServer(error: unknown, code = databaseCode(error)): bo
   return code === 'ER_OPTION_PREVENTS_STATEMENT' && /read[-_]only/i.test(databaseMessage(error));
 }
 
+export const isLimit = (error: unknown): boolean => LIMITS.includes(databaseCode(error));
+
+export function limitReached(error: unknown, label: string): AppError {
+  const said = `${databaseMessage(error)} (${databaseCode(error)})`;
+  return new AppError('database-unreachable', `${label} accepts no more connections or statements: ${said}`, {
+    hint: 'Raise the limit (of all connections: max_connections), or end other programs that use it up; a main server makes use of ten connections.',
+  });
+}
+
 /** The storage engine passes on the error number of the operating system: ENOSPC. */
 function isNoSpace(error: unknown, code: string): boolean {
   return (code === 'ER_GET_ERRNO' || code === 'ER_CANT_CREATE_TABLE') && /\b28\b/.test(databaseMessage(error));
@@ -104,6 +120,7 @@ export function databaseMessage(error: unknown): string {
  */
 export function toAppError(error: unknown, label: string): AppError {
   if (error instanceof AppError) return error;
+  if (isLimit(error)) return limitReached(error, label);
   const [code, what, hint] = SHOWN[classifyDatabaseError(error)];
   return new AppError(code, `${label}: ${what}: ${databaseMessage(error)} (${databaseCode(error)})`, { hint });
 }

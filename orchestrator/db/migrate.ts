@@ -6,6 +6,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { OPEN_RUN_PHASES } from '../../shared/domain/states.ts';
 import type { Database } from './connect.ts';
+import { takingLock } from './connection-lock.ts';
 import { toAppError } from './database-errors.ts';
 import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
@@ -59,7 +60,9 @@ async function migrateMysql(db: Database): Promise<void> {
     // A transaction only to keep one connection, which GET_LOCK is bound to.
     await db.knex.transaction(async (trx) => {
       const asked = trx.raw('select get_lock(?, ?) as got', [lock, LOCK_WAIT_S]);
-      const row = await mysqlRow<{ got: SqlNumber | null }>(asked.options({ timeout: (LOCK_WAIT_S + 10) * 1_000 }));
+      const row = await takingLock(db.label, () =>
+        mysqlRow<{ got: SqlNumber | null }>(asked.options({ timeout: (LOCK_WAIT_S + 10) * 1_000 })),
+      );
       if (Number(row?.got) !== 1)
         throw new AppError('database-busy', `${db.label}: another process has been migrating for ${LOCK_WAIT_S} s`);
       try {

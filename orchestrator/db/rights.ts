@@ -1,27 +1,43 @@
 /** Proves before a run that the database user has every privilege a run needs. */
 import { randomBytes } from 'node:crypto';
+import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
+import { bulkInsert } from './bulk-insert.ts';
 import { keyColumns, neededColumns } from './column-types.ts';
-import type { Database } from './connect.ts';
+import { ALL_CONNECTIONS, type Database, LEAST_CONNECTIONS } from './connect.ts';
+import { MysqlConnectionLock } from './connection-lock.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
 import { mysqlRow } from './rows.ts';
 import { readTable, splitTableName } from './table-info.ts';
+import { createTable, withTemporaryTable } from './table-statements.ts';
 
-/** By using each on a table of our own. Throws `database-rights` with the GRANT that is missing. Leaves nothing behind. */
+/**
+ * By using each on a table of our own. Throws `database-rights` with the GRANT that is missing, and the error of what the
+ * server does not offer: enough connections, prepared statements, named locks. Leaves nothing behind.
+ */
 export async function checkRights(db: Database): Promise<void> {
   const table = `crawlfleet_probe_${randomBytes(6).toString('hex')}`;
   const { knex } = db;
+  const columns = ['id', 'more'];
+  const insert = (trx: Knex.Transaction) => bulkInsert(trx, db, { table, columns, existing: 'error' }, [[1, 1]]);
+  // A server may refuse tables without a primary key.
+  const lines = ['id integer primary key', 'more integer'];
   const steps: [right: string, step: () => PromiseLike<unknown>][] = [
-    ['CREATE', () => knex.schema.createTable(table, (t) => void t.integer('id').primary())],
+    ['CREATE', () => createTable(knex, db, { table, lines: lines.slice(0, 1) })],
     ['ALTER', () => knex.schema.alterTable(table, (t) => void t.integer('more'))],
     ['INDEX', () => knex.schema.alterTable(table, (t) => void t.index(['more'], `${table}_more`))],
-    ['INSERT', () => knex(table).insert({ id: 1, more: 1 })],
+    ['INSERT', () => knex.transaction(insert)],
     ['UPDATE', () => knex(table).where({ id: 1 }).update({ more: 2 })],
     ['SELECT', () => knex(table).select('id')],
     ['DELETE', () => knex(table).where({ id: 1 }).delete()],
     ['DROP', () => knex.schema.dropTable(table)],
+    [
+      'CREATE TEMPORARY TABLES',
+      () => knex.transaction((trx) => withTemporaryTable(trx, db, { table, lines }, () => insert(trx))),
+    ],
   ];
+  if (db.engine === 'mysql') await checkLimits(db);
   for (const [right, step] of steps) {
     try {
       await step();
@@ -36,6 +52,46 @@ export async function checkRights(db: Database): Promise<void> {
       });
     }
   }
+  if (db.engine === 'sqlite') return;
+  const lock = new MysqlConnectionLock(db, [table]);
+  try {
+    await lock.acquire();
+  } finally {
+    await lock.release();
+  }
+}
+
+/**
+ * The least that a run gets along with. Measured with one instance, for an hour: 100,000 statements, of which 15,000 write,
+ * and 400 connections.
+ */
+const LEAST = {
+  MAX_USER_CONNECTIONS: LEAST_CONNECTIONS,
+  MAX_QUERIES_PER_HOUR: 100_000,
+  MAX_UPDATES_PER_HOUR: 20_000,
+  MAX_CONNECTIONS_PER_HOUR: 500,
+};
+
+async function checkLimits(db: Database): Promise<void> {
+  const limits = { ...(await readHourlyLimits(db)), MAX_USER_CONNECTIONS: db.maxConnections };
+  const low = (Object.keys(LEAST) as (keyof typeof LEAST)[]).filter((name) => (limits[name] ?? Infinity) < LEAST[name]);
+  if (low.length === 0) return;
+  const list = low.map((name) => `${name} is ${limits[name]}, and a run needs ${LEAST[name]}`);
+  const enough = low.map((name) => `${name} ${name === 'MAX_USER_CONNECTIONS' ? ALL_CONNECTIONS : 0}`);
+  throw new AppError('database-rights', `${db.label}: ${list.join('; ')}`, {
+    hint: `ALTER USER ${await grantee(db)} WITH ${enough.join(' ')};`,
+  });
+}
+
+/** Those that the user has; none where the server does not tell. */
+async function readHourlyLimits({ knex }: Database): Promise<Partial<Record<keyof typeof LEAST, number>>> {
+  const row = await mysqlRow<Record<string, string>>(knex.raw('show create user current_user()')).catch(
+    () => undefined,
+  );
+  const found = Object.values(row ?? {})
+    .join()
+    .matchAll(/\b(MAX_\w+_PER_HOUR) (\d+)/g);
+  return Object.fromEntries([...found].map(([, name, limit]) => [name, Number(limit)]));
 }
 
 /** Source of a CREATE … LIKE that always fails. */

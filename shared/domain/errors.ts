@@ -34,7 +34,7 @@ export const ERROR_KINDS = {
   'product-id-invalid': { exit: EXIT.config, doc: 'A product ID is null, empty, too long or not valid text.' },
   'database-schema': {
     exit: EXIT.config,
-    doc: 'The database server is too old, or its crawlfleet tables are newer than this program.',
+    doc: 'The database server is too old or refuses what a run needs, or its crawlfleet tables are newer than this program.',
   },
   'results-schema': { exit: EXIT.config, doc: 'results.table exists but does not fit the mapping.' },
   'not-available': {
