@@ -1,5 +1,6 @@
 /** Opens the database of database.url: one knex pool with the settings, limits and timeouts that a run relies on. */
 import { existsSync } from 'node:fs';
+import { connect, isIP, type Socket } from 'node:net';
 import knexFactory, { type Knex } from 'knex';
 import type { ConnectionOptions } from 'mysql2';
 import { systemRandom } from '../../shared/adapters/random.ts';
@@ -176,8 +177,14 @@ export function mysqlConnection(
     timezone: 'Z',
     supportBigNumbers: true,
     bigNumberStrings: true,
-    ...(address.tls ? { ssl: {} } : {}),
+    ...(address.tls ? { ssl: { verifyIdentity: true } } : {}),
+    ...(address.tls && isIP(address.host) ? { stream: () => socketTo(address) } : {}),
   };
+}
+
+/** For a server that is named by its address: Node compares the certificate with this name of a socket. */
+function socketTo({ host, port }: MysqlAddress): Socket {
+  return Object.assign(connect(port, host).setNoDelay(), { _host: host });
 }
 
 async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes' | 'maxConnections'>> {
@@ -216,15 +223,37 @@ export function connectError(error: unknown, address: MysqlAddress): AppError {
       hint: `Create it and grant it: CREATE DATABASE ${address.database}; GRANT ALL ON ${address.database}.* TO '${address.user}'`,
     });
   }
+  const secured = tlsHint(code, said, address);
+  if (secured !== null)
+    return new AppError('database-unreachable', `cannot open ${address.label}: ${said} (${code})`, { hint: secured });
   if (classifyDatabaseError(error) === 'denied') {
     return new AppError('database-unreachable', `cannot open ${address.label}: ${said}`, {
-      hint: 'Check the user and the password in database.url (special characters must be percent-encoded).',
+      hint: `Check the user and the password in database.url (special characters must be percent-encoded)${address.tls ? '' : ', and whether the user may connect only by TLS (REQUIRE SSL): then append ?ssl=true'}.`,
     });
   }
   if (isLimit(error)) return limitReached(error, address.label);
   return new AppError('database-unreachable', `cannot reach ${address.label}: ${said} (${code})`, {
     hint: 'Check the host and the port in database.url, that the server runs, and that a firewall lets this machine in.',
   });
+}
+
+const TRUST =
+  'If its certificate authority is a private one, as that of RDS, set NODE_EXTRA_CA_CERTS, in the environment that this program starts in, to a readable file with its certificate (PEM)';
+
+/** What to do about a connection that TLS, or its absence, has prevented; null for any other. */
+function tlsHint(code: string, said: string, { host }: MysqlAddress): string | null {
+  // Azure has a number of its own for it.
+  if (code === 'ER_SECURE_TRANSPORT_REQUIRED' || /SSL connection is required/i.test(said))
+    return 'The server accepts only connections by TLS: append ?ssl=true to database.url.';
+  if (code === 'HANDSHAKE_NO_SSL_SUPPORT')
+    return 'The server has no TLS: set it up there, or take ?ssl=true out of database.url if the network in between is yours.';
+  if (code !== 'HANDSHAKE_SSL_ERROR') return null;
+  if (/altnames/.test(said))
+    return `The certificate is for another server than ${host}: write a name that it has into database.url.`;
+  if (/expired|not yet valid/.test(said))
+    return 'Renew the certificate of the server, and check the clocks of both machines.';
+  if (/self.signed|local issuer|unable to verify/.test(said)) return `${TRUST}.`;
+  return `Server and Node must agree on TLS 1.2 or later. ${TRUST}.`;
 }
 
 type Done = (error: Error | null, connection: unknown) => void;

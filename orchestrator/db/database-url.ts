@@ -9,7 +9,7 @@ export interface MysqlAddress {
   user: string;
   password: string;
   database: string;
-  /** `?ssl=true`: TLS with a certificate that is checked. */
+  /** `?ssl=true`: TLS with a certificate that is checked, and that names the host. */
   tls: boolean;
   /** For messages; contains no password. */
   label: string;

@@ -13,8 +13,8 @@ export interface SelfSigned {
 
 const DAY_MS = 86_400_000;
 
-/** Valid for this host name or IPv4 address, from yesterday until tomorrow. */
-export function makeSelfSigned(host: string): SelfSigned {
+/** Valid for this host name or IPv4 address, from yesterday until tomorrow unless told otherwise. */
+export function makeSelfSigned(host: string, untilMs = DAY_MS): SelfSigned {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const algorithm = der(0x30, oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02)); // ecdsa-with-SHA256
@@ -30,7 +30,7 @@ export function makeSelfSigned(host: string): SelfSigned {
     der(0x02, Buffer.concat([Buffer.from([1]), randomBytes(15)])),
     algorithm,
     name,
-    der(0x30, time(-DAY_MS), time(DAY_MS)),
+    der(0x30, time(-DAY_MS), time(untilMs)),
     name,
     spki,
     der(0xa3, der(0x30, ...extensions)),

@@ -625,7 +625,9 @@ export const configSchema = z.strictObject({
       url: z
         .string()
         .regex(/^(mysql|mariadb|sqlite):/, 'must begin with mysql://, mariadb:// or sqlite:')
-        .describe('`mysql://user:secret@host/db` or `sqlite:./fleet.db` (relative to this file).'),
+        .describe(
+          '`mysql://user:secret@host/db`, with `?ssl=true` for [TLS](install.md#tls), or `sqlite:./fleet.db` (relative to this file).',
+        ),
     })
     .describe('Products, results and our own crawlfleet_ tables.'),
   results: results.prefault({}).describe('Where rows go.'),
