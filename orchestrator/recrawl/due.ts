@@ -41,9 +41,12 @@ const FIRST_RETRY = 1 / 30;
 /** A product that is gone is asked for at twice its interval, then at twice that, up to this many times its base. */
 const RAREST_GONE = 8;
 
+/** The score within its bounds. */
+export const importanceOf = ({ score }: Pick<ListedProduct, 'score'>): number => Math.min(1, Math.max(0, score));
+
 /** Without learning: from score and category alone. */
-export function intervalMs({ score, category }: ListedProduct, { baseMs, k, everyMs }: RecrawlPolicy): number {
-  return (everyMs[category ?? ''] ?? baseMs) * Math.exp(-k * Math.min(1, Math.max(0, score)));
+export function intervalMs(listed: ListedProduct, { baseMs, k, everyMs }: RecrawlPolicy): number {
+  return (everyMs[listed.category ?? ''] ?? baseMs) * Math.exp(-k * importanceOf(listed));
 }
 
 /**

@@ -2,6 +2,7 @@
 import {
   type CrawledProduct,
   dueAtMs,
+  importanceOf,
   intervalMs,
   type ListedProduct,
   ownIntervalMs,
@@ -16,7 +17,10 @@ export interface Backlog {
   /** Never crawled by a run that remembers it. */
   unseen: number;
   due: number;
-  /** Requests for pages a day that would crawl every product when it is due. */
+  /**
+   * Products a day that would have to be crawled to crawl each one when it is due: one for each that has changed within
+   * the last day, the others by their intervals.
+   */
   productsPerDay: number;
 }
 
@@ -38,8 +42,9 @@ export class Night {
   readonly #nowMs: number;
   readonly #ids: string[] = [];
   readonly #priorities: number[] = [];
-  /** Time since the last crawl by the interval; Infinity: at once. */
-  readonly #lateness: number[] = [];
+  /** Of a product crawled before, how late it is; of one never crawled, its score. */
+  readonly #urgency: number[] = [];
+  readonly #isUnseen: boolean[] = [];
   readonly #dueAtMs: number[] = [];
   readonly #categories: (string | null)[] = [];
   readonly backlog: Backlog = { listed: 0, unseen: 0, due: 0, productsPerDay: 0 };
@@ -53,8 +58,10 @@ export class Night {
     const { backlog } = this;
     const ownMs = crawled ? ownIntervalMs(listed, crawled, this.#policy) : intervalMs(listed, this.#policy);
     const due = dueAtMs(listed, crawled, this.#policy);
+    const perDay = DAY_MS / Math.max(1, ownMs);
+    const hasChangedToday = (listed.changedAtMs ?? -Infinity) > this.#nowMs - DAY_MS;
     backlog.listed++;
-    backlog.productsPerDay += DAY_MS / Math.max(1, ownMs);
+    backlog.productsPerDay += hasChangedToday ? Math.max(1, perDay) : perDay;
     if (crawled === null) backlog.unseen++;
     if (due > this.#nowMs) return;
     backlog.due++;
@@ -62,29 +69,39 @@ export class Night {
     this.#priorities.push(listed.priority);
     this.#categories.push(listed.category);
     this.#dueAtMs.push(due);
-    this.#lateness.push(due === -Infinity ? Infinity : (this.#nowMs - crawled!.atMs) / ownMs);
+    this.#isUnseen.push(crawled === null);
+    this.#urgency.push(crawled ? lateness(crawled, ownMs, due, this.#nowMs) : importanceOf(listed));
   }
 
   /**
-   * The due products, at most `capacity`, by priority and then by how many of their own intervals they have waited:
-   * with too little capacity every product then waits longer by the same factor. The same list gives the same night.
+   * The due products, at most `capacity`, those of the highest priority first. Among equals, products crawled before and
+   * products never crawled take turns while both wait: the former by how late they are, so that with too little capacity
+   * all wait longer by the same factor; the latter by score. The same list gives the same night, and a smaller capacity
+   * its beginning, apart from the shares of categories.
    */
   choose(capacity: number): NightChoice {
-    const [late, priority] = [this.#lateness, this.#priorities];
-    const order = Uint32Array.from(this.#ids.keys()).sort(
-      (a, b) => priority[b]! - priority[a]! || (late[a] === late[b] ? a - b : late[b]! - late[a]!),
+    const [urgency, priority] = [this.#urgency, this.#priorities];
+    const due = Uint32Array.from(this.#ids.keys()).sort(
+      (a, b) => priority[b]! - priority[a]! || urgency[b]! - urgency[a]! || a - b,
     );
+    const unseen = due.filter((i) => this.#isUnseen[i]);
+    const seen = due.filter((i) => !this.#isUnseen[i]);
     const most = Math.max(1, Math.floor(capacity * this.#policy.maxShare));
     const taken = new Map<string | null, number>();
     const ids: string[] = [];
     const carriedOver: NightChoice['carriedOver'] = { products: 0, byCategory: 0, dueSinceMs: null };
-    for (const i of order) {
+    let [nextUnseen, nextSeen, isTurnOfUnseen] = [0, 0, true];
+    while (nextUnseen < unseen.length || nextSeen < seen.length) {
+      const ahead = (priority[unseen[nextUnseen]!] ?? -Infinity) - (priority[seen[nextSeen]!] ?? -Infinity);
+      const isUnseen = ahead > 0 || (ahead === 0 && isTurnOfUnseen);
+      const i = isUnseen ? unseen[nextUnseen++]! : seen[nextSeen++]!;
       const category = this.#categories[i]!;
       const count = taken.get(category) ?? 0;
       const isHeld = category !== null && count >= most;
       if (ids.length < capacity && !isHeld) {
         ids.push(this.#ids[i]!);
         taken.set(category, count + 1);
+        isTurnOfUnseen = !isUnseen;
         continue;
       }
       carriedOver.products++;
@@ -95,3 +112,10 @@ export class Night {
     return { ids, carriedOver };
   }
 }
+
+/**
+ * By how many of its own intervals it has waited since its last crawl. Having changed counts as one more: it is due
+ * without having waited, and stays so however often it changes.
+ */
+const lateness = ({ atMs }: CrawledProduct, ownMs: number, dueAt: number, nowMs: number): number =>
+  (nowMs - atMs) / ownMs + (dueAt === -Infinity ? 1 : 0);

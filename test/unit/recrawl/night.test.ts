@@ -55,6 +55,85 @@ describe('a night', () => {
     expect(night.choose(5).ids).toEqual(['b', 'a']);
   });
 
+  it('takes changed products by how long they have waited, not in the order of the list', () => {
+    const night = nightOf([
+      { id: 'yesterday', daysAgo: 1, changedAtMs: NOW },
+      { id: 'long ago', daysAgo: 20, changedAtMs: NOW },
+      { id: 'important', daysAgo: 4, score: 0.9, changedAtMs: NOW },
+      { id: 'overdue', daysAgo: 36 },
+      { id: 'long overdue', daysAgo: 60 },
+    ]);
+    expect(night.choose(9).ids).toEqual(['long overdue', 'important', 'long ago', 'overdue', 'yesterday']);
+  });
+
+  it('takes products never crawled by score, and lets them share a night with the others half and half', () => {
+    const night = nightOf([
+      ...Array.from({ length: 9 }, (_, i) => ({ id: `new ${i}`, score: i / 10 })),
+      ...Array.from({ length: 9 }, (_, i) => ({ id: `changed ${i}`, daysAgo: 1 + i, changedAtMs: NOW })),
+    ]);
+    const half = ['new 8', 'changed 8', 'new 7', 'changed 7', 'new 6', 'changed 6'];
+    expect(night.choose(6).ids).toEqual(half);
+    expect(night.choose(7).ids).toEqual([...half, 'new 5']);
+    expect(night.choose(18).ids).toHaveLength(18);
+  });
+
+  it('keeps the halves when a category has used up its share, and lets a higher priority go before both', () => {
+    const toys = Array.from({ length: 6 }, (_, i) => ({ id: `toy ${i}`, category: 'toys', score: 0.9 }));
+    const night = nightOf(
+      [
+        ...toys,
+        ...Array.from({ length: 4 }, (_, i) => ({ id: `new ${i}` })),
+        ...Array.from({ length: 9 }, (_, i) => ({ id: `old ${i}`, daysAgo: 90 })),
+        { id: 'urgent', daysAgo: 31, priority: 1 },
+      ],
+      { ...POLICY, maxShare: 0.25 },
+    );
+    const { ids, carriedOver } = night.choose(8);
+    expect(ids).toEqual(['urgent', 'toy 0', 'old 0', 'toy 1', 'old 1', 'new 0', 'old 2', 'new 1']);
+    expect(carriedOver.byCategory).toBe(4);
+  });
+
+  const CATALOGUES: [string, (i: number) => { daysAgo?: number; isChanging: boolean }][] = [
+    ['change every day', () => ({ daysAgo: 1, isChanging: true })],
+    ['were never crawled', () => ({ isChanging: false })],
+    ['change every day, or were never crawled', (i) => ({ ...(i % 2 ? { daysAgo: 1 } : {}), isChanging: true })],
+    ['change every day, or are due by their intervals', (i) => ({ daysAgo: 31, isChanging: i % 2 === 0 })],
+  ];
+
+  it.each(CATALOGUES)('crawls each of 40 products within 5 nights of 10, where they %s', (_, kindOf) => {
+    const kinds = Array.from({ length: 40 }, (_, i) => kindOf(i));
+    const crawledAt = kinds.map(({ daysAgo }) => (daysAgo === undefined ? null : NOW - daysAgo * DAY));
+    const seen = new Set<string>();
+    for (let n = 0; n < 5; n++) {
+      const nowMs = NOW + n * DAY;
+      const night = new Night(POLICY, nowMs);
+      kinds.forEach(({ isChanging }, i) => {
+        const atMs = crawledAt[i];
+        const crawled =
+          atMs === null ? null : { atMs: atMs!, outcome: 'stored' as const, inARow: 1, watchedMs: 0, changes: 0 };
+        const changedAtMs = isChanging ? nowMs - 3_600_000 : null;
+        night.add({ id: String(i), score: 0, changedAtMs, priority: 0, category: null }, crawled);
+      });
+      for (const id of night.choose(10).ids) {
+        seen.add(id);
+        crawledAt[Number(id)] = nowMs;
+      }
+    }
+    expect(seen.size).toBe(40);
+  });
+
+  it('keeps up with what changes each day, and with the others by their intervals', () => {
+    const { backlog } = nightOf([
+      ...Array.from({ length: 40 }, (_, i) => ({ id: `daily ${i}`, daysAgo: 5, changedAtMs: NOW - DAY / 2 })),
+      // As soon as they are crawled, they are no longer due; they changed today all the same.
+      { id: 'crawled since', daysAgo: 0.1, changedAtMs: NOW - DAY / 2 },
+      { id: 'new', changedAtMs: NOW - DAY / 2 },
+      { id: 'last week', daysAgo: 9, changedAtMs: NOW - 7 * DAY },
+    ]);
+    expect(backlog.productsPerDay).toBeCloseTo(42 + 1 / 30, 6);
+    expect(backlog.due).toBe(42);
+  });
+
   it('gives no category more than its share; products without one have no limit', () => {
     const many = (category: string | null, count: number): Given[] =>
       Array.from({ length: count }, (_, i) => ({ id: `${category}${i}`, category }));
