@@ -107,6 +107,17 @@ export interface RecrawlPlan {
   keepsFresh: { products: number; instances: number; cost: number } | null;
 }
 
+/** How far a discovery may grow beyond its plan as it finds URLs. */
+export interface GrowthPlan {
+  /** As many of `most` as fit within the limits of the run. */
+  urls: number;
+  /** `discover.pages`. */
+  most: number;
+  /** The fleet for that many, and its price in USD. */
+  instances: number;
+  cost: number;
+}
+
 /** The part of a fleet in one region. */
 export interface RegionShare {
   region: string;
@@ -158,6 +169,8 @@ export interface Plan {
   faults: string[];
   /** Omitted when the whole list is crawled. */
   recrawl?: RecrawlPlan;
+  /** Null for a discovery that cannot be done; omitted for a run that is no discovery. */
+  growth?: GrowthPlan | null;
   /** The earliest end within the same limits, after the start; null when there is none or the plan is feasible. */
   earliestEndMs: number | null;
   /** What would make it feasible: `--deadline 6h`, `run.max_instances: 40` … */

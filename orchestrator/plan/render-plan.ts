@@ -1,6 +1,6 @@
 /** The plan as people read it: plain text, at most 80 columns. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import type { Plan, RecrawlPlan, RegionShare, RotationPlan } from './plan.ts';
+import type { GrowthPlan, Plan, RecrawlPlan, RegionShare, RotationPlan } from './plan.ts';
 import { dollars, percent, plural, roundUp } from './wording.ts';
 
 const WIDTH = 80;
@@ -16,15 +16,16 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
     return [...row('products', '0'), ...(plan.recrawl ? recrawl(plan.recrawl) : []), '', ...says].join('\n');
   }
   const lines = [
-    ...row('products', thousands(plan.products)),
+    ...row(`${noun(plan)}s`, thousands(plan.products)),
     ...(plan.recrawl ? recrawl(plan.recrawl) : []),
     ...row(
       'pace',
-      `one request per ${formatDuration(plan.intervalMs)}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a product)`,
+      `one request per ${formatDuration(plan.intervalMs)}${plan.domains ? ', domain' : ''} and address (planned with ${formatPace(plan.paceMs)} a ${noun(plan)})`,
     ),
     ...(plan.domains ? row('domains', domains(plan.domains)) : []),
     ...row('deadline', formatDuration(plan.deadlineMs)),
     ...row('instances', instances(plan)),
+    ...(plan.growth ? row('growth', growth(plan, plan.growth)) : []),
     ...(plan.regions ? row('regions', plan.regions.map(region).join('; ')) : []),
     ...row('each', each(plan)),
     ...(plan.noBalancer
@@ -45,6 +46,9 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   ];
   return lines.join('\n');
 }
+
+/** Many pages of a discovery have no product. */
+const noun = ({ growth }: Plan): string => (growth === undefined ? 'product' : 'URL');
 
 function recrawl({ listed, unseen, due, carriedOver, keepsFresh }: RecrawlPlan): string[] {
   const { products, byCategory, dueSinceMs } = carriedOver;
@@ -69,13 +73,20 @@ function instances(plan: Plan): string {
   return `${thousands(plan.instances)} x ${plan.instanceType} (lower bound ${thousands(plan.lowerBoundInstances)})`;
 }
 
+function growth(plan: Plan, { urls, most, instances: n, cost: usd }: GrowthPlan): string {
+  const found = urls === most ? `up to ${thousands(most)} URLs` : `up to ${thousands(urls)} of ${thousands(most)} URLs`;
+  const fleet = n > plan.instances ? `${plural(n, 'instance')}, about ${dollars(usd)}` : 'these instances suffice';
+  const rest = urls === most ? '' : '; more does not fit, and waits for the next discovery';
+  return `as it finds more, ${found} (discover.pages): ${fleet}${rest}`;
+}
+
 function region({ region: name, instances: n, vcpus: used, vcpuQuota, cost: usd }: RegionShare): string {
   const quota = vcpuQuota === null ? '' : `, ${thousands(used)} of ${thousands(vcpuQuota)} vCPUs`;
   return `${name} ${thousands(n)}${quota}, ${dollars(usd)}`;
 }
 
 function each(plan: Plan): string {
-  return `${plural(plan.productsEach, 'product')} in chunks of ${plan.chunkSize}, room for ${thousands(plan.capacityEach)}`;
+  return `${plural(plan.productsEach, noun(plan))} in chunks of ${Math.min(plan.chunkSize, plan.productsEach)}, room for ${thousands(plan.capacityEach)}`;
 }
 
 function addresses({ everyMs, each, costMs }: RotationPlan): string {

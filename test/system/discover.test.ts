@@ -19,6 +19,7 @@ eachEngineByDay('discover', (engine) => {
   const makeSite = async (
     discover: (shop: Shop) => object,
     run: object = {},
+    site: object = {},
   ): Promise<{
     shop: Shop;
     fleet: Fleet;
@@ -35,7 +36,7 @@ eachEngineByDay('discover', (engine) => {
       productUrl: shop.productUrl,
       ids: [],
       config: {
-        site: { mapping: { mappings } },
+        site: { mapping: { mappings }, ...site },
         run: { deadline: '90s', ...run },
         discover: { into: { table: 'found', id: '/item/(\\w+)' }, pages: 200, ...discover(shop) },
       },
@@ -115,6 +116,22 @@ eachEngineByDay('discover', (engine) => {
       await night();
       expect(await found(fleet)).toEqual(CATALOGUE);
       expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+    } finally {
+      await end();
+    }
+  });
+
+  it('begins with one instance for one seed, and grows with what it finds', async () => {
+    const { fleet, night, end } = await makeSite(
+      ({ url }) => ({ seeds: [`${url}/`], depth: 3 }),
+      {},
+      { interval: '2s' },
+    );
+    try {
+      const { instances } = await night();
+      expect(instances.planned).toBe(1);
+      expect(instances.launched).toBeGreaterThan(1);
+      expect(await found(fleet)).toEqual(CATALOGUE);
     } finally {
       await end();
     }

@@ -245,7 +245,7 @@ const discover = z
       .max(10_000_000)
       .default(10_000)
       .describe(
-        'Maximum URLs of a run. The first plan is made for them, later ones for the URLs that wait or that the last run took, whichever is larger.',
+        'Maximum URLs of a run. The plan is made for those that wait, or for as many as the last run took; the fleet grows up to this many as they are found.',
       ),
     seen: z
       .enum(['exact', 'bloom', 'auto'])

@@ -69,8 +69,10 @@ async function prepareFrontier(
   output.line(
     `Frontier of ${table}: ${waiting} URLs wait, ${entered} of them new${denied === '' ? '' : `; not taken: ${denied}`}.`,
   );
-  const expected = Math.min(settings.pages, Math.max(waiting, (await lastTaken(db, table)) ?? settings.pages));
-  return { ids: await bestWaiting(db, table, SAMPLE), duplicates: 0, expected, entered };
+  const { pages: most } = settings;
+  const likely = Math.min(most, Math.max(waiting, (await lastTaken(db, table)) ?? 0));
+  const discovery = { waiting: Math.min(most, waiting), likely, most };
+  return { ids: await bestWaiting(db, table, SAMPLE), duplicates: 0, discovery, entered };
 }
 
 /** A URL to begin with; when its sitemap says that it has changed. */

@@ -1,8 +1,8 @@
-/** With `products.recrawl`: as many of the due products as one night can crawl, most overdue first. */
+/** What one night crawls: of the due products as many as fit, most overdue first; of a discovery what waits, and more as it is found. */
 import type { Plan } from '../../plan/plan.ts';
 import { MAX_IN_REGION } from '../config/schema.ts';
 import { makePlan, type PlanFacts } from './make-plan.ts';
-import type { ProductList } from './products.ts';
+import type { ExpectedUrls, ProductList } from './products.ts';
 
 export interface Planned {
   plan: Plan;
@@ -11,7 +11,8 @@ export interface Planned {
 
 /** Without `products.recrawl` the plan of all of them. A night that cannot crawl a single product gets the refusal of all. */
 export function fitNight(facts: PlanFacts): Planned {
-  const { night } = facts.products;
+  const { night, discovery } = facts.products;
+  if (discovery) return { plan: planDiscovery(facts, discovery), products: facts.products };
   const { recrawl } = facts.config.values.products;
   if (!night || !recrawl) return { plan: makePlan(facts), products: facts.products };
   const planOf = (ids: string[]): Plan => makePlan({ ...facts, products: { ...facts.products, ids } });
@@ -43,6 +44,34 @@ export function fitNight(facts: PlanFacts): Planned {
       recrawl: { listed, unseen, due, carriedOver, keepsFresh: fresh.verdict === 'feasible' ? keepsFresh : null },
     },
     products: { ...facts.products, ids: choice.ids },
+  };
+}
+
+/**
+ * For the URLs that are likely to be found, as far as they fit, and at least for those that wait. `growth` is the
+ * largest fleet that the run may have, and its chunks are those of that fleet: with those of a single seed, thousands of
+ * URLs would be offered one by one.
+ */
+function planDiscovery(facts: PlanFacts, { waiting, likely, most }: ExpectedUrls): Plan {
+  const planOf = (products: number): Plan => makePlan(facts, { products });
+  const fitting = (limit: number): number => {
+    const fits = (n: number): boolean => planOf(n).verdict === 'feasible';
+    return fits(limit) ? limit : largest(limit, fits);
+  };
+  const fits = waiting === 0 ? 0 : fitting(likely);
+  const plan = planOf(Math.max(waiting, fits));
+  if (plan.products === 0) return plan;
+  if (fits < waiting) {
+    const fewer = `discover.pages: ${fits} (the others wait for the next discovery)`;
+    return { ...plan, growth: null, remedies: [...(fits === 0 ? [] : [fewer]), ...plan.remedies] };
+  }
+  const urls = Math.max(fits, fitting(most));
+  const { instances, cost, chunkSize } = planOf(urls);
+  return {
+    ...plan,
+    chunkSize,
+    chunks: Math.ceil(plan.products / chunkSize),
+    growth: { urls, most, instances, cost: cost.total },
   };
 }
 

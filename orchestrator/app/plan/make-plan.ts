@@ -57,7 +57,7 @@ export function makePlan(
   refuseShortRotation(config, target, browser);
   const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
   const input: PlanInput = {
-    products: products.expected ?? products.ids.length,
+    products: products.ids.length,
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
     domains: domainPaces(site.product_url, robots),

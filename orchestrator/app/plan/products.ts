@@ -17,6 +17,16 @@ import { createProductSource, type ProductSource } from '../../db/product-source
 import { Night } from '../../recrawl/night.ts';
 import type { Config } from '../config/load-config.ts';
 
+/** How many URLs a discovery will take: none of these exceeds the next one. */
+export interface ExpectedUrls {
+  /** Those that wait already. */
+  waiting: number;
+  /** As many as the last discovery took, if that is more. */
+  likely: number;
+  /** `discover.pages`. */
+  most: number;
+}
+
 export interface ProductList {
   /** Distinct IDs in the order of the query. */
   ids: string[];
@@ -26,8 +36,8 @@ export interface ProductList {
   list?: ListRecord & ListFaults;
   /** Median time of a page in an earlier run that rendered alike; omitted without one, and for pages over HTTP alone. */
   pageMs?: number;
-  /** For a discovery: how many pages the run is planned for; `ids` are some of the paths that wait. */
-  expected?: number;
+  /** For a discovery; `ids` are some of the paths that wait. */
+  discovery?: ExpectedUrls;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
   /** With `products.recrawl`: what is due of the list; `ids` are all of those, most overdue first. */

@@ -120,7 +120,7 @@ async function start(
     if (chosen === null) return EXIT.complete;
     const { products: all, parentId } = chosen;
     // Of a discovery, only some paths are known.
-    const ids = all.expected === undefined ? all.ids : [];
+    const ids = all.discovery === undefined ? all.ids : [];
     await allAtOnce(checked.checkResults(ids), { database, products: all });
     const planned = async (robots: RobotsPolicy): Promise<Planned> => {
       const { plan, products } = await allAtOnce(checked.plan(all, robots), { database, products: all });

@@ -21,21 +21,25 @@ const MAX_AT_ONCE = 50;
 
 /**
  * Claims further slots when the forecast end (p95) is well past the last moment for crawling and more addresses would
- * bring it forward: within `run.max_instances`, `site.max_rate` and `run.max_cost`.
+ * bring it forward; and for the URLs that a discovery has found and its fleet cannot crawl in time. All within
+ * `run.max_instances`, `site.max_rate` and `run.max_cost`.
  */
-export function extraLaunches(world: World): Action[] {
+export function extraLaunches(observed: World): Action[] {
+  const world = withFrontier(observed);
   const latestMs = drainAtMs(world.run);
-  if (world.forecast === null || !isLate(world, world.forecast.end, latestMs)) return [];
+  const hasGrown = world !== observed;
+  if (world.forecast === null || !(hasGrown || isLate(world, world.forecast.end, latestMs))) return [];
   // Another address would do no better than the present ones, even while it is not certain yet that the site is down.
   if (isStalled(world) || isDown(world.site) || world.site.suspicion !== null) return [];
   if (isDraining(world) || !isWorthwhile(world, latestMs) || !isPossible(world)) return [];
   const now = forecastEnd(world);
-  if (!isLate(world, now, latestMs)) return [];
+  if (!hasGrown && !isLate(world, now, latestMs)) return [];
   const room = Math.min(MAX_AT_ONCE, roomFor(world));
   const count = fewestFor(world, room, latestMs);
   if (count === 0) return [];
-  const end =
-    now.p95Ms === null
+  const end = hasGrown
+    ? `${observed.discovery!.beyond} URLs are found that it cannot crawl in time`
+    : now.p95Ms === null
       ? 'no instance could crawl the open products'
       : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
   const why = `launched in addition to the plan of ${world.run.plan.instances}: ${end}; ${count} more in this round`;
@@ -45,6 +49,17 @@ export function extraLaunches(world: World): Action[] {
     const next = nextPool(world, slot);
     return next.kind === 'pool' ? [{ kind: 'claim', slot, epoch: 1, pool: next.pool, why }] : [];
   }).flat();
+}
+
+/**
+ * With the frontier counted as waiting products, where more of it waits than the fleet can crawl; otherwise the same
+ * world. A discovery takes only what fits, so its forecast is never late.
+ */
+function withFrontier(world: World): World {
+  const { discovery, work, run } = world;
+  const { takable = 0, beyond = 0 } = discovery ?? {};
+  if (!run.plan.growth || beyond < run.plan.chunkSize) return world;
+  return { ...world, work: { ...work, waiting: work.waiting + Math.ceil((takable + beyond) / run.plan.chunkSize) } };
 }
 
 /** Late by more than the next minutes may make up for: each further address costs money and is a burden on the site. */
@@ -86,13 +101,15 @@ function roomFor(world: World): number {
     if (record && !isGivenUp(record)) alive++;
     else if (slot < plan.instances && canFill(world, slot, record)) alive++;
   }
-  const most = settings.run.maxInstances;
+  const { maxInstances } = settings.run;
   const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
   const rate = settings.site.maxRatePerSecond;
   const domains = templatesOf(settings.site.productUrl).length;
-  const addresses = rate === null ? most : Math.min(most, Math.floor((rate * intervalMs) / 1_000 / domains));
+  const addresses =
+    rate === null ? maxInstances : Math.min(maxInstances, Math.floor((rate * intervalMs) / 1_000 / domains));
   // A launch that failed permanently has used up its slot number too.
-  const numbers = plan.instances + mostExtra(plan.instances) - world.fleet.slotCount(world.run.plan);
+  const most = Math.max(plan.instances + mostExtra(plan.instances), plan.growth?.instances ?? 0);
+  const numbers = most - world.fleet.slotCount(world.run.plan);
   return Math.max(0, Math.min(addresses - alive, numbers));
 }
 

@@ -56,6 +56,8 @@ export interface World {
 export interface DiscoveryState {
   /** URLs that wait and that the fleet can crawl in time. */
   takable: number;
+  /** URLs that wait and that only a larger fleet could crawl in time; omitted: none. */
+  beyond?: number;
   /** Products under way may lead to more. */
   isOpen: boolean;
 }

@@ -22,7 +22,9 @@ export function discoveryState(
   const each = takers.map(({ startMs, paceMs }) => Math.max(0, (drainAtMs(run) - startMs) * USED) / paceMs);
   const capacity = Math.floor(each.reduce((sum, one) => sum + one, 0)) - open;
   const room = run.settings.discover!.pages - planned;
-  return { takable: Math.max(0, Math.min(waiting, capacity, room)), isOpen: open > 0 };
+  const takable = Math.max(0, Math.min(waiting, capacity, room));
+  const beyond = Math.min(waiting, room) - takable;
+  return { takable, ...(beyond > 0 ? { beyond } : {}), isOpen: open > 0 };
 }
 
 /** Fills up what waits when there is less than a chunk for each instance. */

@@ -4,7 +4,8 @@ import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import { discoveryState, takeUrls } from '../../../orchestrator/control/sharing/discovery.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { aPlan, aRun, aWorld, START_MS } from './builders.ts';
+import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
+import { anInstance, aPlan, aRun, aWorld, START_MS } from './builders.ts';
 
 const settings = { ...aRun().settings, discover: { pages: 1_000 } as never };
 
@@ -34,6 +35,26 @@ describe('a discovery', () => {
     expect(takeUrls(worldOf({ discovery: state, work: waiting(3) }))).toEqual([]);
     expect(takeUrls(worldOf({ discovery: { takable: 0, isOpen: true }, work: waiting(0) }))).toEqual([]);
     expect(takeUrls(worldOf({ work: waiting(0) }))).toEqual([]);
+  });
+
+  it('grows its fleet for the URLs that it cannot crawl in time, as far as its plan says', () => {
+    const growth = { urls: 5_000, most: 5_000, instances: 6, cost: 1 };
+    const work = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+    const forecast = { end: { p50Ms: START_MS, p95Ms: START_MS, workers: [] } } as never;
+    const claims = (waiting: number, plan: object = { growth }): number => {
+      const fleet = new FleetSnapshot([0, 1, 2].map((slot) => anInstance(slot)));
+      const world = worldOf({ work, forecast, fleet }, plan);
+      world.run.settings = { ...settings, discover: { pages: 50_000 } as never };
+      world.discovery = discoveryState(world, { waiting, planned: 0, open: 0 });
+      const actions = extraLaunches(world).filter(({ kind }) => kind === 'claim');
+      expect(actions.every((a) => a.kind !== 'claim' || /\d+ URLs are found/.test(a.why ?? ''))).toBe(true);
+      return actions.length;
+    };
+    expect(claims(1_000)).toBe(0);
+    expect(claims(4_500)).toBe(1);
+    expect(claims(40_000)).toBe(3);
+    // A run of an earlier version has no growth in its plan.
+    expect(claims(40_000, {})).toBe(0);
   });
 
   it('launches its fleet for the first seed, and ends when nothing waits and nothing is open', () => {
