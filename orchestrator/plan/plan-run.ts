@@ -86,9 +86,17 @@ function figures(planning: Planning, instances: number): Figures {
     vcpuQuota: input.regions === undefined ? input.vcpuQuota : sumOfQuotas(input.regions),
     ...(input.quota ? { quota: input.quota } : {}),
     cost: planning.priceOf(instances),
+    ...addressesOf(planning, instances),
     ...rotationOf(planning, instances),
     ...(input.prices ? { prices: input.prices } : {}),
   };
+}
+
+/** One set in each region that has instances. */
+function addressesOf(planning: Planning, instances: number): Pick<Plan, 'balancerAddresses'> {
+  const { balancerAddresses = 0, ownBalancer = false, noBalancer = false } = planning.input;
+  if (balancerAddresses === 0 || ownBalancer || noBalancer || instances === 0) return {};
+  return { balancerAddresses: balancerAddresses * planning.sharesOf(instances).length };
 }
 
 /** Null when one of them is unknown. */

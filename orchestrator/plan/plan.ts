@@ -152,7 +152,7 @@ export interface Plan {
   /** After the start of the run. */
   endP50Ms: number;
   endP95Ms: number;
-  /** Share of simulated runs that end by the deadline. */
+  /** Share of runs that end by the deadline if no instance is lost, banned, slow or fails to boot. */
   onTimeProbability: number;
   /** products x interval / window: fewer instances cannot do it, however fast they boot. */
   lowerBoundInstances: number;
@@ -164,6 +164,8 @@ export interface Plan {
   /** Omitted when the account's quota was not queried. */
   quota?: QuotaFacts;
   cost: CostBreakdown;
+  /** Public IPv4 addresses of the load balancers in that price; omitted: none. */
+  balancerAddresses?: number;
   verdict: PlanVerdict;
   /** Why the verdict is not `feasible`, one sentence each; empty otherwise. */
   faults: string[];

@@ -98,7 +98,7 @@ function addresses({ everyMs, each, costMs }: RotationPlan): string {
 function finish(plan: Plan): string {
   const p50 = formatDuration(roundUp(plan.endP50Ms));
   const p95 = formatDuration(roundUp(plan.endP95Ms));
-  return `after ${p50} (half of runs), ${p95} (95 %); on time in ${percent(plan.onTimeProbability)}`;
+  return `after ${p50} (half of runs), ${p95} (95 %); on time in ${percent(plan.onTimeProbability)} if no instance is lost`;
 }
 
 function vcpus(plan: Plan): string {
@@ -114,13 +114,14 @@ function cost(plan: Plan, maxCost: number | null | undefined): string {
   return `about ${dollars(plan.cost.total)}${cap}; list prices of ${plan.cost.pricesOf}`;
 }
 
-function costParts({ cost, noBalancer }: Plan): string {
+function costParts({ cost, noBalancer, balancerAddresses = 0 }: Plan): string {
+  const balancer = balancerAddresses === 0 ? 'balancer' : `balancer with ${balancerAddresses} public addresses`;
   const parts = Object.entries({
     instances: cost.instances,
     ...(cost.credits === undefined ? {} : { 'CPU credits': cost.credits }),
     IPv4: cost.ipv4,
     EBS: cost.ebs,
-    ...(noBalancer ? {} : { balancer: cost.balancer }),
+    ...(noBalancer ? {} : { [balancer]: cost.balancer }),
     S3: cost.s3,
     ...(cost.traffic === undefined ? {} : { 'traffic between regions': cost.traffic }),
   });

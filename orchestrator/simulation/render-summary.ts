@@ -2,6 +2,7 @@
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { dollars, percent } from '../plan/wording.ts';
 import type { SimResult } from './result.ts';
+import type { Chances } from './scenario.ts';
 import type { SimSummary } from './summary.ts';
 
 const LABEL = 14;
@@ -11,7 +12,10 @@ export function renderSummary(summary: SimSummary): string {
   const { endMs, plannedEndMs, instances, costUsd, reassignmentMs, products } = summary;
   return [
     row('runs', `${summary.runs}; ${exits(summary)}`),
-    row('on time', `${percent(summary.onTimeShare)} of runs (the plan says ${percent(summary.plannedOnTimeShare)})`),
+    row(
+      'on time',
+      `${percent(summary.onTimeShare)} of runs${troubles(summary.chances)} (the plan says ${percent(summary.plannedOnTimeShare)} if no instance is lost)`,
+    ),
     row(
       'end',
       `after ${formatDuration(endMs.p50)} (half of runs), ${formatDuration(endMs.p95)} (95 %); ` +
@@ -58,6 +62,12 @@ function exits({ runs, exitCodes, exitCode }: SimSummary): string {
   const codes = Object.entries(exitCodes);
   if (codes.length === 1) return `${runs === 1 ? 'it ends' : 'all end'} with exit code ${exitCode}`;
   return codes.map(([code, n]) => `${n} end with exit code ${code}`).join(', ');
+}
+
+function troubles({ loss, ban, slow, bootFailure }: Chances): string {
+  const all = { lost: loss, banned: ban, slow, 'never ready': bootFailure };
+  const named = Object.entries(all).flatMap(([what, share]) => (share === 0 ? [] : [`${percent(share)} ${what}`]));
+  return named.length === 0 ? '' : ` with ${named.join(', ')}`;
 }
 
 const row = (label: string, text: string): string => `${label.padEnd(LABEL)}${text}`;

@@ -1,10 +1,10 @@
 /** What came out of one simulated run. */
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { RunPhase } from '../../shared/domain/states.ts';
-import { billingTerms } from '../control/model/run-settings.ts';
 import { actualCost } from '../plan/prices.ts';
 import { type TimelineEntry, timelineOf } from '../control/explain/timeline.ts';
 import type { Losses } from './losses.ts';
+import type { Scenario } from './scenario.ts';
 import type { SimulatedWorld } from './world.ts';
 
 export interface SimResult {
@@ -28,14 +28,21 @@ export interface SimResult {
   effort: { events: number; decisions: number };
 }
 
-export function resultOf({ db, run: { id }, cloud, clock, server }: SimulatedWorld, losses: Losses): SimResult {
+/** The run is billed on the terms of its plan, and each instance where the plan has it: all of them run in one region. */
+export function resultOf(
+  { db, run: { id }, cloud, clock, server }: SimulatedWorld,
+  { input, plan }: Pick<Scenario, 'input' | 'plan'>,
+  losses: Losses,
+): SimResult {
   const { record, instances, items, events } = db.run(id);
   const used = [...instances.values()].filter((r) => r.instanceId !== null);
   const finishedAtMs = record.finishedAtMs ?? clock.now();
   const products = { planned: record.planned, stored: 0, gone: 0, failed: 0 };
   for (const { outcome } of items) products[outcome ?? 'failed']++;
   // As EC2 bills it, which need not be what the main server has noticed.
-  const billed = cloud.compute.all().map(({ id: machine, instanceType, launchedAtMs }) => ({
+  const homes = (plan.regions ?? []).flatMap(({ region, instances: n }) => Array<string>(n).fill(region));
+  const billed = cloud.compute.all().map(({ id: machine, instanceType, launchedAtMs }, i) => ({
+    ...(homes.length === 0 ? {} : { region: homes[i % homes.length]! }),
     instanceType,
     launchedAtMs,
     endedAtMs: cloud.compute.endedAtMs(machine) ?? clock.now(),
@@ -53,14 +60,7 @@ export function resultOf({ db, run: { id }, cloud, clock, server }: SimulatedWor
       replaced: used.filter((r) => r.epoch > 1).length,
       banned: used.filter((r) => r.incident?.verdict === 'banned').length,
     },
-    cost: actualCost({
-      region: record.settings.aws.region,
-      ...billingTerms(record.settings),
-      instances: billed,
-      startedAtMs: record.startedAtMs,
-      finishedAtMs,
-      products: record.planned,
-    }).total,
+    cost: actualCost({ ...input, instances: billed, startedAtMs: record.startedAtMs, finishedAtMs }).total,
     instanceMs: billed.reduce((sum, i) => sum + i.endedAtMs - i.launchedAtMs, 0),
     reassignedAfterMs: losses.latencies(),
     timeline: timelineOf(record, events).map(({ atMs, text }) => ({ atMs: atMs - record.startedAtMs, text })),

@@ -6,6 +6,7 @@ import type { ItemResult } from '../../shared/wire/part.ts';
 import { powerOffAtMs } from '../control/model/run-deadlines.ts';
 import type { NewRun, ResultStore } from '../control/model/stores.ts';
 import { newRunKeys } from '../control/new-run.ts';
+import type { Plan } from '../plan/plan.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import { MemoryCompute } from './cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
@@ -47,7 +48,7 @@ export async function simulate(
     if (fleet.faults.length > 0) throw fleet.faults[0];
     const ended = world.server?.ended ?? null;
     if (ended !== null && ended.error !== null) throw ended.error;
-    if (ended !== null) return resultOf(world, stage.losses);
+    if (ended !== null) return resultOf(world, scenario, stage.losses);
     if (!isMore || clock.now() > lastMs)
       throw new Error(`the simulated run does not end: it is ${world.db.run(world.run.id).record.phase}`);
     onStep?.(world);
@@ -216,7 +217,7 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
         endpoint: null,
         instanceTypes: input.instanceTypes,
         subnets: [...rules.subnets],
-        balancerScheme: 'internal',
+        balancerScheme: (input.balancerAddresses ?? 0) === 0 ? 'internal' : 'internet-facing',
         securityGroups: [],
         bucket: '',
         instanceProfile: null,
@@ -227,9 +228,16 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
       sandbox: null,
       server: { callbackUrl: 'http://main.simulation', callbackListen: '' },
     },
-    plan,
+    // The modelled cloud has one region.
+    plan: omitRegions(plan),
     planned: input.products,
     duplicates: 0,
     ...newRunKeys(),
   };
+}
+
+function omitRegions(plan: Plan): Plan {
+  const single = { ...plan };
+  delete single.regions;
+  return single;
 }

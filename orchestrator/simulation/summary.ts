@@ -2,7 +2,7 @@
 import type { ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { SimResult } from './result.ts';
-import type { Scenario } from './scenario.ts';
+import type { Chances, Scenario } from './scenario.ts';
 
 interface Spread {
   p50: number;
@@ -15,6 +15,8 @@ export interface SimSummary {
   exitCode: ExitCode;
   /** Runs by exit code. */
   exitCodes: Record<string, number>;
+  /** What goes wrong in these runs; the plan counts none of it. */
+  chances: Chances;
   /** Share of runs with every product done and the rows in the table by the deadline. */
   onTimeShare: number;
   /** The same by the plan. */
@@ -34,7 +36,7 @@ export interface SimSummary {
   reassignmentMs: { losses: number; p50: number; max: number } | null;
 }
 
-export function summarize({ plan, input }: Scenario, results: readonly SimResult[]): SimSummary {
+export function summarize({ plan, input, chances }: Scenario, results: readonly SimResult[]): SimSummary {
   const exitCodes: Record<string, number> = {};
   for (const { exitCode } of results) exitCodes[exitCode] = (exitCodes[exitCode] ?? 0) + 1;
   const spreadOf = (of: (result: SimResult) => number): Spread => spread(results.map(of));
@@ -45,6 +47,7 @@ export function summarize({ plan, input }: Scenario, results: readonly SimResult
     runs: results.length,
     exitCode: usualExit(results),
     exitCodes,
+    chances,
     onTimeShare: meanOf((r) => (r.onTime ? 1 : 0)),
     plannedOnTimeShare: plan.onTimeProbability,
     endMs: spreadOf((r) => r.endMs),

@@ -9,8 +9,12 @@ export interface Planned {
   products: ProductList;
 }
 
-/** Without `products.recrawl` the plan of all of them. A night that cannot crawl a single product gets the refusal of all. */
-export function fitNight(facts: PlanFacts): Planned {
+/**
+ * Without `products.recrawl` the plan of all of them. A night that cannot crawl a single product gets the refusal of all.
+ * @param count number of products to plan for, whatever the list says
+ */
+export function fitNight(facts: PlanFacts, count?: number): Planned {
+  if (count !== undefined) return { plan: makePlan(facts, { products: count }), products: facts.products };
   const { night, discovery } = facts.products;
   if (discovery) return { plan: planDiscovery(facts, discovery), products: facts.products };
   const { recrawl } = facts.config.values.products;

@@ -48,7 +48,7 @@ export interface PriceSource {
 /** Takes at most five seconds and never throws: on any failure the shipped prices stand in, with a warning. */
 export async function freshPrices({ file, clock, regions, instanceTypes, api }: PriceSource): Promise<FreshPrices> {
   const nowMs = clock.now();
-  const kept = readKept(file).filter(({ askedAtMs }) => nowMs >= askedAtMs && nowMs - askedAtMs < KEPT_MS);
+  const kept = readKept(file, nowMs);
   const keptOf = (region: string): Kept | undefined =>
     kept.find(({ list }) => list.region === region && instanceTypes.every((type) => list.hourly[type] !== undefined));
   const answers = await Promise.all(
@@ -75,6 +75,15 @@ export async function freshPrices({ file, clock, regions, instanceTypes, api }: 
   };
 }
 
+/** The same without a call: what the last plan has kept. Without warnings, as nothing is bought at these prices. */
+export function keptPrices({ file, clock, regions, instanceTypes }: PriceSource): FreshPrices {
+  const lists = readKept(file, clock.now()).flatMap(({ list }) => {
+    const isAsked = regions.includes(list.region) && instanceTypes.every((type) => list.hourly[type] !== undefined);
+    return isAsked ? [checkPrices(list).list] : [];
+  });
+  return { lists, warnings: [] };
+}
+
 interface Failure {
   region: string;
   why: string;
@@ -88,9 +97,11 @@ function failureWarnings(failures: readonly Failure[], regions: number): string[
   });
 }
 
-function readKept(file: string): Kept[] {
+/** Those of the last day. */
+function readKept(file: string, nowMs: number): Kept[] {
   try {
-    return keptSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) as Kept[];
+    const kept = keptSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) as Kept[];
+    return kept.filter(({ askedAtMs }) => nowMs >= askedAtMs && nowMs - askedAtMs < KEPT_MS);
   } catch {
     return [];
   }

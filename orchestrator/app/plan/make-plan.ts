@@ -39,24 +39,24 @@ export interface PlanFacts {
 }
 
 /** Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged ones. */
-export function pagesEachOf(site: Config['values']['site']): number {
+function pagesEachOf(site: Config['values']['site']): number {
   return site.pages_per_product + (site.conditional ? 1 / MAX_UNPROVED : 0);
 }
 
-/**
- * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
- * infeasible: no deadline or fleet would help.
- * @param instead of what the configuration and the list say
- */
-export function makePlan(
-  { config, target, products, robots, prices, quota, regions, browser, reachesInstances = false }: PlanFacts,
-  instead: Partial<PlanInput> = {},
-): Plan {
+/** What `plan`, `run` and `simulate` plan for: the same configuration gives the same figures. With a load balancer. */
+export function planInputOf({
+  config,
+  target,
+  products,
+  robots,
+  prices,
+  quota,
+  regions,
+  browser,
+}: PlanFacts): PlanInput {
   const { site, run, aws } = config.values;
-  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
-  refuseShortRotation(config, target, browser);
   const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
-  const input: PlanInput = {
+  return {
     products: products.ids.length,
     deadlineMs: deadlineOf(config),
     intervalMs: intervalUnder(robots, site.interval),
@@ -86,8 +86,23 @@ export function makePlan(
     ...(regions ? { regions: regions.list } : {}),
     ...(prices.lists.length === 0 ? {} : { prices: prices.lists }),
     instanceTypes: aws.instance_types,
-    ...instead,
   };
+}
+
+/** The same without a load balancer. */
+export const unbalanced = (input: PlanInput): PlanInput => ({ ...input, noBalancer: true, balancerMs: 0 });
+
+/**
+ * The plan for this configuration, number of products and robots.txt. If robots.txt forbids all products, the plan is
+ * infeasible: no deadline or fleet would help.
+ * @param instead of what the configuration and the list say
+ */
+export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Plan {
+  const { config, target, products, robots, prices, quota, regions, browser, reachesInstances = false } = facts;
+  const { site, aws } = config.values;
+  const findings = findingsOf(robots, { productUrl: site.product_url, intervalMs: site.interval }, products.ids);
+  refuseShortRotation(config, target, browser);
+  const input = { ...planInputOf(facts), ...instead };
   const plan =
     aws.load_balancer === NO_BALANCER
       ? withoutBalancer(input)
@@ -110,7 +125,7 @@ export function makePlan(
 const planOf = (input: PlanInput): Plan => planRun(input, seededRandom(1));
 
 function withoutBalancer(input: PlanInput): Plan {
-  const plan = planOf({ ...input, noBalancer: true, balancerMs: 0 });
+  const plan = planOf(unbalanced(input));
   return { ...plan, noBalancer: { saves: planOf(input).cost.total - plan.cost.total } };
 }
 

@@ -24,21 +24,43 @@ import { type Target, userAgentOf } from './target.ts';
 import { fitNight, type Planned } from './fit-night.ts';
 import type { PlanFacts } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
-import { freshPrices, type FreshPrices } from './fresh-prices.ts';
+import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
 
-/** AWS's own prices if the run's target is AWS itself; otherwise the shipped table. */
-export async function pricesFor(config: Config, target: Target): Promise<FreshPrices> {
+/**
+ * AWS's own prices if the run's target is AWS itself; otherwise the shipped table.
+ * @param isOffline only those that an earlier call has kept
+ */
+export async function pricesFor(config: Config, target: Target, isOffline = false): Promise<FreshPrices> {
   if (target.dryRun || target.endpoint !== null) return { lists: [], warnings: [] };
-  return freshPrices({
+  const source = {
     file: stateDirOf(config.file).prices,
     clock: systemClock,
     regions: config.values.aws.regions?.map(({ region }) => region) ?? [target.region],
     instanceTypes: config.values.aws.instance_types,
-    api: awsOptions(target, false),
-  });
+  };
+  return isOffline ? keptPrices(source) : freshPrices({ ...source, api: awsOptions(target, false) });
 }
+
+/** What a plan without any call assumes; it knows no robots.txt. */
+export async function offlineFacts(given: Pick<PlanFacts, 'config' | 'target' | 'products'>): Promise<PlanFacts> {
+  const { config, target } = given;
+  const { aws } = config.values;
+  const list = aws.regions?.map(({ region, max_instances: maxInstances, weight, vcpu_quota: vcpuQuota }) => {
+    return { region, maxInstances, weight, vcpuQuota };
+  });
+  return {
+    ...given,
+    robots: UNREAD_ROBOTS,
+    prices: await pricesFor(config, target, true),
+    quota: { vcpus: aws.regions === null ? aws.vcpu_quota : null, note: null },
+    regions: list === undefined ? null : { list, notes: [] },
+    browser: 'ready',
+  };
+}
+
+const UNREAD_ROBOTS: RobotsPolicy = { ...IGNORED_ROBOTS, version: 'unread', source: 'robots.txt is not read' };
 
 /** The account's vCPU quota minus what runs already, for a paid run; on this machine the configured value. */
 export function quotaOf(config: Config, target: Target): Promise<Quota> {

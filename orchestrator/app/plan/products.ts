@@ -45,7 +45,7 @@ export interface ProductList {
 }
 
 /** Reads the whole product query; IDs are compared by their bytes, a repeated one counts once. */
-export async function readProducts(source: ProductSource): Promise<ProductList> {
+async function readProducts(source: ProductSource): Promise<ProductList> {
   const seen = new Set<string>();
   let listed = 0;
   for await (const id of source.read()) {

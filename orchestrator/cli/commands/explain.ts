@@ -57,7 +57,7 @@ function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): stri
   return (
     `${plural(planned, 'product')} by ${plan.instances} x ${plan.instanceType}, up to ${plan.productsEach} each, ` +
     `end after ${formatDuration(plan.endP50Ms)} (p50) or ${formatDuration(plan.endP95Ms)} (p95) of ${formatDuration(deadlineAtMs - startedAtMs)}, ` +
-    `on time in ${percent(plan.onTimeProbability)} of runs, ${dollars(plan.cost.total)}`
+    `on time in ${percent(plan.onTimeProbability)} of runs if no instance is lost, ${dollars(plan.cost.total)}`
   );
 }
 

@@ -1,13 +1,10 @@
 /** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { createProductSource } from '../../db/product-source.ts';
-import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../plan/defaults.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { openDatabase } from '../../db/connect.ts';
 import { largestChunk, shareOf, workOf } from '../../plan/fleet-sums.ts';
-import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import type { Plan, PlanInput } from '../../plan/plan.ts';
 import { planRun } from '../../plan/plan-run.ts';
 import { renderPlan } from '../../plan/render-plan.ts';
@@ -17,9 +14,13 @@ import { type Chances, NO_CHANCES, type Rules, scenarioOf } from '../../simulati
 import { simulate } from '../../simulation/simulation.ts';
 import { summarize } from '../../simulation/summary.ts';
 import { type Config, type Environment, type FlagValue, loadConfig } from '../../app/config/load-config.ts';
+import { configSchema } from '../../app/config/schema.ts';
+import { fitNight } from '../../app/plan/fit-night.ts';
+import { planInputOf, refusalOfPlan, unbalanced } from '../../app/plan/make-plan.ts';
+import { offlineFacts } from '../../app/plan/preflight.ts';
+import { type ProductList, readWholeList } from '../../app/plan/products.ts';
+import { assumedTarget } from '../../app/plan/target.ts';
 import type { Output } from '../output.ts';
-import { pagesEachOf } from '../../app/plan/make-plan.ts';
-import { readProducts } from '../../app/plan/products.ts';
 
 export interface SimulateOptions {
   /** Default: `fleet.yaml`, if it exists. */
@@ -44,7 +45,6 @@ const DEFAULT_CONFIG = 'fleet.yaml';
 const MAX_SIMULATED = 1_000_000;
 const DEFAULT_PRODUCTS = 30_000;
 const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
-const DEFAULT_INTERVAL_MS = 10_000;
 /** More than a target group takes: a simulation may explore thousands. */
 const MOST_INSTANCES = 5_000;
 /** Keeps the seeds of neighbouring runs far apart. */
@@ -53,12 +53,19 @@ const SEED_STEP = 1_000_003;
 /** Prints what happened; the exit code is the most frequent one of the runs, or the plan's when it is infeasible. */
 export async function simulateCommand(options: SimulateOptions, output: Output): Promise<ExitCode> {
   const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
-  const config = path === null ? null : loadConfig(path, options.environment, options.flags);
-  const input = planInput(options, config, await countProducts(options, config));
-  const plan = planFor(input, options.instances);
+  const config = configFor(options, path === null ? null : loadConfig(path, options.environment, options.flags));
+  const count = options.products ?? (path === null ? DEFAULT_PRODUCTS : undefined);
+  const products = count === undefined ? await readList(config) : { ids: [], duplicates: 0 };
+  const target = assumedTarget(config, options.dryRun, options.environment);
+  const facts = await offlineFacts({ config, target, products });
+  const night = fitNight(facts, count);
+  refuseTooMany(night.plan.products);
+  const balanced = { ...planInputOf(facts), products: night.plan.products };
+  const input = night.plan.noBalancer ? unbalanced(balanced) : balanced;
+  const plan = withInstances(night.plan, input, options.instances);
   if (plan.verdict !== 'feasible' && options.instances === undefined) return refuse(plan, output);
   const scenario = scenarioOf(input, plan, {
-    rules: config === null ? {} : rulesOf(config),
+    rules: rulesOf(config),
     chances: { ...NO_CHANCES, ...options.chances },
   });
   const results: SimResult[] = [];
@@ -82,45 +89,52 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   return summary.exitCode;
 }
 
-async function countProducts({ products }: SimulateOptions, config: Config | null): Promise<number> {
-  const count = products ?? (config === null ? DEFAULT_PRODUCTS : await countListed(config));
-  if (count <= MAX_SIMULATED) return count;
+/** What the flags leave of the configuration, or of the defaults without one. */
+function configFor({ deadlineMs, intervalMs, maxCost, instances }: SimulateOptions, given: Config | null): Config {
+  const config = given ?? NO_CONFIG;
+  const { site, run } = config.values;
+  return {
+    ...config,
+    values: {
+      ...config.values,
+      site: { ...site, interval: intervalMs ?? site.interval },
+      run: {
+        ...run,
+        deadline: deadlineMs ?? run.deadline ?? DEFAULT_DEADLINE_MS,
+        max_cost: maxCost ?? run.max_cost,
+        max_instances: Math.max(instances ?? 0, given === null ? MOST_INSTANCES : run.max_instances),
+      },
+    },
+  };
+}
+
+const NO_CONFIG: Config = {
+  file: DEFAULT_CONFIG,
+  mapping: { pages: [] },
+  values: configSchema.parse({
+    site: { product_url: 'https://shop.example/item/{id}', mapping: {} },
+    products: { query: 'select id from products' },
+    database: { url: 'sqlite::memory:' },
+    aws: { region: 'ap-northeast-1' },
+  }),
+};
+
+/** The list of the night, as a plan reads it. */
+async function readList(config: Config): Promise<ProductList> {
+  await using database = await openDatabase(config.values.database.url);
+  return await readWholeList(config, database);
+}
+
+function refuseTooMany(products: number): void {
+  if (products <= MAX_SIMULATED) return;
   throw new AppError('usage', `a simulation takes at most ${MAX_SIMULATED.toLocaleString('en-US')} products`, {
     hint: 'Divide --products and --instances by the same number.',
   });
 }
 
-async function countListed({ values: { database, products } }: Config): Promise<number> {
-  return (await readProducts(createProductSource(database.url, products.query))).ids.length;
-}
-
-function planInput(options: SimulateOptions, config: Config | null, products: number): PlanInput {
-  const site = config?.values.site;
-  const run = config?.values.run;
-  const aws = config?.values.aws;
-  return {
-    products,
-    deadlineMs: options.deadlineMs ?? run?.deadline ?? DEFAULT_DEADLINE_MS,
-    intervalMs: options.intervalMs ?? site?.interval ?? DEFAULT_INTERVAL_MS,
-    ...(site ? { domains: domainPaces(site.product_url, null) } : {}),
-    pagesEach: site ? pagesEachOf(site) : 1,
-    memoryGb: (site?.render ?? 'http') === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
-    maxRatePerSecond: site?.max_rate ?? null,
-    ...defaultsFor(options.dryRun ? 'sandbox' : 'aws'),
-    minInstances: run?.min_instances ?? 1,
-    maxInstances: Math.max(options.instances ?? 0, run?.max_instances ?? MOST_INSTANCES),
-    maxCost: options.maxCost ?? run?.max_cost ?? null,
-    vcpuQuota: aws?.vcpu_quota ?? null,
-    graceMs: run?.grace ?? 600_000,
-    recycleEveryMs: aws?.recycle_every ?? null,
-    region: aws?.region ?? aws?.regions?.[0]?.region ?? 'ap-northeast-1',
-    instanceTypes: aws?.instance_types ?? [...DEFAULT_INSTANCE_TYPES],
-  };
-}
-
-/** The plan of a run, or with `instances` the plan of exactly that many, whether they suffice or not. */
-function planFor(input: PlanInput, instances: number | undefined): Plan {
-  if (instances === undefined) return planRun(input, seededRandom(1));
+/** The plan, or with `instances` that of exactly so many, whether they suffice or not. */
+function withInstances(night: Plan, input: PlanInput, instances: number | undefined): Plan {
+  if (instances === undefined) return night;
   const plan = planRun({ ...input, minInstances: instances, maxInstances: instances }, seededRandom(1));
   if (plan.instances === instances) return plan;
   const { each, chunks, chunkSize } = shareOf(input.products, instances, largestChunk(input, workOf(input)));
@@ -140,6 +154,5 @@ function rulesOf({ values: { site, run, aws } }: Config): Partial<Rules> {
 function refuse(plan: Plan, output: Output): ExitCode {
   output.line(renderPlan(plan));
   output.document(plan);
-  if (plan.verdict === 'over-budget') return EXIT.budget;
-  return plan.verdict === 'over-quota' ? EXIT.capacity : EXIT.infeasible;
+  return refusalOfPlan(plan)!.exitCode;
 }

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { freshPrices } from '../../../orchestrator/app/plan/fresh-prices.ts';
+import { freshPrices, keptPrices } from '../../../orchestrator/app/plan/fresh-prices.ts';
 import { hourlyPrice, PRICES_OF, servicePrices } from '../../../orchestrator/plan/price-table.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { type Answer, type ScriptedEndpoint, startScriptedEndpoint } from './scripted-endpoint.ts';
@@ -86,6 +86,23 @@ const ask = (aheadMs = 0, timeoutMs?: number, regions = ['ap-northeast-1']) =>
   });
 
 describe('F45 prices', () => {
+  it('are kept for a day for a plan that makes no call', async () => {
+    const kept = (aheadMs: number, regions = ['ap-northeast-1']) =>
+      keptPrices({
+        file: folder.file('prices.json'),
+        clock: { ...systemClock, now: () => Date.UTC(2026, 10, 21) + aheadMs },
+        regions,
+        instanceTypes: TYPES,
+      });
+    expect(kept(0)).toEqual({ lists: [], warnings: [] });
+    const { lists } = await ask();
+    const asked = server.calls.length;
+    expect(kept(3_600_000)).toEqual({ lists, warnings: [] });
+    expect(kept(25 * 3_600_000).lists).toEqual([]);
+    expect(kept(0, ['us-east-1']).lists).toEqual([]);
+    expect(server.calls).toHaveLength(asked);
+  });
+
   it('come from the price API, dated, and replace the shipped ones', async () => {
     const { lists, warnings } = await ask();
     expect(warnings).toEqual([]);

@@ -49,6 +49,14 @@ describe('orchestrator simulate', () => {
     expect(timeline.map((t) => t.atMs)).toEqual(timeline.map((t) => t.atMs).sort((a, b) => a - b));
   });
 
+  it('names what goes wrong beside the share on time, which the plan does not count', async () => {
+    const { text, document } = await run({ products: 60, chances: { loss: 0.05, bootFailure: 0.1 } });
+    expect(text).toMatch(
+      /^on time .* of runs with 5 % lost, 10 % never ready \(the plan says .* % if no instance is lost\)$/m,
+    );
+    expect(document).toMatchObject({ chances: { loss: 0.05, ban: 0, slow: 0, bootFailure: 0.1 } });
+  });
+
   it('gives the same output for the same seed', async () => {
     const change = { products: 60, chances: { loss: 0.3, slow: 0.3, bootFailure: 0.1 } };
     const first = await run(change);
