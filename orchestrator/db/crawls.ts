@@ -48,6 +48,7 @@ export async function noteCrawls(db: Database, resultTable: string, nowMs: numbe
         .where('i.run_id', id)
         .whereNotNull('i.outcome')
         .whereNull('i.refused_at')
+        .whereNull('i.link_page')
         .whereNot((failed) => void failed.where('i.outcome', 'failed').whereIn('i.reason', [...NOT_CRAWLED]))
         .select('i.product_id', trx.raw('coalesce(i.settled_at, r.started_at)'), 'i.outcome', trx.raw('1, 0, 0'));
       // Each assignment reads what stood there before: MySQL carries them out from left to right.

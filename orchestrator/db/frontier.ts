@@ -70,6 +70,8 @@ export interface FrontierRow {
 
 const COLUMNS = 'hash path id depth place state tries parent found_at found_run run_id n modified_at'.split(' ');
 
+const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'];
+
 /** A candidate and where it was found. */
 export interface Found extends Candidate {
   /** Hash of the page that links to it; null for a seed. */
@@ -290,8 +292,14 @@ export class KnexFrontier extends BoundRun implements FrontierStore {
       const taken = rows.map((row, i) => ({ ...row, state: 'taken', run_id: id, n: planned + i + 1 }));
       for (const piece of inPieces(taken, LIST))
         await trx(frontierTable(table)).insert(piece).onConflict('hash').merge(['state', 'run_id', 'n']);
-      const target = { table: ITEMS, columns: ['run_id', 'n', 'product_id', 'path'], existing: 'error' } as const;
-      const items = taken.map(({ n, id: product, path }) => [id, n, product ?? path, path]);
+      const target = { table: ITEMS, columns: ITEM_COLUMNS, existing: 'error' } as const;
+      const items = taken.map(({ n, id: product, path }) => [
+        id,
+        n,
+        product ?? path,
+        path,
+        product === null ? 1 : null,
+      ]);
       await bulkInsert(trx, db, target, items);
       await this.#addChunks(trx, planned, taken.length, JSON.parse(run!.plan) as Plan);
       await trx('crawlfleet_runs').where({ id }).increment('planned', taken.length);

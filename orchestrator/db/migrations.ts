@@ -417,6 +417,8 @@ export const MIGRATIONS: readonly Migration[] = [
       crawlfleet_parts: { assert_counts: (t) => t.text('assert_counts') },
     },
   },
+  // 1 for a page of a discovery that only has links; else null.
+  { name: 'link-pages', columns: { crawlfleet_items: { link_page: (t) => t.integer('link_page') } } },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -4,7 +4,14 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
-import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../control/model/stores.ts';
+import type {
+  FailedProduct,
+  LedgerCounts,
+  OpenChunk,
+  OwnedChunk,
+  WorkCounts,
+  WorkStore,
+} from '../control/model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import {
   chunkId,
@@ -204,15 +211,9 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
   }
 
   async outcomes(): ReturnType<WorkStore['outcomes']> {
-    const counts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0 };
-    const reasons: Partial<Record<FailureReason, number>> = {};
-    for (const row of await this.#countItems(['outcome', 'reason'])) {
-      const items = toNumber(row.items);
-      counts.planned += items;
-      counts[row.outcome ?? 'open'] += items;
-      if (row.outcome === 'failed' && row.reason) reasons[row.reason] = (reasons[row.reason] ?? 0) + items;
-    }
-    return { ...counts, reasons };
+    const groups = await this.#countItems(['outcome', 'reason', 'link_page']);
+    const linkPages = groups.filter(({ link_page: isLinkPage }) => isLinkPage !== null);
+    return { ...sumOfItems(groups), ...(linkPages.length === 0 ? {} : { linkPages: sumOfItems(linkPages) }) };
   }
 
   async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
@@ -242,11 +243,24 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
   }
 }
 
+function sumOfItems(groups: readonly ItemGroup[]): LedgerCounts {
+  const counts: LedgerCounts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0, reasons: {} };
+  const { reasons } = counts;
+  for (const row of groups) {
+    const items = toNumber(row.items);
+    counts.planned += items;
+    counts[row.outcome ?? 'open'] += items;
+    if (row.outcome === 'failed' && row.reason) reasons[row.reason] = (reasons[row.reason] ?? 0) + items;
+  }
+  return counts;
+}
+
 interface ItemGroup {
   slot: number | null;
   epoch: number | null;
   outcome: Outcome | null;
   reason: FailureReason | null;
+  link_page: number | null;
   items: SqlNumber;
 }
 

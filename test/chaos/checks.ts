@@ -106,8 +106,7 @@ export async function checkRows(stage: Stage, report: RunReport, shopSeed: numbe
   });
   const ids = new Set(rows.map((row) => String(row.product_id)));
   const foreign = [...ids].filter((id) => !stage.ids.includes(id));
-  // Of a discovery, pages of links are stored without a row.
-  const stored = report.discovery ? stage.ids.length : report.products.stored;
+  const { stored } = report.products;
   if (rows.length !== stored || ids.size !== rows.length || foreign.length > 0)
     faults.push(`${rows.length} rows of ${ids.size} products, not ${stored}; foreign: ${foreign.join(', ')}`);
   return faults;

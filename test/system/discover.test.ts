@@ -78,14 +78,17 @@ eachEngineByDay('discover', (engine) => {
       const { stdout } = await fleet.run('product', url, '--json');
       expect(JSON.parse(stdout)).toMatchObject({ id: 'P00007', nights: [{ url: `${shop.url}/item/P00007` }] });
       expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
-      expect(first.products.planned).toBe((await asked(shop)).size);
+      const { planned, stored } = first.products;
+      expect([planned, stored]).toEqual([PRODUCTS, PRODUCTS]);
+      expect(PRODUCTS + first.discovery!.linkPages!.planned).toBe((await asked(shop)).size);
       expect(first.discovery).toMatchObject({ entered: 1, waiting: 0 });
       checkLinks(first);
       expect((await fleet.run('verify')).exitCode).toBe(0);
 
       await shop.reset();
       const second = await night();
-      expect(second.products.planned).toBeGreaterThan(0);
+      expect(second.products).toMatchObject({ planned: 0, stored: 0 });
+      expect(second.discovery!.linkPages!.planned).toBeGreaterThan(0);
       expect([...(await asked(shop)).keys()].filter((path) => path.startsWith('/item/'))).toEqual([]);
       checkLinks(second);
       expect(await found(fleet)).toEqual(CATALOGUE);
@@ -105,8 +108,10 @@ eachEngineByDay('discover', (engine) => {
       const best = CATALOGUE.slice(50, 60).map((id) => `/item/${id}`);
       await fleet.query(`insert into scored (id) values ${best.map((path) => `('${path}')`).join(', ')}`);
       const first = await night();
-      expect(first.products).toMatchObject({ planned: 40, stored: 40 });
-      expect(first.discovery).toMatchObject({ waiting: first.discovery!.entered - 40 });
+      const { linkPages, entered } = first.discovery!;
+      const products = 40 - linkPages!.planned;
+      expect(first.products).toMatchObject({ planned: products, stored: products });
+      expect(first.discovery).toMatchObject({ waiting: entered - 40 });
       expect([...(await asked(shop)).keys()].slice(0, 10).sort()).toEqual(best);
       const [dated] = await fleet.query(
         'select count(*) as days from found_frontier where id is not null and modified_at is not null',

@@ -58,7 +58,13 @@ function renderDiscovery(found: NonNullable<RunReport['discovery']>): string[] {
   const sum = denied.reduce((all, [, links]) => all + links, 0);
   const why = denied.length === 0 ? '' : ` (${denied.map(([reason, links]) => `${reason} ${links}`).join(', ')})`;
   const hidden = Math.round(found.hidden);
+  const { linkPages: pages } = found;
   return [
+    ...(pages
+      ? [
+          `  link pages  ${pages.planned} planned = ${pages.stored} crawled + ${pages.gone} gone + ${pages.failed} failed`,
+        ]
+      : []),
     `  links       ${found.found} found = ${found.fresh} new + ${found.known} known + ${sum} denied${why} + ${found.dropped} dropped`,
     `  frontier    ${found.entered} new from seeds, sitemaps and search; ${found.waiting} wait for the next discovery`,
     ...(found.fell > 0 ? [`  fallen out  ${found.fell} that earlier runs had found`] : []),

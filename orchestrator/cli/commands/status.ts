@@ -85,7 +85,7 @@ async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<s
       run.id,
       isRunEnd(run.phase) ? run.phase : `${run.phase} (unfinished)`,
       run.exitCode,
-      run.planned,
+      run.report?.products.planned ?? run.planned,
       number(products.stored),
       number(products.gone),
       number(products.failed),

@@ -99,8 +99,13 @@ export interface RunReport {
   values?: ValueProfile;
   /** Fields with ambiguous numbers; reports of earlier versions have none. */
   numbers?: readonly NumberReport[];
-  /** Omitted for a run that is no discovery. `waiting`: for the next one. */
-  discovery?: DiscoveryCounts & { waiting: number };
+  /** Omitted for a run that is no discovery. */
+  discovery?: DiscoveryCounts & {
+    /** For the next one. */
+    waiting: number;
+    /** Pages without a product, which are in no count of `products`; reports of earlier versions count them there. */
+    linkPages?: OutcomeCounts & { planned: number };
+  };
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
 }

@@ -381,6 +381,13 @@ export interface WorkCounts {
   bySlot: (EpochId & { chunks: number; products: number })[];
 }
 
+/** Items of a run by outcome. */
+export interface LedgerCounts extends OutcomeCounts {
+  planned: number;
+  open: number;
+  reasons: Partial<Record<FailureReason, number>>;
+}
+
 export interface WorkReader {
   counts(): Promise<WorkCounts>;
   /** Chunks without an owner, in order, with their open products; at most `limit`, none of `except`. */
@@ -391,10 +398,11 @@ export interface WorkReader {
   anyStored(): Promise<string | null>;
   /** Failed products by number, after `after`; at most `limit`, only those with `reasons` if given. */
   failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]>;
-  /** Exact counts over all items: slow on millions, for the report and `verify`. */
-  outcomes(): Promise<
-    OutcomeCounts & { planned: number; open: number; reasons: Partial<Record<FailureReason, number>> }
-  >;
+  /**
+   * Exact counts over all items: slow on millions, for the report and `verify`. `linkPages`: those of them that are
+   * pages of a discovery without a product; omitted: none.
+   */
+  outcomes(): Promise<LedgerCounts & { linkPages?: LedgerCounts }>;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]>;
 }

@@ -1,14 +1,17 @@
 /** How a run ends: its state and exit code from what became of the products. Pure. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import type { LaunchEnd } from '../launching/launch-end.ts';
-import type { StopRequest } from '../model/stores.ts';
+import type { LedgerCounts, StopRequest, WorkReader } from '../model/stores.ts';
 import { stallReason } from '../decide/watchdog.ts';
 
-export interface EndInput extends OutcomeCounts {
-  planned: number;
-  reasons: Partial<Record<FailureReason, number>>;
+/** Counts of all URLs, those of link pages among them. */
+type Counted = Awaited<ReturnType<WorkReader['outcomes']>>;
+
+export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
+  /** Of a discovery: they are no products. */
+  linkPages?: Omit<LedgerCounts, 'open'>;
   request: StopRequest | null;
   /** The failure reason of the products that were left when crawling ended. */
   uncrawledReason: FailureReason;
@@ -92,12 +95,39 @@ function openEnd(input: EndInput): OpenEnd {
   if (nothing) return ending('failed', EXIT.failedProducts, 'no instance crawled anything');
   const missed = missedDeadline(input, left);
   if (missed !== null) return ending('completed', EXIT.deadline, `deadline missed: ${missed}`);
-  const share = planned === 0 ? 0 : failed / planned;
-  if (share > input.maxFailed)
-    return ending('completed', EXIT.failedProducts, `${failed} of ${planned} products failed`);
-  if (planned === 0 || input.stored > 0) return ending('completed', EXIT.complete, null);
-  const what = `nothing was stored: of ${planned} products ${input.gone} are gone and ${failed} failed`;
+  const products = productsOf(input);
+  if (products.failed / Math.max(1, products.planned) > input.maxFailed)
+    return ending('completed', EXIT.failedProducts, `${products.failed} of ${products.planned} products failed`);
+  // A discovery whose lists fail finds nothing.
+  if (failed / Math.max(1, planned) > input.maxFailed) {
+    const { linkPages } = input;
+    return ending('completed', EXIT.failedProducts, `${linkPages?.failed} of ${linkPages?.planned} link pages failed`);
+  }
+  if (products.planned === 0 || products.stored > 0) return ending('completed', EXIT.complete, null);
+  const what = `nothing was stored: of ${products.planned} products ${products.gone} are gone and ${products.failed} failed`;
   return ending('completed', input.mayStoreNothing === true ? EXIT.complete : EXIT.failedProducts, what);
+}
+
+/** The counts without link pages. */
+export function productsOf({
+  planned,
+  stored,
+  gone,
+  failed,
+  reasons,
+  linkPages: pages,
+}: Pick<EndInput, 'planned' | 'stored' | 'gone' | 'failed' | 'reasons' | 'linkPages'>): Omit<LedgerCounts, 'open'> {
+  if (pages === undefined) return { planned, stored, gone, failed, reasons };
+  const left = FAILURE_REASONS.map(
+    (reason) => [reason, (reasons[reason] ?? 0) - (pages.reasons[reason] ?? 0)] as const,
+  );
+  return {
+    planned: planned - pages.planned,
+    stored: stored - pages.stored,
+    gone: gone - pages.gone,
+    failed: failed - pages.failed,
+    reasons: Object.fromEntries(left.filter(([, n]) => n > 0)),
+  };
 }
 
 function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, left: number): string | null {

@@ -6,7 +6,7 @@ import { launchEndOf } from '../launching/launch-end.ts';
 import { regionsOf } from '../model/run-settings.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
-import { endOf, type RunEnd } from './exit-code.ts';
+import { endOf, productsOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { type AssertVerdict, judgeAsserts } from './assertions.ts';
 import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
@@ -18,15 +18,7 @@ import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';
 import { costOfRun } from './cost-of-run.ts';
-import type {
-  InstanceRecord,
-  Refusal,
-  RunEvent,
-  RunReader,
-  RunRecord,
-  RunStores,
-  WorkReader,
-} from '../model/stores.ts';
+import type { InstanceRecord, Refusal, RunEvent, RunReader, RunRecord, RunStores } from '../model/stores.ts';
 
 /** Maximum number of alarms copied into a report. */
 const MAX_ALARMS = 200;
@@ -55,6 +47,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
   const failed = await core.work.failRest(reason);
   // An outcome never changes, and each count reads every product of the run.
   const outcomes = open === 0 && failed === 0 ? before : await core.work.outcomes();
+  const products = productsOf(outcomes);
   const end = endOf({
     ...outcomes,
     request: run.request,
@@ -62,16 +55,16 @@ export async function publishRun(core: FinishCore): Promise<void> {
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
-    mayStoreNothing: mayStoreNothing(run, outcomes),
+    mayStoreNothing: mayStoreNothing(run, products),
     noInstances: launchEndOf(
       run,
       instances,
       regionsOf(run.settings.aws).map(({ region }) => core.processState.region(region)),
     ),
-    suspicion: await judge(core, run, outcomes, { shared, asserts }),
+    suspicion: await judge(core, run, products, { shared, asserts }),
   });
   if (end.state === 'held') return hold(core, end);
-  const most = Math.floor(run.settings.run.maxFailed * run.planned);
+  const most = Math.floor(run.settings.run.maxFailed * products.planned);
   const published = await core.results.publish(end.state, {
     exitCode: end.exitCode,
     reason: end.reason,
@@ -124,10 +117,10 @@ async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<Shar
 async function judge(
   core: FinishCore,
   run: RunRecord,
-  outcomes: Awaited<ReturnType<WorkReader['outcomes']>>,
+  products: ReturnType<typeof productsOf>,
   { shared, asserts }: { shared: Omit<SharedVerdict, 'fails'>; asserts: AssertVerdict },
 ): Promise<string | null> {
-  const stored = storedShare(outcomes);
+  const stored = storedShare(products);
   if (stored === null || run.request === 'cancel') return null;
   const notes = [...shared.notes, ...asserts.notes];
   const fill = { stored, fields: await core.results.fillOfFields(), ...(notes.length === 0 ? {} : { notes }) };
@@ -139,7 +132,7 @@ async function judge(
   const isEmpty = sample.rows.length === 0;
   await core.results.setFill(fill, isEmpty ? null : { ...values, ...(note === null ? {} : { note }) });
   if (!guard) return asserts.holds;
-  const onlyFields = mayStoreNothing(run, outcomes);
+  const onlyFields = mayStoreNothing(run, products);
   const emptier = findSuspicion(fill, await core.results.earlierFills(BAND_RUNS), guard.minFill, onlyFields);
   const others = holds.length === 0 ? null : `values are not those of the last nights: ${holds.join('; ')}`;
   return [asserts.holds, shared.holds, emptier, others].filter((why) => why !== null).join('; ') || null;
@@ -160,6 +153,8 @@ export async function buildReport(
     core.fleet.incidents(),
     core.results.totals(),
   ]);
+  const { stored, gone, failed, reasons } = productsOf(outcomes);
+  const { linkPages } = outcomes;
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
   const shards = instances.map((record): ShardReport => {
     const own = bySlot.find((s) => s.slot === record.slot && s.epoch === record.epoch);
@@ -195,13 +190,13 @@ export async function buildReport(
     finishedAt: run.finishedAtMs === null ? null : new Date(run.finishedAtMs).toISOString(),
     onTime: run.phase !== 'held' && run.finishedAtMs !== null && run.finishedAtMs <= run.deadlineAtMs,
     products: {
-      planned: run.planned,
+      planned: run.planned - (linkPages?.planned ?? 0),
       usual: run.settings.list?.usual ?? null,
       duplicates: run.duplicates,
-      stored: outcomes.stored,
-      gone: outcomes.gone,
-      failed: outcomes.failed,
-      reasons: outcomes.reasons,
+      stored,
+      gone,
+      failed,
+      reasons,
     },
     instances: {
       planned: run.plan.instances,
@@ -220,12 +215,23 @@ export async function buildReport(
     bans,
     rendered: sum('rendered'),
     ...(run.discovery && core.frontier
-      ? { discovery: { ...run.discovery, waiting: await core.frontier.waiting() } }
+      ? {
+          discovery: {
+            ...run.discovery,
+            waiting: await core.frontier.waiting(),
+            linkPages: {
+              planned: linkPages?.planned ?? 0,
+              stored: linkPages?.stored ?? 0,
+              gone: linkPages?.gone ?? 0,
+              failed: linkPages?.failed ?? 0,
+            },
+          },
+        }
       : {}),
     ...(totals.unchanged && { unchanged: totals.unchanged }),
     cost: {
       estimated: run.plan.cost.total,
-      actual: costOfRun(run, instances, outcomes.stored, finishedAtMs).actual.total,
+      actual: costOfRun(run, instances, stored, finishedAtMs).actual.total,
       currency: 'USD',
     },
     timings: {

@@ -17,12 +17,13 @@ export function storedShare(
   return crawled > 0 ? outcomes.stored / crawled : null;
 }
 
-/** True for a retry, and for a few due products of a long list: they may all have failed or vanished before. */
+/** True for a retry, and for a few due or new products of many: they may all have failed or vanished before. */
 export function mayStoreNothing(
   { parentId, settings }: Pick<RunRecord, 'parentId' | 'settings'>,
   { stored, gone, failed }: OutcomeCounts,
 ): boolean {
-  return parentId !== null || (settings.list?.length !== undefined && stored + gone + failed < SMALL_NIGHT);
+  const isPart = settings.list?.length !== undefined || settings.discover !== undefined;
+  return parentId !== null || (isPart && stored + gone + failed < SMALL_NIGHT);
 }
 
 const SMALL_NIGHT = 100;

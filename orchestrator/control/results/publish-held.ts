@@ -1,6 +1,6 @@
 /** Publishes the rows of a held run once a person has checked them. */
 import { AppError } from '../../../shared/domain/errors.ts';
-import { endOf } from './exit-code.ts';
+import { endOf, productsOf } from './exit-code.ts';
 import { mayStoreNothing } from './guard.ts';
 import { failRefused } from './refused-rows.ts';
 import type { FinishCore } from './finish.ts';
@@ -47,7 +47,7 @@ async function publishWithout(core: FinishCore, run: RunRecord, overNewer: boole
       onTime: (run.finishedAtMs ?? 0) <= run.deadlineAtMs,
       maxFailed: run.settings.run.maxFailed,
       siteDown: endedSiteDown(noted),
-      mayStoreNothing: mayStoreNothing(run, outcomes),
+      mayStoreNothing: mayStoreNothing(run, productsOf(outcomes)),
       noInstances: null,
     });
     const end = { exitCode, reason, held: true, overNewer };

@@ -50,13 +50,26 @@ interface Measure {
 const took = ({ startedAt, finishedAt }: RunSummary): number | null =>
   finishedAt === null ? null : Date.parse(finishedAt) - Date.parse(startedAt);
 
+/** Once it is known, without the link pages of a discovery. */
+const plannedOf = ({ products, planned }: RunSummary): number => products?.planned ?? planned;
+
 const MEASURES: Measure[] = [
-  { name: 'products', of: (r) => r.planned, show: short },
+  { name: 'products', of: plannedOf, show: short },
   { name: 'duration', of: took, show: duration },
   { name: 'cost', of: (r) => r.cost?.actual ?? null, show: usd },
-  { name: 'stored', isShare: true, of: (r) => r.products && r.products.stored / Math.max(1, r.planned), show: share },
-  { name: 'gone', isShare: true, of: (r) => r.products && r.products.gone / Math.max(1, r.planned), show: share },
-  { name: 'failed', isShare: true, of: (r) => r.products && r.products.failed / Math.max(1, r.planned), show: share },
+  {
+    name: 'stored',
+    isShare: true,
+    of: (r) => r.products && r.products.stored / Math.max(1, plannedOf(r)),
+    show: share,
+  },
+  { name: 'gone', isShare: true, of: (r) => r.products && r.products.gone / Math.max(1, plannedOf(r)), show: share },
+  {
+    name: 'failed',
+    isShare: true,
+    of: (r) => r.products && r.products.failed / Math.max(1, plannedOf(r)),
+    show: share,
+  },
 ];
 
 function measuresOf(runs: readonly RunSummary[]): Measure[] {
@@ -237,7 +250,7 @@ const COLUMNS: Column<RunSummary>[] = [
   },
   { head: 'Began', of: ({ startedAt }) => <Time at={startedAt} withDate /> },
   { head: 'Took', class: 'n', of: (run) => (took(run) === null ? 'at work' : duration(took(run)!)) },
-  { head: 'Products', class: 'n', of: ({ planned }) => count(planned) },
+  { head: 'Products', class: 'n', of: (r) => count(plannedOf(r)) },
   { head: 'Stored', class: 'n', of: outcomeOf('stored') },
   { head: 'Gone', class: 'n', of: outcomeOf('gone') },
   { head: 'Failed', class: 'n', of: outcomeOf('failed') },

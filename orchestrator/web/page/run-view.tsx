@@ -128,7 +128,8 @@ export function RunPage({
 }
 
 function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
-  const { live, planned, usd: cost, intervalMs } = run;
+  const { live, usd: cost, intervalMs } = run;
+  const planned = run.report?.products.planned ?? run.planned;
   const done = run.report
     ? run.report.products.stored + run.report.products.gone + run.report.products.failed
     : live.done;

@@ -116,7 +116,8 @@ onBothEngines('The frontier', (bench, engine) => {
     await load(bench(), run.id, results, { slot: 1, epoch: 1, seq: 0 });
     expect(await countsOf(bench(), run.id)).toMatchObject({ found: 7 });
     expect(await run.frontier!.state()).toEqual({ waiting: 2, planned: 2, open: 0 });
-    expect((await run.work.outcomes()).stored).toBe(2);
+    const one = { planned: 1, open: 0, stored: 1, gone: 0, failed: 0, reasons: {} };
+    expect(await run.work.outcomes()).toEqual({ ...one, planned: 2, stored: 2, linkPages: one });
     await publish(bench(), run.id);
     expect(await db.knex(table).select('product_id', 'title')).toEqual([{ product_id: '1', title: '/item/1' }]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type EndInput, endOf } from '../../../orchestrator/control/results/exit-code.ts';
+import { type EndInput, endOf, productsOf } from '../../../orchestrator/control/results/exit-code.ts';
 
 const fine: EndInput = {
   planned: 100,
@@ -17,6 +17,14 @@ const fine: EndInput = {
 const NOTHING = { stored: 0, gone: 0, failed: 100, reasons: { 'lost-instance': 100 } };
 const BANNED = { request: 'banned', uncrawledReason: 'banned', reasons: { banned: 1 } } as const;
 const TOO_DEAR = { uncrawledReason: 'budget', reasons: { budget: 3 } } as const;
+/** Of the hundred URLs of a discovery, ninety are pages of links. */
+const linked = (products: Partial<EndInput>, pages: Partial<EndInput> = {}): Partial<EndInput> => {
+  const linkPages = { planned: 90, stored: 90, gone: 0, failed: 0, reasons: {}, ...pages };
+  const own = { planned: 10, stored: 0, gone: 0, failed: 0, ...products };
+  const sum = (of: 'planned' | 'stored' | 'gone' | 'failed'): number => own[of] + linkPages[of];
+  const counts = { planned: sum('planned'), stored: sum('stored'), gone: sum('gone'), failed: sum('failed') };
+  return { ...counts, reasons: {}, linkPages };
+};
 const HELD = { suspicion: 'blank' };
 const DOWN = { siteDown: true, failed: 50 };
 
@@ -27,6 +35,9 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
     'failures within the share': { failed: 5, stored: 93 },
     'no products at all': { planned: 0, stored: 0, gone: 0, failed: 0, reasons: {} },
     'nothing stored of a few due products': { mayStoreNothing: true, stored: 0, gone: 100, failed: 0, reasons: {} },
+    'a discovery that finds no new product': linked({ planned: 0 }),
+    'a discovery whose products are stored': linked({ stored: 10 }, { stored: 88, gone: 2 }),
+    'a few new products, all gone': { ...linked({ gone: 10 }), mayStoreNothing: true },
     'the circuit open with nothing left': { ...BANNED, reasons: {} },
     'the site down, but no products left': { request: 'site-down', uncrawledReason: 'network' },
     'the site down at the end, after nearly all': { siteDown: true },
@@ -34,6 +45,9 @@ const ENDS: Record<string, Record<string, Partial<EndInput>>> = {
   'completed 12': {
     'failures above the share': { failed: 6, stored: 92 },
     'nothing stored, everything gone': { stored: 0, gone: 100, failed: 0, reasons: {} },
+    'too many products failed, hidden by pages of links': linked({ stored: 8, failed: 2 }),
+    'too many pages of links failed': linked({ stored: 10 }, { stored: 80, failed: 10 }),
+    'nothing stored but pages of links': linked({ gone: 10 }),
     'nothing stored of the only product': { planned: 1, stored: 0, gone: 1, failed: 0, reasons: {} },
   },
   'completed 14': { 'the budget spent': TOO_DEAR, 'the budget spent, and late': { ...TOO_DEAR, onTime: false } },
@@ -107,4 +121,16 @@ describe('endOf', () => {
     const { state, exitCode } = endOf({ ...fine, ...change });
     expect(`${state} ${exitCode}`).toBe(end);
   });
+});
+
+it('counts no link page as a product', () => {
+  const { reasons } = productsOf({
+    ...fine,
+    reasons: { 'http-status': 2, timeout: 1 },
+    linkPages: { planned: 5, stored: 4, gone: 0, failed: 1, reasons: { timeout: 1 } },
+  });
+  expect(reasons).toEqual({ 'http-status': 2 });
+  expect(endOf({ ...fine, ...linked({ stored: 8, failed: 2 }) }).reason).toBe('2 of 10 products failed');
+  const blind = endOf({ ...fine, ...linked({ stored: 10 }, { stored: 80, failed: 10 }) });
+  expect(blind.reason).toBe('10 of 90 link pages failed');
 });

@@ -78,6 +78,12 @@ describe('a small night', () => {
     expect(mayStoreNothing({ parentId: null, settings }, outcomes)).toBe(expected);
   });
 
+  it('is one of a discovery with few new products', () => {
+    const settings = { ...aRun().settings, discover: { pages: 1_000 } as never };
+    expect(mayStoreNothing({ parentId: null, settings }, counts)).toBe(true);
+    expect(mayStoreNothing({ parentId: null, settings }, { ...counts, stored: 2 })).toBe(false);
+  });
+
   it('is a retry, too, however many it has', () => {
     expect(mayStoreNothing({ parentId: 'r1', settings: aRun().settings }, { stored: 0, gone: 500, failed: 0 })).toBe(
       true,
