@@ -1,10 +1,11 @@
 /** Turns the result of a product into the line of a part. */
+import { describeMissingField, describePoorPage, LITTLE_TEXT_CHARS } from '../../shared/domain/failure-kind.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { describeRule, type Evidence } from '../../shared/domain/verdict.ts';
 import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PageResult } from '../fetch/page-result.ts';
-import { createEvidence, type Judgement, LESS_THAN_USUAL } from '../politeness/judgement.ts';
+import { createEvidence, type Judgement, LESS_THAN_USUAL, type PageShape } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
 
 /** One visit of a product. */
@@ -42,11 +43,11 @@ export function toItemResult(tried: Try, page: PageResult, judgement: Judgement)
     case 'failed':
       return fail(page.reason, page.detail);
     case 'page': {
-      const { rows, missing } = page.extraction;
+      const { rows } = page.extraction;
       const stamp = judgement.kind === 'right' ? tried.stamp : null;
       if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement)))
         return { ...commonOf(tried), outcome: 'stored', rows, ...(stamp ? { page: stamp } : {}) };
-      return fail('parse', parseDetail(missing, judgement));
+      return fail('parse', parseDetail(page, judgement));
     }
   }
 }
@@ -100,13 +101,24 @@ function isLessAgain({ first }: Item, { rule }: Judgement): boolean {
   return rule === LESS_THAN_USUAL && first?.outcome === 'failed' && first.evidence?.rule === LESS_THAN_USUAL;
 }
 
-function parseDetail(missing: string | null, { rule }: Judgement): string {
+function parseDetail({ reply, extraction }: Extract<PageResult, { kind: 'page' }>, { rule }: Judgement): string {
+  const { missing } = extraction;
   if (rule === LESS_THAN_USUAL) return 'half of the fields that pages of this site usually fill have no value';
-  if (missing === null) return 'no field has a value';
   if (missing === 'mapping') return 'no mapping matches this URL';
-  if (missing === 'rows') return 'the page has neither a record nor the sign that there are none';
-  return `the required field ${missing} has no value`;
+  const what =
+    missing === null
+      ? 'no field has a value'
+      : missing === 'rows'
+        ? 'the page has neither a record nor the sign that there are none'
+        : describeMissingField(missing);
+  const values = Object.entries(extraction.rows === null ? (extraction.partial?.row ?? {}) : {});
+  const filled = values.filter(([, value]) => value !== null).map(([name]) => name);
+  return describePoorPage(what, { isScriptBuilt: isScriptBuilt(reply.shape()), filled });
 }
+
+/** Hardly any text, and scripts that may bring it. */
+const isScriptBuilt = (shape: PageShape | null): boolean =>
+  shape !== null && shape.textChars < LITTLE_TEXT_CHARS && (shape.scripts.trim() !== '' || shape.hasExternalScript);
 
 function evidenceOf(
   reason: FailureReason,

@@ -12,6 +12,7 @@ import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type AddressIncident, CANARY_PAGE, type JournalRecord } from './records.ts';
+import { isMiss, MissCounts } from './miss-counts.ts';
 import { ResultLines } from './result-lines.ts';
 
 export const ITEM_STATES = ['pending', 'postponed', 'held', 'stored', 'gone', 'failed'] as const;
@@ -82,6 +83,8 @@ export class QueueState {
   drained = false;
   incident: AddressIncident | null = null;
   counts = { stored: 0, gone: 0, failed: 0 };
+  /** Of the products that ended without a row. */
+  readonly #missed = new MissCounts();
   requests = 0;
   rendered = 0;
   canaries = 0;
@@ -220,6 +223,19 @@ export class QueueState {
   firstHeldGone(domain: number): Extract<ItemResult, { outcome: 'gone' }> | null {
     for (const { held } of this.#openAt('held', domain)) if (held?.outcome === 'gone') return held;
     return null;
+  }
+
+  /** The products without a row, those that wait for a second try or for a proof among them. */
+  misses(): MissCounts {
+    const misses = this.#missed.copy();
+    for (const state of ['postponed', 'held'] as const)
+      for (const n of this.#open[state]) {
+        const item = this.items.get(n)!;
+        const result = item.held ?? item.first;
+        if (result === null) misses.addDeath();
+        else if (isMiss(result)) misses.add(result, 'waiting');
+      }
+    return misses;
   }
 
   /** Granted products without an outcome. */
@@ -395,6 +411,7 @@ export class QueueState {
     item.first = null;
     item.held = null;
     this.counts[result.outcome]++;
+    if (isMiss(result)) this.#missed.add(result, 'products');
     if (result.outcome === 'stored') {
       const at = this.at(item.domain);
       at.lastStored = result.n;

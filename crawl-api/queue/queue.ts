@@ -287,6 +287,7 @@ export class Queue {
     const { items, openCount, counts, requests, minGapMs, rendered, canaries, okAtMs, pausedUntilMs } = this.state;
     const { tried, unavailable, served, replies } = this.tally;
     const okAgoMs = okAtMs === null ? null : Math.max(0, this.#clock.now() - okAtMs);
+    const misses = this.state.misses().list();
     return {
       assigned: items.size,
       pending: openCount,
@@ -303,6 +304,7 @@ export class Queue {
       served,
       restMs: Math.max(0, pausedUntilMs - this.#clock.now()),
       replies: { ...replies },
+      ...(misses.length === 0 ? {} : { misses }),
     };
   }
 

@@ -3,6 +3,7 @@
  * even after a crash. A product's outcome is written once: the first one wins.
  */
 import type { Knex } from 'knex';
+import { ledgerDetail } from '../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
@@ -129,17 +130,10 @@ function settle(result: ItemResult): Settlement {
     case 'stored':
       return { ...common, outcome: 'stored', reason: null, detail: null };
     case 'gone':
-      return { ...common, outcome: 'gone', reason: null, detail: `HTTP ${result.status}` };
+      return { ...common, outcome: 'gone', reason: null, detail: ledgerDetail(result) };
     case 'failed':
-      return { ...common, outcome: 'failed', reason: result.reason, detail: cutDetail(detailOf(result)) };
+      return { ...common, outcome: 'failed', reason: result.reason, detail: cutDetail(ledgerDetail(result)) };
   }
-}
-
-/** The detail, prefixed with the rule and status of the evidence; the rest of the evidence stays in the part. */
-function detailOf({ detail, evidence }: ItemResult & { outcome: 'failed' }): string {
-  if (!evidence) return detail;
-  const status = evidence.status === null ? '' : `, HTTP ${evidence.status}`;
-  return `${evidence.rule}${status}: ${detail}`;
 }
 
 function refuse(settlement: Settlement, reason: 'load' | 'assert', detail: string): void {

@@ -1,12 +1,14 @@
 /** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
 import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import type { Knex } from 'knex';
+import { KIND_TEXT, missReason } from '../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { Product } from '../../shared/domain/product.ts';
 import { type InstancePhase, isServing } from '../../shared/domain/states.ts';
 import type {
   FailedProduct,
   LedgerCounts,
+  LedgerMisses,
   OpenChunk,
   OwnedChunk,
   WorkCounts,
@@ -216,6 +218,42 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
     return { ...sumOfItems(groups), ...(linkPages.length === 0 ? {} : { linkPages: sumOfItems(linkPages) }) };
   }
 
+  async misses(limit: number): Promise<LedgerMisses[]> {
+    const { whole, most, end } = KIND_TEXT;
+    const after = `INSTR(detail, '${end}')`;
+    // As kindText cuts it.
+    const length =
+      `CASE WHEN reason IN (${whole.map((reason) => `'${reason}'`).join(', ')}) THEN ${most.whole} ` +
+      `WHEN ${after} BETWEEN 1 AND ${most.clause} THEN ${after} + ${end.length - 1} ELSE ${most.clause} END`;
+    return this.query(async (knex) => {
+      const groups = await rowsOf<MissGroup>(
+        knex(ITEMS)
+          .where({ run_id: this.id })
+          .whereIn('outcome', ['failed', 'gone'])
+          .groupBy('outcome', 'reason', 'said')
+          .orderBy([{ column: 'items', order: 'desc' }, 'first_n'])
+          .limit(limit)
+          .select('outcome', 'reason', knex.raw(`SUBSTR(detail, 1, ${length}) AS said`))
+          .count({ items: '*' })
+          .min({ first_n: 'n' })
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      const firsts = groups.map(({ first_n: n }) => toNumber(n));
+      const rows = await rowsOf<OpenItem>(
+        knex(ITEMS).where({ run_id: this.id }).whereIn('n', firsts).select('n', 'product_id', 'path'),
+      );
+      const examples = new Map(rows.map((row) => [row.n, idOnWire(row)]));
+      return groups.map(({ outcome, reason, said: detail, items }, i): LedgerMisses => {
+        return {
+          reason: missReason(outcome, reason)!,
+          detail,
+          products: toNumber(items),
+          example: examples.get(firsts[i]!)!,
+        };
+      });
+    });
+  }
+
   async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
     const bySlot = new Map<string, EpochId & OutcomeCounts>();
     for (const { slot, epoch, outcome, items } of await this.#countItems(['slot', 'epoch', 'outcome'])) {
@@ -262,6 +300,14 @@ interface ItemGroup {
   reason: FailureReason | null;
   link_page: number | null;
   items: SqlNumber;
+}
+
+interface MissGroup {
+  outcome: Outcome;
+  reason: FailureReason | null;
+  said: string | null;
+  items: SqlNumber;
+  first_n: SqlNumber;
 }
 
 /** Locks the instance's row until the commit; null when there is none. */

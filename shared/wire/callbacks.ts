@@ -1,5 +1,7 @@
 /** What an instance sends to the main server, and the orders in the replies. */
 import { z } from 'zod';
+import { KIND_TEXT, type MissCount } from '../domain/failure-kind.ts';
+import { FAILURE_REASONS } from '../domain/outcome.ts';
 import type { RobotsPolicy } from '../domain/robots-matcher.ts';
 import { EVIDENCE_BODY_BYTES } from '../domain/verdict.ts';
 
@@ -37,6 +39,19 @@ export const partRefSchema = z.strictObject({
 });
 export type PartRef = z.infer<typeof partRefSchema>;
 
+/** Kinds of failures that a heartbeat tells apart; of further ones it has only the reason. */
+export const MAX_MISS_KINDS = 12;
+/** A longer detail is cut, a longer URL left out. */
+export const MAX_MISS_CHARS = KIND_TEXT.most.whole;
+
+const missCountSchema: z.ZodType<MissCount> = z.strictObject({
+  reason: z.enum([...FAILURE_REASONS, 'gone']),
+  detail: z.string().max(MAX_MISS_CHARS).nullable(),
+  products: count,
+  waiting: count,
+  url: z.string().max(MAX_MISS_CHARS).nullable(),
+});
+
 export const progressSchema = z.strictObject({
   /** Products granted to it. */
   assigned: count,
@@ -69,6 +84,11 @@ export const progressSchema = z.strictObject({
   restMs: z.number().nonnegative().default(0),
   /** Of `tried`, by the status of the reply, or by why there was none (`timeout`, `network` …). */
   replies: z.record(z.string().max(20), count).default({}),
+  /** Its products without a row, by kind; those that wait have no outcome yet. Omitted where there are none. */
+  misses: z
+    .array(missCountSchema)
+    .max(MAX_MISS_KINDS + FAILURE_REASONS.length + 1)
+    .exactOptional(),
 });
 export type Progress = z.infer<typeof progressSchema>;
 

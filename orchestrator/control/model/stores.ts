@@ -4,6 +4,7 @@
  * holds the lock. A write under an old fence changes nothing and throws `lock-held`.
  */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { MissReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { Product } from '../../../shared/domain/product.ts';
@@ -373,6 +374,16 @@ export interface FailedProduct extends Product {
   detail: string | null;
 }
 
+/** Products of the ledger that ended without a row and whose details begin alike. */
+export interface LedgerMisses {
+  reason: MissReason;
+  /** The beginning of the detail; null where no instance has tried the product. */
+  detail: string | null;
+  products: number;
+  /** Id of the first one. */
+  example: string;
+}
+
 export interface WorkCounts {
   chunks: number;
   waiting: number;
@@ -403,6 +414,8 @@ export interface WorkReader {
    * pages of a discovery without a product; omitted: none.
    */
   outcomes(): Promise<LedgerCounts & { linkPages?: LedgerCounts }>;
+  /** What became of the products without a row, the most frequent first, at most `limit`; as slow as `outcomes`. */
+  misses(limit: number): Promise<LedgerMisses[]>;
   /** Outcomes of the products of one (slot, epoch), from the ledger. */
   outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]>;
 }

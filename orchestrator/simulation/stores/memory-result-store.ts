@@ -1,6 +1,7 @@
 /** ResultStore in memory: the contract of db/result-store.ts without SQL, as far as one run goes. Rows are kept as given in the part. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { ledgerDetail } from '../../../shared/domain/failure-kind.ts';
 import { landingOf } from '../../../shared/domain/landing.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -210,8 +211,8 @@ function loadResults(
     if (item?.id !== result.id || item.outcome !== null) continue;
     const { slot, epoch, seq } = place;
     Object.assign(item, { outcome: result.outcome, slot, epoch, seq });
-    if (result.outcome === 'gone') item.detail = `HTTP ${result.status}`;
-    if (result.outcome === 'failed') Object.assign(item, { reason: result.reason, detail: result.detail });
+    if (result.outcome !== 'stored') item.detail = ledgerDetail(result);
+    if (result.outcome === 'failed') item.reason = result.reason;
     if (result.outcome === 'stored') item.rows = stageRow(run, result);
     counts[result.outcome]++;
     counts.rows += item.rows;

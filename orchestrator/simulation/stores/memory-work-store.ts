@@ -1,8 +1,16 @@
 /** WorkStore in memory: the contract of db/work-store.ts. Nothing that a heartbeat causes visits all chunks. */
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
+import { kindText, missReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isServing } from '../../../shared/domain/states.ts';
-import type { FailedProduct, OpenChunk, OwnedChunk, WorkCounts, WorkStore } from '../../control/model/stores.ts';
+import type {
+  FailedProduct,
+  LedgerMisses,
+  OpenChunk,
+  OwnedChunk,
+  WorkCounts,
+  WorkStore,
+} from '../../control/model/stores.ts';
 import { chunkId, parseChunkId } from '../../db/chunk-rows.ts';
 import { BoundMemory, type MemoryChunk, type MemoryItem, type MemoryRun } from './memory-database.ts';
 
@@ -114,6 +122,22 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         if (outcome === 'failed' && reason) reasons[reason] = (reasons[reason] ?? 0) + 1;
       }
       return { ...counts, planned: items.length, reasons };
+    });
+  }
+
+  misses(limit: number): Promise<LedgerMisses[]> {
+    return this.read('work.misses', ({ items }) => {
+      const groups = new Map<string, LedgerMisses>();
+      for (const { id, outcome, reason, ...item } of items) {
+        const why = missReason(outcome, reason);
+        if (why === null) continue;
+        const detail = item.detail === null ? null : kindText(why, item.detail);
+        const key = `${why} ${detail}`;
+        const group = groups.get(key) ?? { reason: why, detail, products: 0, example: id };
+        group.products++;
+        groups.set(key, group);
+      }
+      return [...groups.values()].sort((a, b) => b.products - a.products).slice(0, limit);
     });
   }
 

@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest';
+import { describeMissingField, describePoorPage, failureKind, signOf } from '../../../shared/domain/failure-kind.ts';
+import type { FailureReason } from '../../../shared/domain/outcome.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import {
@@ -227,10 +230,50 @@ onEveryEngine('WorkStore', (bench, engine) => {
     expect((await work.counts()).bySlot).toEqual([{ slot: 1, epoch: 1, chunks: 8, products: 40 }]);
   });
 
+  it('groups what became of the products without a row, also those that the main server settled', async () => {
+    const { id, work } = await createRun(bench(), 12);
+    await createInstance(bench(), id, 0);
+    const of = (
+      n: number,
+      reason: FailureReason,
+      detail: string,
+      seen: { rule: string; status: number },
+    ): ItemResult => {
+      const evidence = { ...seen, url: '', headers: {}, body: '' };
+      return { ...failed(n, detail), reason, evidence } as ItemResult;
+    };
+    const lack = describePoorPage(describeMissingField('title'), { isScriptBuilt: true, filled: [] });
+    await load(bench(), id, [
+      stored(1),
+      gone(2),
+      ...[3, 4, 5].map((n) => of(n, 'parse', lack, { rule: 'field-missing', status: 200 })),
+      // Their details differ, their kind does not.
+      ...[6, 7].map((n) =>
+        of(n, 'redirect', `302 to https://shop.example/${'x'.repeat(100)}/${n}`, {
+          rule: 'redirect-home',
+          status: 302,
+        }),
+      ),
+    ]);
+    expect(await work.failRest('deadline')).toBe(5);
+    const groups = await work.misses(10);
+    expect(groups.map(({ reason, products, example }) => [reason, products, example])).toEqual([
+      ['deadline', 5, 'p8'],
+      ['parse', 3, 'p3'],
+      ['redirect', 2, 'p6'],
+      ['gone', 1, 'p2'],
+    ]);
+    const kinds = groups.map(({ reason, detail }) => signOf(failureKind(reason, detail)));
+    expect(kinds).toEqual([null, 'field-missing title', '302 redirect-home', '404']);
+    expect(failureKind('parse', groups[1]!.detail).isScriptBuilt).toBe(true);
+    expect((await work.misses(2)).map(({ reason }) => reason)).toEqual(['deadline', 'parse']);
+  });
+
   it('has no answers for a run without products', async () => {
     const { work } = await createRun(bench(), 0);
     expect(await work.counts()).toEqual({ chunks: 0, waiting: 0, granted: 0, bySlot: [] });
     expect(await work.waiting(5, none)).toEqual([]);
+    expect(await work.misses(5)).toEqual([]);
     expect(await work.outcomes()).toMatchObject({ planned: 0, stored: 0, open: 0 });
   });
 });
