@@ -1,4 +1,5 @@
 /** The timeline of a run in words, from its events. Pure: what `orchestrator explain` prints. */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../launching/updated-bundle.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
@@ -12,6 +13,8 @@ export interface TimelineEntry {
 /** Events of the same kind within this share of the run become one line, such as the boots of a fleet. */
 const GROUP_SHARE = 1 / 100;
 const LEAST_GROUP_MS = 5_000;
+/** Decisions that differ in their numbers only become one line until this share of the run passes without one. */
+const REPEAT_SHARE = 1 / 10;
 
 const RUN_WORDS: Partial<Record<RunPhase, string>> = {
   planned: 'the run is stored',
@@ -47,21 +50,33 @@ export function timelineOf(
   run: Pick<RunRecord, 'startedAtMs' | 'deadlineAtMs'>,
   events: readonly RunEvent[],
 ): TimelineEntry[] {
-  const groupMs = Math.max(LEAST_GROUP_MS, (run.deadlineAtMs - run.startedAtMs) * GROUP_SHARE);
-  const groups: { said: Said; atMs: number; lastMs: number; slots: number[] }[] = [];
+  const windowMs = run.deadlineAtMs - run.startedAtMs;
+  const groupMs = Math.max(LEAST_GROUP_MS, windowMs * GROUP_SHARE);
+  const repeatMs = Math.max(LEAST_GROUP_MS, windowMs * REPEAT_SHARE);
+  const groups: { said: Said; atMs: number; lastMs: number; times: number; slots: number[] }[] = [];
   for (const event of [...events].sort((a, b) => a.atMs - b.atMs)) {
     const said = say(event);
     if (said === null) continue;
-    const open = groups.findLast((g) => g.said.key === said.key && event.atMs - g.lastMs <= groupMs);
-    if (open && said.isGrouped) {
+    const mayJoinMs = said.groups === 'slots' ? groupMs : said.groups === 'repeats' ? repeatMs : -1;
+    const open = groups.findLast((g) => g.said.key === said.key && event.atMs - g.lastMs <= mayJoinMs);
+    if (open) {
       open.lastMs = event.atMs;
-      open.slots.push(event.slot!);
-    } else groups.push({ said, atMs: event.atMs, lastMs: event.atMs, slots: event.slot === null ? [] : [event.slot] });
+      open.times++;
+      if (event.slot !== null) open.slots.push(event.slot);
+    } else
+      groups.push({
+        said,
+        atMs: event.atMs,
+        lastMs: event.atMs,
+        times: 1,
+        slots: event.slot === null ? [] : [event.slot],
+      });
   }
-  return groups.map(({ said, atMs, slots }) => ({
-    atMs,
-    text: said.isGrouped ? `${namesOf(slots)} ${agreeing(said.text, new Set(slots).size)}` : said.text,
-  }));
+  return groups.map(({ said, atMs, lastMs, times, slots }) => {
+    if (said.groups === 'slots') return { atMs, text: `${namesOf(slots)} ${agreeing(said.text, new Set(slots).size)}` };
+    if (times === 1) return { atMs, text: said.text };
+    return { atMs, text: `${said.text}; and ${times - 1} more like it within ${formatDuration(lastMs - atMs)}` };
+  });
 }
 
 const PLURALS: Readonly<Record<string, string>> = {
@@ -87,28 +102,29 @@ interface Said {
   /** Entries with the same key may become one line. */
   key: string;
   text: string;
-  /** True when the text is about a slot, and may apply to several. */
-  isGrouped: boolean;
+  /** `slots`: the text is about a slot, and may apply to several. `repeats`: the same with other numbers is counted. */
+  groups: 'slots' | 'repeats' | null;
 }
 
 function say(event: RunEvent): Said | null {
   const { kind, slot, epoch, from, to, detail } = event;
   if (kind === 'run') {
     const text = RUN_WORDS[to as RunPhase] ?? `the run is ${to}`;
-    return { key: `run ${to}`, text: detail ? `${text} (${detail})` : text, isGrouped: false };
+    return { key: `run ${to}`, text: detail ? `${text} (${detail})` : text, groups: null };
   }
   if (kind === 'instance' && slot !== null) {
     const text = wordsOfMove(epoch ?? 1, from as InstancePhase | null, to as InstancePhase, detail);
-    return text === null ? null : { key: `instance ${text}`, text, isGrouped: true };
+    return text === null ? null : { key: `instance ${text}`, text, groups: 'slots' };
   }
   if (kind === INSTANCE_BUNDLE || kind === LAUNCH_BUNDLE) {
     const bundle = `bundle ${detail?.slice(0, 12)} (exec --update)`;
     const text = kind === INSTANCE_BUNDLE ? `runs ${bundle}` : `later launches get ${bundle}`;
-    return { key: `${kind} ${detail}`, text, isGrouped: slot !== null };
+    return { key: `${kind} ${detail}`, text, groups: slot === null ? null : 'slots' };
   }
   // An alarm repeats it.
   if (kind === 'forecast' || detail === null) return null;
-  return { key: `${kind} ${detail}`, text: kind === 'alarm' ? `! ${detail}` : detail, isGrouped: false };
+  if (kind === 'alarm') return { key: `${kind} ${detail}`, text: `! ${detail}`, groups: null };
+  return { key: `${kind} ${detail.replaceAll(/\d+/g, '#')}`, text: detail, groups: 'repeats' };
 }
 
 function wordsOfMove(

@@ -47,6 +47,28 @@ describe('timelineOf', () => {
     expect(texts([move(0, 0, ['uploading', 'done'])])).toEqual(['slot 0 is done: its manifest is checked']);
   });
 
+  it('makes one line of decisions that differ in their numbers only, until a tenth of the run has none', () => {
+    const back = (after: number, slot: number): RunEvent =>
+      event(after, { kind: 'chunk', slot, epoch: 1, detail: `slot ${slot} has given back ${slot + 2} products` });
+    const alarm = (after: number): RunEvent => event(after, { kind: 'alarm', detail: `${after} refused` });
+    const minute = 60_000;
+    expect(
+      texts([
+        back(0, 0),
+        back(minute, 3),
+        alarm(2 * minute),
+        alarm(3 * minute),
+        back(20 * minute, 1),
+        back(60 * minute, 2),
+      ]),
+    ).toEqual([
+      'slot 0 has given back 2 products; and 2 more like it within 20m',
+      '! 120000 refused',
+      '! 180000 refused',
+      'slot 2 has given back 4 products',
+    ]);
+  });
+
   it('says why an instance was given up and that another one replaces it', () => {
     expect(
       texts([
