@@ -1,7 +1,9 @@
 /** Progress of a run: a block that is redrawn on a terminal, else a line now and then. */
+import { adviceOf, nameOf, namesOf } from '../../shared/domain/reason-row.ts';
 import { createLogUpdate } from 'log-update';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { liveCounts } from '../app/read/run-documents.ts';
+import { oneLine, plain } from '../../shared/domain/terminal-text.ts';
+import { liveCounts, reasonsOf } from '../app/read/run-documents.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
 import { isGivenUp } from '../control/model/instance-state.ts';
 import type { InstanceRecord } from '../control/model/stores.ts';
@@ -30,6 +32,7 @@ function segmentsOf(world: ProgressFacts): Segment[] {
     { text: `${live.stored} stored`, tone: 'plain' },
     live.gone > 0 ? { text: `${live.gone} gone`, tone: 'plain' } : null,
     live.failed > 0 ? { text: `${live.failed} failed`, tone: 'late' } : null,
+    live.waiting > 0 ? { text: `${live.waiting} waiting after a first try`, tone: 'late' } : null,
     live.banned > 0 ? { text: `${live.banned} BANNED`, tone: 'bad' } : null,
     live.suspect > 0 ? { text: `${live.suspect} suspect`, tone: 'late' } : null,
     robots?.access === 'none' ? { text: 'WAITING for robots.txt', tone: 'bad' } : null,
@@ -69,7 +72,9 @@ export function renderProgress(world: ProgressFacts): string {
   const { run, fleet, nowMs } = world;
   const { done } = liveCounts(run, fleet.all, nowMs);
   const parts = segmentsOf(world).map(({ text }) => text);
-  return [run.phase.padEnd(9), `${done}/${run.planned}`, ...parts, countPhases(fleet.all)].join('  ');
+  const reasons = reasonsOf(run, fleet.all);
+  const why = reasons.length === 0 ? [] : [`no row: ${plain(namesOf(reasons))}`];
+  return [run.phase.padEnd(9), `${done}/${run.planned}`, ...parts, countPhases(fleet.all), ...why].join('  ');
 }
 
 function countPhases(instances: readonly InstanceRecord[]): string {
@@ -87,19 +92,33 @@ export interface Screen {
 /** Part of the height that the block may take; the rest is for messages. */
 const HEIGHT_SHARE = 0.6;
 const LONGEST_BAR = 40;
+/** Reasons shown, the most frequent ones. */
+const MAX_REASONS = 3;
 
 /** The block for a terminal: bar, figures, and a line for each instance, the worst first. No line is wider than it. */
 export function renderScreen(world: ProgressFacts, screen: Screen): string {
   const { run, fleet, nowMs } = world;
   const { done } = liveCounts(run, fleet.all, nowMs);
-  const head = [...bar(run.phase, done, run.planned, screen), ...wrap(segmentsOf(world), screen)];
-  const room = Math.max(0, Math.floor(screen.rows * HEIGHT_SHARE) - head.length);
+  const figures = [...bar(run.phase, done, run.planned, screen), ...wrap(segmentsOf(world), screen)];
+  const height = Math.floor(screen.rows * HEIGHT_SHARE);
+  const head = [...figures, ...reasonLines(world, screen).slice(0, Math.max(0, height - figures.length))];
+  const room = Math.max(0, height - head.length);
   const instances = [...fleet.latest.values()].sort((a, b) => badness(b) - badness(a) || shareDone(a) - shareDone(b));
   const shown = instances.length <= room ? instances : instances.slice(0, Math.max(0, room - 1));
   const rest = instances.length - shown.length;
   const lines = shown.map((record) => instanceLine(record, screen));
   const more = rest > 0 && room > 0 ? [`  … and ${rest} more: ${countPhases(instances)}`.slice(0, screen.columns)] : [];
   return [...head, ...lines, ...more].join('\n');
+}
+
+/** Why products have no row, and what to do. */
+function reasonLines({ run, fleet }: ProgressFacts, { columns, paint }: Screen): string[] {
+  return reasonsOf(run, fleet.all)
+    .slice(0, MAX_REASONS)
+    .map((row) => {
+      const text = `  ${row.products + row.waiting} ${nameOf(row)}: ${adviceOf(row)}`;
+      return paint('late', oneLine(text).slice(0, columns));
+    });
 }
 
 function bar(phase: string, done: number, planned: number, { columns, paint }: Screen): string[] {

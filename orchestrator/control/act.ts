@@ -1,4 +1,5 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
+import { namesOf } from '../../shared/domain/reason-row.ts';
 import type { Action, HaltReason } from './model/actions.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
 import type { Core } from './model/core.ts';
@@ -12,7 +13,7 @@ import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
 import { LOSS } from './decide/slot-attempts.ts';
 import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
-import { ALL_GONE, circuitWindowMs, cookieRemedy, openIncident, recentBans } from './decide/ban-policy.ts';
+import { ALL_GONE, banRemedy, circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
 import { regionNamed } from './model/regions.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
@@ -20,6 +21,8 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { formatDuration } from '../../shared/domain/quantity.ts';
 import { isStallCause, type StallCause, stallFacts } from './model/stall-causes.ts';
 import { isGivenUp } from './model/instance-state.ts';
+import { adviceFor } from './model/try-again.ts';
+import { liveReasons } from './results/reasons.ts';
 
 /** True for an action whose effect a Describe of AWS will show. */
 export function changesCloud(action: Action): boolean {
@@ -229,9 +232,6 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   }
 }
 
-const BANNED_ADVICE =
-  'look at the evidence in the report; before the next run make site.interval longer, or ask the site for permission';
-
 const SITE_CHANGED =
   'canary pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
   'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
@@ -247,21 +247,24 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
   else if (reason !== 'no-balancer') await core.alarm(await haltText(core, world, reason));
 }
 
-function stallText({ stall, stallCauses }: World, cause: StallCause): string {
+function stallText({ run, stall, stallCauses }: World, cause: StallCause): string {
   const { because, remedy } = stallFacts(cause);
   const detail = stallCauses.get(cause)?.detail;
   return (
     `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${because}${detail === undefined ? '' : ` (${detail})`}: ` +
-    `the run ends with what it has. ${remedy}`
+    `the run ends with what it has. ${adviceFor(remedy, run)}`
   );
 }
 
 /** The alarm for the user: which addresses are banned, of how many, and what to do. */
 async function haltText(core: Core, world: World, reason: 'banned' | 'site-changed'): Promise<string> {
-  if (reason === 'site-changed') return SITE_CHANGED;
+  if (reason === 'site-changed') {
+    const reasons = liveReasons(world.run, world.fleet.all);
+    return reasons.length === 0 ? SITE_CHANGED : `${SITE_CHANGED} Tried so far: ${namesOf(reasons)}`;
+  }
   const bans = bansOf(await core.fleet.incidents());
-  const advice = cookieRemedy(bans, world.run.settings.site) ?? BANNED_ADVICE;
-  return `${whoIsBanned(world)}: crawling stops and what is stored is published; ${advice}`;
+  const advice = banRemedy(bans, world.run.settings.site);
+  return `${whoIsBanned(world)}: crawling stops and what is stored is published; look at the evidence in the report; ${advice}`;
 }
 
 function whoIsBanned(world: World): string {

@@ -1,7 +1,13 @@
 /** `assert` of numbers that could be read in two ways, which is judged when their whole column is known. */
 import { eventOf } from '../control/model/run-event.ts';
 import type { Refusal } from '../control/model/stores.ts';
-import { type AssertCounts, countBroken, judgeAsserts, sumAssertCounts } from '../control/results/assertions.ts';
+import {
+  type AssertCounts,
+  countBroken,
+  detailOf,
+  judgeAsserts,
+  sumAssertCounts,
+} from '../control/results/assertions.ts';
 import { readStanding, standingKey } from './assert-rows.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
@@ -52,7 +58,8 @@ export async function assertDecided(bound: BoundRun): Promise<AssertCounts> {
           );
           if (!broken) continue;
           countBroken(counts, id, [broken]);
-          if (broken.else === 'fail') refusals.push({ id, outcome: 'failed', reason: 'assert', detail: broken.detail });
+          if (broken.else === 'fail')
+            refusals.push({ id, outcome: 'failed', reason: 'assert', detail: detailOf(broken) });
           const key = Object.fromEntries(keys.map((column) => [column, row[column]]));
           if (broken.else === 'empty')
             await trx(shape.staging)

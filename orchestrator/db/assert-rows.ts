@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
-import { type AssertCounts, type Broken, countBroken, type Standing } from '../control/results/assertions.ts';
+import { type AssertCounts, type Broken, countBroken, detailOf, type Standing } from '../control/results/assertions.ts';
 import { keyColumns } from './column-types.ts';
 import { toRowKey, UnfitValue } from './column-values.ts';
 import type { Database } from './connect.ts';
@@ -50,7 +50,7 @@ export async function assertRows(
     });
     countBroken(asserted.counts, result.id, broken);
     const failing = broken.find((one) => one.else === 'fail');
-    if (failing) asserted.failed.set(result.id, failing.detail);
+    if (failing) asserted.failed.set(result.id, detailOf(failing));
     else
       asserted.passed.push(
         broken.some((one) => one.else === 'empty') ? { ...result, rows, whole: result.rows } : result,

@@ -1,6 +1,8 @@
 /** What targets receive: what a run or a due time has come to, in a sentence and as JSON. docs/notify.md shows the payload. */
+import { namesOf, type ReasonRow } from '../../shared/domain/reason-row.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
+import { plain } from '../../shared/domain/terminal-text.ts';
 
 /** What a run at work can raise, each at most once until it is over. */
 const ALARM_KINDS = ['banned', 'site-down', 'late', 'cost', 'no-progress'] as const;
@@ -32,6 +34,8 @@ export interface RunResult {
   onTime: boolean | null;
   products: { planned: number; stored: number; gone: number; failed: number } | null;
   cost: number | null;
+  /** Why products have no row, the most frequent reasons; omitted where every product has one. */
+  reasons?: readonly ReasonRow[];
   /** What a person should do; empty when there is nothing. */
   hint: string;
 }
@@ -95,12 +99,15 @@ function kindsOfEnd({ exitCode, state }: RunResult): NoticeKind[] {
 
 /** A run has ended, or a due time without a run. */
 export function endedNotice(result: RunResult, times: Times, named: Named): Notice {
-  const { products, cost, exitCode, reason, hint } = result;
+  const { products, cost, exitCode, reason, hint, reasons = [] } = result;
+  const because = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))})`;
   const good = exitCode === EXIT.complete;
   const how = good ? 'is complete' : `ended with exit code ${exitCode ?? 'unknown'}`;
   const due = times.dueAtMs === null ? '' : ` of ${showLocal(times.dueAtMs, named.timezone)}`;
   const why = reason ? ` (${reason})` : '';
-  const rows = products ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed` : '';
+  const rows = products
+    ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed${because}`
+    : '';
   const late = result.onTime === false ? ', not on time' : '';
   const price = cost === null ? '' : `, $${cost.toFixed(2)}`;
   const sentence = `${result.run ? `run ${result.run}` : 'the run'}${due} ${how}${why}${rows}${late}${price}.`;

@@ -19,6 +19,12 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
   const exitCode = gauge('run_exit_code', 'Its exit code; missing while it works');
   const planned = gauge('run_products_planned', 'Products of the run');
   const products = gauge('run_products', 'Products with an outcome, as the instances count them', ['outcome']);
+  const waiting = gauge('run_products_waiting', 'Products that wait after a first try, without an outcome');
+  const missed = gauge('run_products_missed', 'Products without a row, by reason and by status or rule', [
+    'reason',
+    'sign',
+    'state',
+  ]);
   const unchanged = gauge('run_products_unchanged', 'Stored products whose page was unchanged, of the loaded parts');
   const saved = gauge('run_saved_bytes', 'Bodies of those pages, which were not fetched');
   const requests = gauge('run_requests', 'Requests to the site');
@@ -43,6 +49,13 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
     planned.set({ table }, run.planned);
     const { live, usd, projection, loaded } = document;
     for (const outcome of ['stored', 'gone', 'failed'] as const) products.set({ table, outcome }, live[outcome]);
+    waiting.set({ table }, live.waiting);
+    for (const { reason, sign, ...row } of document.reasons)
+      for (const [state, count] of [
+        ['ended', row.products],
+        ['waiting', row.waiting],
+      ] as const)
+        missed.set({ table, reason, sign: sign ?? '', state }, count);
     unchanged.set({ table }, loaded.unchanged?.products ?? 0);
     saved.set({ table }, loaded.unchanged?.savedBytes ?? 0);
     requests.set({ table }, live.requests);

@@ -99,7 +99,7 @@ export const EXIT_FACTS = {
     meaning:
       'More products failed than `run.max_failed` allows, nothing was stored, the site has changed, or no instance crawled anything. The stored results are published.',
     retry: 'yes',
-    todo: '`orchestrator status RUN --failed` lists them with their reasons; `orchestrator retry` tries them again.',
+    todo: '`orchestrator explain RUN` says for each reason what to do, and where `orchestrator retry` helps; `orchestrator status RUN --failed` lists the products.',
   },
   internal: {
     meaning:

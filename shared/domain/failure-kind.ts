@@ -113,3 +113,6 @@ export function signOf({ status, rule, field }: FailureKind): string | null {
   const parts = [status, rule, field].filter((part) => part !== null);
   return parts.length === 0 ? null : parts.join(' ');
 }
+
+/** What has no rule or status of its own, such as a DNS error, in its own words. */
+export const wordsOf = (detail: string): string => detail.replace(HEAD, '').replace(/: $/, '');

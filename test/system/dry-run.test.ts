@@ -50,6 +50,24 @@ eachEngineByDay('a dry run', (engine) => {
     expect(exitCode).toBe(0);
   });
 
+  it('says why products have no row, with an example of each that can be opened', () => {
+    const rows = report.reasons!.map(({ reason, sign, products, waiting }) => ({ reason, sign, products, waiting }));
+    const one = { products: 1, waiting: 0 };
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        { reason: 'http-status', sign: '500', ...one },
+        { reason: 'timeout', sign: null, ...one },
+        { reason: 'network', sign: null, ...one },
+        { reason: 'parse', sign: 'field-missing title', ...one },
+      ]),
+    );
+    expect(rows).toHaveLength(4);
+    for (const { url, todo } of report.reasons!) {
+      expect(BAD.some((id) => url!.endsWith(`/item/${id}`))).toBe(true);
+      expect(todo).not.toBe('');
+    }
+  });
+
   it('stores the exact values of the pages in the result table, one row per product', async () => {
     await expectTrueRows(fleet, SEED, [...GOOD, ...STRANGE_IDS, 'once-500-d']);
     for (const { product_id: id, url, run_id } of await fleet.query('select * from product_snapshots')) {

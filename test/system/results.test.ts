@@ -98,6 +98,8 @@ describe('results', () => {
         url: expect.stringContaining('/item/untitled-b') as string,
       },
     ]);
+    const { stdout } = await fleet.run('status', report.run, '--failed');
+    expect(stdout.split('\n')[0]).toBe('id\treason\tdetail\turl');
     const nothing = await json('retry', report.run, '--reason', 'timeout,network', '--dry-run');
     expect(nothing).toMatchObject({ exitCode: 0, document: { run: null, parent: report.run } });
     const wrong = await fleet.run('retry', report.run, '--reason', 'weather', '--dry-run');

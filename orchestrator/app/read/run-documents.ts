@@ -1,6 +1,8 @@
 /** The documents of `status --json`, which the web page shows as well. From the database only. */
+import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
@@ -8,6 +10,8 @@ import type { EndForecast } from '../../control/model/forecast.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
 import type { IncidentRecord, InstanceRecord, RunReader, RunRecord, WorkReader } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
+import { retryRefuses } from '../../control/model/try-again.ts';
+import { liveReasons, waitingProducts } from '../../control/results/reasons.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { worldFromRows } from '../../control/model/world.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
@@ -19,6 +23,8 @@ export type RunDocument = Awaited<ReturnType<typeof readRun>>;
 /** Counted by the instances themselves: fresher than the loaded results. */
 export interface LiveCounts extends OutcomeCounts {
   done: number;
+  /** Products without an outcome that were tried: they wait for their second try, or for a proof. */
+  waiting: number;
   requests: number;
   /** Smallest gap of any address; null before a second request. */
   minGapMs: number | null;
@@ -80,6 +86,9 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     live: liveCounts(run, instances, nowMs),
     usd: { soFar: cost.actual.total, planned: cost.estimated.total, cap: cost.maxCost },
     loaded,
+    reasons: reasonsOf(run, instances),
+    /** False for a discovery, which `retry` refuses. */
+    canRetry: !retryRefuses(run.settings),
     /** Null for a run that is not crawling. */
     projection: end && {
       p50: isoOrNull(end.p50Ms),
@@ -95,6 +104,10 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     report: reportOf(run),
   };
 }
+
+/** Why products have no row: by the report, and until there is one by the instances. */
+export const reasonsOf = (run: RunRecord, instances: readonly InstanceRecord[]): readonly ReasonRow[] =>
+  run.report === null ? liveReasons(run, instances) : (run.report.reasons ?? []);
 
 /** Sums over the instances' own counters. */
 export function liveCounts(
@@ -120,6 +133,7 @@ export function liveCounts(
   return {
     done,
     ...sum,
+    waiting: waitingProducts(instances),
     minGapMs,
     perSecond: firstMs !== null && endMs > firstMs ? (done * 1_000) / (endMs - firstMs) : null,
     banned: open.filter((verdict) => verdict === 'banned').length,
@@ -140,12 +154,19 @@ async function projectedEnd(
 }
 
 function instanceDocument(record: InstanceRecord) {
-  const { slot, epoch, phase, reason, instanceId, address, zone, progress, problem, incident } = record;
+  const { slot, epoch, phase, reason, instanceId, address, zone, problem, incident } = record;
+  // The table of reasons has the sums.
+  const progress = record.progress && withoutMisses(record.progress);
   const since = iso(record.phaseAtMs);
   const lastHeartbeatAt = isoOrNull(record.lastHeartbeatAtMs);
   const state = { slot, epoch, phase, reason, instanceId, address, zone, since, lastHeartbeatAt };
   // `incident`: the last one, over or not.
   return { ...state, progress, problem, incident };
+}
+
+function withoutMisses(given: Progress): Omit<Progress, 'misses'> {
+  const { misses: _, ...progress } = given;
+  return progress;
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();

@@ -1,8 +1,11 @@
 /** Notifies the targets of the configuration that a run has ended; the main server of the run does it. */
+import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { RunReport } from '../../control/model/report.ts';
+import { adviceForDiscovery } from '../../control/model/try-again.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
@@ -98,11 +101,32 @@ export async function endOf(runs: Pick<RunStore, 'get'>, runId: string): Promise
 }
 
 /** The part of a report that notices and the record of a schedule have. */
-function resultOf({ run, state, exitCode, reason, onTime, products, cost }: RunReport): RunResult {
+function resultOf(report: RunReport): RunResult {
+  const { run, state, exitCode, reason, onTime, products, cost } = report;
   const { planned, stored, gone, failed } = products;
   const counts = { planned, stored, gone, failed };
-  return { run, state, exitCode, reason, onTime, products: counts, cost: cost.actual, hint: hintOf(exitCode, run) };
+  const reasons = report.reasons?.slice(0, MAX_REASONS) ?? [];
+  const general = report.discovery ? adviceForDiscovery(hintOf(exitCode, run)) : hintOf(exitCode, run);
+  const hint = BY_REASON.includes(exitCode) && reasons.length > 0 ? hintBy(reasons) : general;
+  const result = { run, state, exitCode, reason, onTime, products: counts, cost: cost.actual, hint };
+  return reasons.length === 0 ? result : { ...result, reasons };
 }
+
+/** In a notice, and in the record of a schedule. */
+const MAX_REASONS = 3;
+
+/** Ends whose cause shows in the products: what helps depends on why they have no row. */
+const BY_REASON: readonly ExitCode[] = [
+  EXIT.failedProducts,
+  EXIT.deadline,
+  EXIT.budget,
+  EXIT.siteDown,
+  EXIT.banned,
+  EXIT.interrupted,
+];
+
+const hintBy = (reasons: readonly ReasonRow[]): string =>
+  reasons.map((row) => `${plain(nameOf(row))}: ${plain(adviceOf(row), 600)}.`).join(' ');
 
 /** What to do about an exit code, from the table that docs/exit-codes.md is generated from. */
 export function hintOf(exitCode: ExitCode, runId: string | null): string {

@@ -2,6 +2,7 @@
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
 import type { RunReport, ValueProfile } from '../../control/model/report.ts';
 import { percent } from '../../control/results/guard.ts';
+import { renderReasons } from './render-reasons.ts';
 import { renderTable } from '../text-table.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 
@@ -47,6 +48,7 @@ export function renderReport(report: RunReport): string {
       ]),
     ),
   ];
+  if (report.reasons && report.reasons.length > 0) lines.push('', renderReasons(report.reasons));
   if (report.values) lines.push('', renderValues(report.values));
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));
   if (report.notes.length > 0) lines.push('', ...report.notes.map((n) => `  note: ${oneLine(n)}`));

@@ -1,11 +1,14 @@
 /** Alarms of a run at work: the first of each kind is sent at once, repetitions are sent together. */
+import { adviceOf, namesOf } from '../../../shared/domain/reason-row.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { plain } from '../../../shared/domain/terminal-text.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { isStalled } from '../../control/decide/watchdog.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
 import { drainAtMs } from '../../control/model/run-deadlines.ts';
 import { isDown, type World } from '../../control/model/world.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
+import { liveReasons } from '../../control/results/reasons.ts';
 import type { AlarmKind } from '../../notify/notice.ts';
 import { dollars } from '../../plan/wording.ts';
 
@@ -68,7 +71,11 @@ function conditionsOf(world: World): Map<AlarmKind, string> {
     found.set('banned', `the site bans ${banned.length} of ${fleet.latest.size} addresses (${rules})`);
   }
   if (isDown(site)) found.set('site-down', `the site is down: ${site.detail}`);
-  if (isStalled(world)) found.set('no-progress', `no progress for ${formatDuration(stall!.ms)}`);
+  if (isStalled(world)) {
+    const reasons = liveReasons(run, fleet.all);
+    const why = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))}; ${plain(adviceOf(reasons[0]!), 600)})`;
+    found.set('no-progress', `no progress for ${formatDuration(stall!.ms)}${why}`);
+  }
   const passed = (nowMs - run.startedAtMs) / (run.deadlineAtMs - run.startedAtMs);
   const end = forecast?.end.p50Ms ?? null;
   if (passed > EARLY && end !== null && end > drainAtMs(run))

@@ -58,11 +58,12 @@ export class SampleRecorder {
  * https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
  */
 export function embeddedMetrics(sample: RunSample, table: string): Record<string, unknown> {
-  const { stored, gone, failed, requests, minGapMs, crawling, banned, usd } = sample;
+  const { stored, gone, failed, waiting = null, requests, minGapMs, crawling, banned, usd } = sample;
   const metrics: [name: string, unit: string, value: number | null][] = [
     ['ProductsStored', 'Count', stored],
     ['ProductsGone', 'Count', gone],
     ['ProductsFailed', 'Count', failed],
+    ['ProductsWaiting', 'Count', waiting],
     ['Requests', 'Count', requests],
     ['SmallestGap', 'Milliseconds', minGapMs],
     ['InstancesCrawling', 'Count', crawling],
@@ -82,7 +83,7 @@ export function embeddedMetrics(sample: RunSample, table: string): Record<string
 }
 
 function sampleOf({ nowMs, run, fleet, forecast }: World): RunSample {
-  const { stored, gone, failed, requests, minGapMs, banned } = liveCounts(run, fleet.all, nowMs);
+  const { stored, gone, failed, waiting, requests, minGapMs, banned } = liveCounts(run, fleet.all, nowMs);
   const replies: Record<string, number> = {};
   for (const { progress } of fleet.all)
     for (const [reply, n] of Object.entries(progress?.replies ?? {})) replies[reply] = (replies[reply] ?? 0) + n;
@@ -91,6 +92,7 @@ function sampleOf({ nowMs, run, fleet, forecast }: World): RunSample {
     stored,
     gone,
     failed,
+    waiting,
     requests,
     replies,
     minGapMs,

@@ -8,7 +8,7 @@ import {
   type PageMapping,
   type Row,
 } from '../../../shared/domain/mapping.ts';
-import { Assertions, type Broken } from '../../control/results/assertions.ts';
+import { Assertions, type Broken, detailOf } from '../../control/results/assertions.ts';
 import { plainPath } from '../config/path-spelling.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';
@@ -66,7 +66,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
     ...base,
     outcome: answer.missing === null && !failing ? 'stored' : 'failed',
     reason: answer.missing !== null ? 'parse' : failing ? 'assert' : null,
-    detail: answer.missing === null ? (failing?.detail ?? null) : describeMissing(answer.missing, page),
+    detail: answer.missing === null ? (failing ? detailOf(failing) : null) : describeMissing(answer.missing, page),
     kind: answer.kind,
     mapping: page?.name ?? null,
     dom: page ? findDomSteps(page) : [],
@@ -75,7 +75,7 @@ export function reportTrial(trial: PageTrial, answer: PageReading, field?: strin
       .map((f) => ({
         ...reportField(f, page!.rows !== null, answer),
         /** How the first of its values breaks `assert`; null when none does. */
-        broken: broken.find((one) => one.field === f.name)?.detail ?? null,
+        broken: broken.find((one) => one.field === f.name)?.words ?? null,
       })),
     rows: page?.rows ? (answer.rows ?? []) : null,
     links: answer.links,

@@ -9,6 +9,8 @@ import { nextRunAdvice } from '../../control/explain/next-run-advice.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { assertKept, findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { reasonsOf } from '../../app/read/run-documents.ts';
+import { renderReasons } from '../../app/run/render-reasons.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from './status.ts';
@@ -29,15 +31,19 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
       rows.work.outcomes(),
     ]);
     const timeline = timelineOf(run, events);
+    const reasons = reasonsOf(run, instances);
     const left = NOT_CRAWLED.reduce((sum, reason) => sum + (outcomes.reasons[reason] ?? 0), 0);
     const nowMs = systemClock.now();
-    const advice = isRunEnd(run.phase) ? nextRunAdvice({ run, instances, events, incidents, left, nowMs }) : [];
+    const advice = isRunEnd(run.phase)
+      ? nextRunAdvice({ run, instances, events, incidents, reasons, left, nowMs })
+      : [];
     output.line(`${run.id}: ${run.phase}${run.reason === null ? '' : `, ${plain(run.reason)}`}`);
     output.line(`  plan: ${planLine(run)}`);
     output.line();
     for (const line of timeline) output.line(`  ${clockOf(run, line)}  ${plain(line.text)}`);
+    if (reasons.length > 0) output.line(`\n${indented(renderReasons(reasons))}`);
     if (advice.length > 0) output.line('\n  next time:');
-    for (const sentence of advice) output.line(`    - ${sentence}`);
+    for (const sentence of advice) output.line(`    - ${plain(sentence, 1_000)}`);
     output.document({
       run: run.id,
       state: run.phase,
@@ -47,11 +53,14 @@ export async function explainCommand(options: StatusOptions, output: Output): Pr
       story: timeline.map(({ atMs, text }) => ({ at: new Date(atMs).toISOString(), text })),
       events: [...events].reverse().map(({ atMs, ...event }) => ({ at: new Date(atMs).toISOString(), ...event })),
       notCrawled: left,
+      reasons,
       nextTime: advice,
     });
     return EXIT.complete;
   });
 }
+
+const indented = (text: string): string => text.replaceAll(/^/gm, '  ');
 
 function planLine({ plan, planned, startedAtMs, deadlineAtMs }: RunRecord): string {
   return (

@@ -15,6 +15,7 @@ import {
 } from '../../app/read/run-documents.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { listFailed } from '../../app/run/carry-out.ts';
+import { renderReasons } from '../../app/run/render-reasons.ts';
 import { getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderTable } from '../../app/text-table.ts';
 import { drainAtMs } from '../../control/model/run-deadlines.ts';
@@ -44,7 +45,8 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     if (options.failed === true) return await showFailed(run, reader.work, output);
     const document = await readRun(run, reader);
     output.line(await renderRuns([run], stores));
-    const { projection, instances } = document;
+    const { projection, instances, reasons } = document;
+    if (reasons.length > 0) output.line(`\n${renderReasons(reasons)}`);
     if (projection?.p50) output.line(`\n${renderEnd(projection, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
     output.document(document);
@@ -60,13 +62,14 @@ function renderEnd({ p50, p95 }: NonNullable<RunDocument['projection']>, run: Ru
 /** An ID of 2,000 bytes, percent-encoded in its URL, fits. */
 const MAX_CHARS = 10_000;
 
-/** Every failed product with its reason: as text one per line, as they are read. */
+/** Every failed product with its reason: as text a head and one line each, separated by tabs, as they are read. */
 async function showFailed(run: RunRecord, work: WorkReader, output: Output): Promise<ExitCode> {
   const failed: (Pick<FailedProduct, 'id' | 'reason' | 'detail'> & { url: string })[] = [];
   let count = 0;
   for await (const { id, reason, detail } of listFailed(work)) {
     count++;
     const url = productUrl(run.settings.site.productUrl, id);
+    if (count === 1) output.line(['id', 'reason', 'detail', 'url'].join('\t'));
     if (output.json) failed.push({ id, reason, detail, url });
     else output.line([id, reason, detail ?? '-', url].map((text) => plain(text, MAX_CHARS)).join('\t'));
   }
@@ -78,7 +81,8 @@ async function showFailed(run: RunRecord, work: WorkReader, output: Output): Pro
 /** A run at work shows what its instances have counted; `~` marks it. */
 async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<string> {
   const rows = runs.map(async (run) => {
-    const products = run.report?.products ?? (await liveCountsOf(run, stores));
+    const live = run.report === null ? await liveCountsOf(run, stores) : null;
+    const products = run.report?.products ?? live!;
     const sign = run.report === null ? '~' : '';
     const number = (n: number): string => `${sign}${n}`;
     return [
@@ -89,11 +93,12 @@ async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<s
       number(products.stored),
       number(products.gone),
       number(products.failed),
+      live === null ? '' : number(live.waiting),
       `${new Date(run.startedAtMs).toISOString().slice(0, 16)}Z`,
       run.reason ?? '',
     ];
   });
-  const head = ['run', 'state', 'exit', 'planned', 'stored', 'gone', 'failed', 'started', 'reason'];
+  const head = ['run', 'state', 'exit', 'planned', 'stored', 'gone', 'failed', 'waiting', 'started', 'reason'];
   return renderTable(head, await Promise.all(rows));
 }
 

@@ -2,6 +2,7 @@
  * How the main server handles addresses that stopped on their own: which return products, which are replaced, what a
  * suspicion means, and when the whole run must end. Pure.
  */
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, AddressIncident, IncidentRecord, RunRecord } from '../model/stores.ts';
@@ -172,8 +173,24 @@ export function haltReason(world: World): 'banned' | 'site-changed' | null {
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;
 }
 
+/** Pages without their values; a page that a script builds is one as well. */
+const ofContent = (rule: string): boolean => rule.endsWith('-missing') || rule === 'no-values';
+
+/** What makes another run of the site less likely to be banned, by the evidence. */
+export function banRemedy(
+  bans: readonly Pick<IncidentRecord, 'rule' | 'evidence'>[],
+  site: RunRecord['settings']['site'],
+): string {
+  const cookie = cookieRemedy(bans, site);
+  if (cookie !== null) return cookie;
+  return bans.every(({ rule }) => ofContent(rule))
+    ? 'the pages had no values, which a longer interval may not change: see with orchestrator extract --url URL what they have; ' +
+        'if scripts build them, set site.render: auto'
+    : `make site.interval longer than ${formatDuration(site.intervalMs)}, or set site.max_rate`;
+}
+
 /** What helps against bans that are all for want of a cookie; null for any other. */
-export function cookieRemedy(
+function cookieRemedy(
   bans: readonly Pick<IncidentRecord, 'evidence'>[],
   { keepCookies }: RunRecord['settings']['site'],
 ): string | null {

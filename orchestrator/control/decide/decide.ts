@@ -21,6 +21,7 @@ import { offerTargets } from '../sharing/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
+import { tryAgain } from '../model/try-again.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -212,7 +213,7 @@ function notesOfOpenEpochs(world: World): Action[] {
   return world.fleet.all.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
     const detail =
       `slot ${slot} epoch ${epoch}: the bucket cannot be searched for its last results, and the run ends without them; ` +
-      `orchestrator retry ${world.run.id} crawls those products again`;
+      `${tryAgain(world.run)} crawls those products again`;
     return { kind: 'note', note: { key: `not closed ${slot}.${epoch}`, event: 'decision', detail }, alarm: true };
   });
 }

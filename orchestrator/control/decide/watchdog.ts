@@ -6,6 +6,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { Action } from '../model/actions.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
+import { adviceFor } from '../model/try-again.ts';
 import type { World } from '../model/world.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -56,7 +57,7 @@ export function stallNotes(world: World): Action[] {
   const what = cause === 'no-progress' ? 'the cause is not known' : `likely because ${because}`;
   const detail =
     `no progress for ${formatDuration(stall.ms)}: no page was right or gone and no part came; ${what}` +
-    `${seen === undefined ? '' : ` (${seen})`}. ${remedy} Without progress the run ends in ${formatDuration(Math.max(0, endMs - stall.ms))}`;
+    `${seen === undefined ? '' : ` (${seen})`}. ${adviceFor(remedy, world.run)} Without progress the run ends in ${formatDuration(Math.max(0, endMs - stall.ms))}`;
   return [
     {
       kind: 'note',
@@ -83,7 +84,7 @@ export function unansweredNotes(world: World): Action[] {
   const { url, kind, message } = unansweredOffers;
   const what =
     kind === 'unreachable'
-      ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${stallFacts('unreachable').remedy}`
+      ? `this machine cannot reach the load balancer at ${url} (${message}), so no product is handed out. ${adviceFor(stallFacts('unreachable').remedy, run)}`
       : `no instance answers an offer through the load balancer at ${url} (${message}), although its targets are healthy`;
   return [{ kind: 'note', note: { key: `offers ${kind}`, event: 'forecast', detail: what }, alarm: true }];
 }

@@ -1,10 +1,12 @@
 /** What another run of the same products would need, judged by this one. Pure. */
+import { adviceOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { cookieRemedy } from '../decide/ban-policy.ts';
+import { banRemedy } from '../decide/ban-policy.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { ownPaceMs } from '../sharing/workers.ts';
+import { adviceFor } from '../model/try-again.ts';
 import { rightsRemedy } from '../launching/rights.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
@@ -16,6 +18,8 @@ export interface AdviceInput {
   instances: readonly InstanceRecord[];
   events: readonly RunEvent[];
   incidents: readonly IncidentRecord[];
+  /** Why products have no row, and what to do about each: the table says it, so it is not repeated here. */
+  reasons: readonly ReasonRow[];
   /** Products that were not crawled, or whose results never arrived. */
   left: number;
   nowMs: number;
@@ -23,24 +27,26 @@ export interface AdviceInput {
 
 /** One sentence each, the most important first; never empty. */
 export function nextRunAdvice(input: AdviceInput): string[] {
-  const { run, instances: records, incidents, left } = input;
+  const { run, instances: records, incidents, reasons, left } = input;
   // Neither more time nor more instances would read the pages.
-  if (run.request === 'site-changed')
-    return [
-      `the site or its mapping has changed: compare the evidence in the report with ` +
-        '`orchestrator extract --url URL`, correct the mapping, then `orchestrator retry`',
-    ];
+  if (run.request === 'site-changed') {
+    const row = reasons.find(({ reason }) => reason === 'site-changed');
+    const advice = row
+      ? adviceOf(row)
+      : 'orchestrator extract --url URL shows what a page has now: correct the mapping';
+    return [`the site or its mapping has changed: ${advice}`];
+  }
   // No number of instances would have helped.
-  if (isStallCause(run.request)) return [`${stallFacts(run.request).because}: ${stallFacts(run.request).remedy}`];
+  if (isStallCause(run.request)) {
+    const { because, remedy } = stallFacts(run.request);
+    return [`${because}: ${adviceFor(remedy, run)}`];
+  }
   const advice: string[] = [];
   const banned = incidents.filter((t) => t.verdict === 'banned');
   const bans = new Set(banned.map((t) => epochKey(t))).size;
-  const longer =
-    `make site.interval longer than ${formatDuration(run.settings.site.intervalMs)}, ` +
-    'or set site.max_rate, and look at the evidence under `bans` in the report';
   if (bans > 0)
     advice.push(
-      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: ${cookieRemedy(banned, run.settings.site) ?? longer}`,
+      `${bans} ${bans === 1 ? 'address was' : 'addresses were'} banned: ${banRemedy(banned, run.settings.site)}; the evidence is under \`bans\` in the report`,
     );
   const launched = records.filter((r) => r.instanceId !== null);
   const needed = neededInstances(input);
@@ -65,7 +71,9 @@ export function nextRunAdvice(input: AdviceInput): string[] {
     advice.push(
       `${lost} of ${instances(launched.length)} ${lost === 1 ? 'was' : 'were'} lost: plan a reserve with run.min_instances`,
     );
-  if (advice.length === 0) advice.push(`nothing: the same plan (${instances(run.plan.instances)}) will do`);
+  const same = `the same plan (${instances(run.plan.instances)}) will do`;
+  if (advice.length === 0)
+    advice.push(reasons.length === 0 ? `nothing: ${same}` : `${same} once the reasons above are dealt with`);
   return advice;
 }
 

@@ -3,6 +3,7 @@ import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -69,6 +70,8 @@ export interface RunReport {
     duplicates: number;
     reasons: Partial<Record<FailureReason, number>>;
   };
+  /** Why products have no row, the most frequent reason first; reports of earlier versions have none. */
+  reasons?: readonly ReasonRow[];
   instances: { planned: number; launched: number; replaced: number; terminated: number };
   shards: ShardReport[];
   politeness: {

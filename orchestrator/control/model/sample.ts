@@ -4,6 +4,8 @@ export interface RunSample {
   stored: number;
   gone: number;
   failed: number;
+  /** Products without an outcome that wait after a first try; samples of earlier versions have none. */
+  waiting?: number;
   requests: number;
   /** Replies to the fleet by status; `timeout`, `network` … where there was none. */
   replies: Record<string, number>;

@@ -9,9 +9,12 @@ export interface Broken {
   field: string;
   /** Of a required field, and of the key of a row, `empty` is `fail`. */
   else: Assertion['else'];
-  /** `price is 0, below min 0.01`. */
-  detail: string;
+  /** `0 is below min 0.01`. */
+  words: string;
 }
+
+/** As the ledger has it. */
+export const detailOf = ({ field, words }: Broken): string => `${field}: ${words}`;
 
 /** A number of a row that stands, by lower-case field. */
 export type Standing = ReadonlyMap<string, number>;
@@ -65,7 +68,7 @@ export class Assertions {
     for (const [field, value] of Object.entries(row)) {
       const rule = this.#rules.get(field.toLowerCase());
       const words = rule && wordsOf(rule, value, standing?.get(field.toLowerCase()));
-      if (words) broken.push({ field: rule.field, else: rule.else, detail: `${field} is ${words}` });
+      if (words) broken.push({ field: rule.field, else: rule.else, words });
     }
     return broken;
   }
@@ -94,14 +97,13 @@ function compile(assert: Assertion): Rule['judge'] {
   return (value, standing) => {
     const shown = typeof value === 'string' ? JSON.stringify(value.slice(0, VALUE_CHARS)) : String(value);
     if (typeof value === 'number') {
-      if (value < min) return `${shown}, below min ${min}`;
-      if (value > max) return `${shown}, above max ${max}`;
+      if (value < min) return `${shown} is below min ${min}`;
+      if (value > max) return `${shown} is above max ${max}`;
       const change = standing === undefined || standing === 0 ? 0 : Math.abs((value - standing) / standing);
-      if (change > maxChange)
-        return `${shown}, ${standing} before: changed by more than ${Math.round(maxChange * 100)}%`;
+      if (change > maxChange) return `${shown} differs from ${standing} by more than ${Math.round(maxChange * 100)}%`;
     }
-    if (pattern !== null && !pattern.isIn(String(value))) return `${shown}, which ${matches} does not match`;
-    if (values !== null && !values.has(String(value))) return `${shown}, which is not one of the values allowed`;
+    if (pattern !== null && !pattern.isIn(String(value))) return `${shown} does not match ${matches}`;
+    if (values !== null && !values.has(String(value))) return `${shown} is not one of the values allowed`;
     return null;
   };
 }
@@ -111,7 +113,7 @@ interface AssertCount {
   empty: number;
   fail: number;
   hold: number;
-  /** `P17: price is 0, below min 0.01`. */
+  /** `P17: 0 is below min 0.01`. */
   example: string;
 }
 
@@ -119,8 +121,8 @@ interface AssertCount {
 export type AssertCounts = Record<string, AssertCount>;
 
 export function countBroken(counts: AssertCounts, productId: string, broken: readonly Broken[]): void {
-  for (const { field, else: what, detail } of broken) {
-    const own = (counts[field] ??= { empty: 0, fail: 0, hold: 0, example: `${productId}: ${detail}` });
+  for (const { field, else: what, words } of broken) {
+    const own = (counts[field] ??= { empty: 0, fail: 0, hold: 0, example: `${productId}: ${words}` });
     own[what]++;
   }
 }

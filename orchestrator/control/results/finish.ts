@@ -10,6 +10,7 @@ import { endOf, productsOf, type RunEnd } from './exit-code.ts';
 import { dropOf } from './product-list.ts';
 import { type AssertVerdict, judgeAsserts } from './assertions.ts';
 import { BAND_RUNS, findSuspicion, mayStoreNothing, storedShare } from './guard.ts';
+import { finalReasons, MAX_LEDGER_MISSES } from './reasons.ts';
 import { failRefused, holdForRefused, LISTED } from './refused-rows.ts';
 import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared-results.ts';
 import { judgeValues, profileOf } from './value-profile.ts';
@@ -143,9 +144,10 @@ export async function buildReport(
   core: RunReader & Pick<Core, 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
 ): Promise<RunReport> {
   const run = (await core.run.get())!;
-  const [instances, outcomes, bySlot, counts, alarms, handedOver, incidents, totals] = await Promise.all([
+  const [instances, outcomes, misses, bySlot, counts, alarms, handedOver, incidents, totals] = await Promise.all([
     core.fleet.instances(),
     core.work.outcomes(),
+    core.work.misses(MAX_LEDGER_MISSES),
     core.work.outcomesBySlot(),
     core.work.counts(),
     core.run.events(MAX_ALARMS + 1, 'alarm'),
@@ -198,6 +200,7 @@ export async function buildReport(
       failed,
       reasons,
     },
+    reasons: finalReasons(run, instances, misses, outcomes),
     instances: {
       planned: run.plan.instances,
       launched: instances.filter((i) => i.instanceId !== null).length,

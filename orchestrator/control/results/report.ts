@@ -3,7 +3,7 @@ import { MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown } from '../../../shared/domain/un
 import type { RunReport, BanReport, NumberReport } from '../model/report.ts';
 import type { RunRecord, IncidentRecord } from '../model/stores.ts';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import { ALL_GONE, cookieRemedy } from '../decide/ban-policy.ts';
+import { ALL_GONE, banRemedy } from '../decide/ban-policy.ts';
 
 /** How the note of finish.ts begins that says what to do about held rows. */
 const HELD_NOTE = 'nothing was published: ';
@@ -43,7 +43,7 @@ export function banNotes(bans: readonly BanReport[], { site }: Pick<RunRecord['s
   return [
     `the site banned ${addresses} ${addresses === 1 ? 'address' : 'addresses'} (${rules}), ${back} of ${bans.length} bans ended in time: ` +
       'the evidence is under `bans` in report.json, the meaning of each rule in docs/bans.md; ' +
-      (cookieRemedy(bans, site) ?? 'a longer site.interval or a site.max_rate makes the next run gentler'),
+      banRemedy(bans, site),
   ];
 }
 

@@ -1,4 +1,5 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
+import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
@@ -14,6 +15,7 @@ import {
   Fault,
   Pill,
   Section,
+  Table,
   Time,
   Timeline,
   TokenForm,
@@ -105,6 +107,7 @@ export function RunPage({
         {buttons}
       </header>
       <Facts run={run} isOver={isOver} />
+      {run.reasons.length > 0 && <Reasons run={run} />}
       <div class="columns">
         <BurnDown run={run} samples={samples} isOver={isOver} />
         <Replies samples={samples} />
@@ -144,7 +147,13 @@ function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
       <Fact
         name="Failed"
         tone={failed > planned * 0.05 ? 'bad' : 'plain'}
-        note={planned > 0 ? share(failed / planned) : undefined}
+        note={
+          !isOver && live.waiting > 0
+            ? `${count(live.waiting)} more wait after a first try`
+            : planned > 0
+              ? share(failed / planned)
+              : undefined
+        }
       >
         {count(failed)}
       </Fact>
@@ -184,6 +193,36 @@ function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
         {usd(cost.soFar)}
       </Fact>
     </dl>
+  );
+}
+
+function Reasons({ run }: { run: RunDocument }) {
+  const isWaiting = run.reasons.some(({ waiting }) => waiting > 0);
+  return (
+    <Section title="Why products have no row">
+      <Table
+        label="Why products have no row"
+        columns={[
+          { head: 'Reason', of: (row) => nameOf(row) },
+          { head: 'Products', of: (row) => count(row.products), class: 'n' },
+          ...(isWaiting ? [{ head: 'Waiting', of: (row: ReasonRow) => count(row.waiting), class: 'n' }] : []),
+          { head: 'Share', of: (row) => share(row.share), class: 'n' },
+          { head: 'Example', of: ({ url }) => url !== null && <ExampleLink url={url} /> },
+          { head: 'What to do', of: (row) => adviceOf(row) },
+        ]}
+        rows={[...run.reasons]}
+      />
+    </Section>
+  );
+}
+
+/** Only an address of the web is a link: it comes from a product list. */
+function ExampleLink({ url }: { url: string }) {
+  if (!/^https?:\/\//i.test(url)) return <code>{url}</code>;
+  return (
+    <a href={url} rel="noreferrer">
+      {url}
+    </a>
   );
 }
 
@@ -402,10 +441,10 @@ const BUTTONS: Record<RunAction, { label: string; question: (run: string) => str
   retry: { label: 'Retry failed', question: (run) => `Start a run of the products that failed in run ${run}?` },
 };
 
-function actionsFor({ state, products, live }: RunDocument): RunAction[] {
+function actionsFor({ state, products, live, canRetry }: RunDocument): RunAction[] {
   if (state === 'held') return ['publish', 'cancel'];
   if (!ENDS.includes(state)) return ['stop', 'cancel'];
-  return (products?.failed ?? live.failed) > 0 ? ['retry'] : [];
+  return canRetry && (products?.failed ?? live.failed) > 0 ? ['retry'] : [];
 }
 
 function Buttons({ run }: { run: RunDocument }) {

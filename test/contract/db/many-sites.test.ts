@@ -6,7 +6,8 @@ import { findRun, isUnfinished, runsOfSite } from '../../../orchestrator/app/run
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import { History } from '../../../orchestrator/db/history.ts';
 import { metricsText } from '../../../orchestrator/web/metrics.ts';
-import { createRun, onBothEngines, settings, type TestRun } from './harness.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { createInstance, createRun, onBothEngines, settings, type TestRun } from './harness.ts';
 
 onBothEngines('After sixty runs of other sites', (bench) => {
   let first: TestRun;
@@ -40,8 +41,16 @@ onBothEngines('After sixty runs of other sites', (bench) => {
     expect(found.id).toBe(first.id);
   });
 
-  it('the metrics still have the run that is at work', async () => {
+  it('the metrics still have the run that is at work, and what its products came to that have no row', async () => {
+    const misses = [{ reason: 'http-status', detail: 'http-status, HTTP 500: x', products: 1, waiting: 4, url: null }];
+    await createInstance(bench(), first.id, 0);
+    const progress = JSON.stringify({ ...NO_PROGRESS, failed: 1, misses });
+    await bench().db.knex('crawlfleet_instances').where({ run_id: first.id }).update({ phase: 'crawling', progress });
     const { text } = await metricsText(bench().stores);
+    const labels = 'table="first_site",reason="http-status",sign="500"';
+    expect(text).toContain('crawlfleet_run_products_waiting{table="first_site"} 4');
+    expect(text).toContain(`crawlfleet_run_products_missed{${labels},state="ended"} 1`);
+    expect(text).toContain(`crawlfleet_run_products_missed{${labels},state="waiting"} 4`);
     expect(text).toContain('crawlfleet_run_phase{table="first_site",phase="planned"} 1');
   });
 });

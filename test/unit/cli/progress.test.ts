@@ -6,6 +6,12 @@ import { aRun, aWorld, anInstance } from '../control/builders.ts';
 const crawling = (pending: number) =>
   anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });
 
+const waiting = () => {
+  const detail = 'http-status, HTTP 500: status 500';
+  const misses = [{ reason: 'http-status', detail, products: 0, waiting: 3, url: 'http://shop/\u001b[2J' } as const];
+  return anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending: 20, misses } });
+};
+
 describe('the progress line', () => {
   it('counts no product twice when another instance crawls those of a lost one again', () => {
     const shown = (stored: number) => ({
@@ -31,6 +37,12 @@ describe('the progress line', () => {
 
   it('has no estimate when the rest waits for something other than the crawl', () => {
     expect(renderProgress(aWorld({ instances: [crawling(0)] }))).not.toContain('ETA');
+  });
+
+  it('counts what waits after a first try, and says why', () => {
+    const text = renderProgress(aWorld({ instances: [waiting()] }));
+    expect(text).toMatch(/ 0 stored {2}3 waiting after a first try /);
+    expect(text).toMatch(/no row: 3 http-status 500$/);
   });
 
   it('says how far past the deadline it is', () => {
@@ -72,6 +84,16 @@ describe('the block on a terminal', () => {
     const lines = renderScreen(fleet(126), screen(columns, rows)).split('\n');
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns);
     expect(lines.length).toBeLessThanOrEqual(rows * 0.6);
+  });
+
+  it.each([
+    [60, 24],
+    [40, 6],
+  ])('says in %i columns why products have no row, within its part of %i rows', (columns, rows) => {
+    const lines = renderScreen(aWorld({ instances: [waiting()] }), screen(columns, rows)).split('\n');
+    expect(lines.filter((line) => line.startsWith('  3 http-status 500: '))).toHaveLength(rows === 24 ? 1 : 0);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(columns);
+    expect(lines.join('')).not.toContain('\u001b');
   });
 
   it('shows every figure at 60 columns, in several lines where one is too narrow', () => {

@@ -112,7 +112,7 @@ describe('nextRunAdvice', () => {
   const run = aRun({ phase: 'completed', plan: aPlan({ instances: 2 }), planned: 3_000, finishedAtMs: START_MS });
   const events = [0, 1].map((slot) => move(120_000, slot, ['booting', 'ready']));
   const instances = [0, 1].map((slot) => anInstance(slot, { phase: 'terminated', progress }));
-  const base = { run, instances, events, incidents: [], left: 0, nowMs: START_MS };
+  const base = { run, instances, events, incidents: [], reasons: [], left: 0, nowMs: START_MS };
 
   it('recommends no change after a healthy run', () => {
     expect(nextRunAdvice(base)).toEqual([expect.stringMatching(/nothing: the same plan \(2 instances\)/)]);
@@ -123,6 +123,23 @@ describe('nextRunAdvice', () => {
     expect(nextRunAdvice({ ...base, left: 900 })[0]).toMatch(/takes 3 instances for 3000 products in 4h, not 2/);
     const slow = instances.map((i) => ({ ...i, progress: { ...progress, pageMs: 20_200 } }));
     expect(nextRunAdvice({ ...base, instances: slow, left: 900 })[0]).toMatch(/takes 5 instances/);
+  });
+
+  it('names what products came to when the site has changed, and no retry that would be refused', () => {
+    const row = { reason: 'site-changed', sign: null, products: 9, waiting: 0, share: 1, url: null } as const;
+    const reasons = [{ ...row, evidence: '9 of the 9 tried came to gone 404', todo: 'correct site.product_url' }];
+    const said = nextRunAdvice({ ...base, run: { ...run, request: 'site-changed' }, reasons, left: 9 });
+    expect(said).toEqual([
+      'the site or its mapping has changed: 9 of the 9 tried came to gone 404: correct site.product_url',
+    ]);
+  });
+
+  it('does not blame the interval for bans by pages without values', () => {
+    const evidence = { rule: 'field-missing', url: '', status: 200, headers: {}, body: '' };
+    const incidents = [{ ...anIncident({ rule: 'field-missing' }), slot: 0, epoch: 1, address: null, evidence }];
+    const said = nextRunAdvice({ ...base, incidents })[0];
+    expect(said).toMatch(/1 address was banned: the pages had no values, .*site\.render: auto/);
+    expect(said).not.toContain('make site.interval longer');
   });
 
   it('names the cause of a stalled run, without a number of instances', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type RaisedAlarm, RunAlarms } from '../../../orchestrator/app/run/run-alarms.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { START_MS, aRun, aWorld, anInstance } from '../control/builders.ts';
 
 const MINUTE = 60_000;
@@ -45,6 +46,14 @@ describe('alarms of a run at work', () => {
     expect(sent[1]![0]!.text).toMatch(/ \(\d+ times\)$/);
     for (let minute = 33; minute < 200; minute++) at(minute, banned);
     expect(sent).toHaveLength(2);
+  });
+
+  it('say of a stall what the products came to', () => {
+    const { sent, at } = stage();
+    const misses = [{ reason: 'timeout', detail: 'no reply', products: 0, waiting: 7, url: null } as const];
+    const { fleet } = aWorld({ run, instances: [anInstance(0, { progress: { ...NO_PROGRESS, misses } })] });
+    at(30, { fleet, stall: { ms: 20 * MINUTE, sinceMs: START_MS + 10 * MINUTE } });
+    expect(sent.flat()[0]!.text).toMatch(/^no progress for 20m \(7 timeout; no reply: set site\.timeout/);
   });
 
   it('name each kind in words', () => {

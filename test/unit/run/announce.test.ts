@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../../orchestrator/app/config/load-config.ts';
+import { endNotice } from '../../../orchestrator/app/run/announce.ts';
+import type { RunReport } from '../../../orchestrator/control/model/report.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
+import { aRun } from '../control/builders.ts';
+
+const config = { values: { schedule: { name: 'shop', timezone: 'UTC' }, results: { table: 't' } } } as Config;
+const row = (change: Partial<ReasonRow>): ReasonRow => {
+  return {
+    reason: 'parse',
+    sign: null,
+    products: 1,
+    waiting: 0,
+    share: 0.1,
+    url: null,
+    evidence: null,
+    todo: '',
+    ...change,
+  };
+};
+const ROWS = [
+  row({ sign: 'field-missing title', products: 147, evidence: '147 of 147 lack title', todo: 'set site.render: auto' }),
+  row({ reason: 'http-status', sign: '500\u001b[2J', products: 27, todo: 'open one in a browser' }),
+];
+
+function notice(exitCode: ExitCode, change: Partial<RunReport> = {}) {
+  const run = aRun();
+  const products = { planned: 1_000, stored: 826, gone: 0, failed: 174 };
+  const report = { run: run.id, state: 'completed', exitCode, reason: null, onTime: true, products, ...change };
+  return endNotice({ ...report, cost: { actual: 1 } } as RunReport, run, config);
+}
+
+describe('the notice of an end', () => {
+  it('says why products have no row, and what to do about it', () => {
+    const { text, hint, reasons } = notice(12, { reasons: ROWS });
+    expect(text).toContain('174 failed (147 parse field-missing title, 27 http-status 500');
+    expect(hint).toContain('parse field-missing title: 147 of 147 lack title: set site.render: auto.');
+    expect(text).toContain(hint);
+    expect(text).not.toContain('\u001b');
+    expect(reasons).toEqual(ROWS);
+  });
+
+  it('says so in short after a good end, too, without advice', () => {
+    expect(notice(0, { reasons: ROWS })).toMatchObject({
+      good: true,
+      hint: '',
+      text: expect.stringContaining('(147 parse') as string,
+    });
+  });
+
+  it('keeps the advice of an end that has another cause than the products', () => {
+    expect(notice(13, { reasons: ROWS }).hint).toContain('orchestrator publish');
+  });
+
+  it('sends no discovery to retry', () => {
+    const discovery = { waiting: 3 } as NonNullable<RunReport['discovery']>;
+    for (const exitCode of [11, 12, 14, 15, 17, 18] as const) {
+      expect(notice(exitCode).hint).toContain('orchestrator retry');
+      expect(notice(exitCode, { discovery }).hint).not.toContain('retry');
+    }
+  });
+});
