@@ -5,14 +5,11 @@
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { InstanceRecord, AddressIncident, IncidentRecord, RunRecord } from '../model/stores.ts';
+import type { InstanceRecord, IncidentRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-import { isGivenUp, isRefused } from '../model/instance-state.ts';
+import { isGivenUp, isRefused, openIncident } from '../model/instance-state.ts';
 
-/** The incident that the instance still reports; null when it may send requests. */
-export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressIncident | null {
-  return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
-}
+export { openIncident } from '../model/instance-state.ts';
 
 /** It takes no products: it has an open incident, its address is rotated, or its products are to be reassigned. */
 export function isUnavailable(record: InstanceRecord): boolean {

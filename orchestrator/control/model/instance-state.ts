@@ -1,5 +1,10 @@
 /** What the row of an instance says about it. Pure. */
-import type { InstanceRecord } from './stores.ts';
+import type { AddressIncident, InstanceRecord } from './stores.ts';
+
+/** The incident that the instance still reports; null when it may send requests. */
+export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressIncident | null {
+  return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
+}
 
 /** EC2 has refused its last call, and the call is not repeated. A throttled call is repeated. */
 export function isRefused({ answer }: InstanceRecord): boolean {
