@@ -85,6 +85,8 @@ export async function act(
     case 'note':
       await note(core, world, action.note, action.alarm);
       return;
+    case 'heed':
+      return core.run.setPaces(action.paces);
     case 'load':
       return loadParts(core);
     case 'remove-balancer':

@@ -23,7 +23,7 @@ export interface MainServerParts extends Omit<Core, 'robots' | 'regions' | 'oneA
   /** The run's own, as stored. */
   privateKey: string;
   /** Reads and re-reads the site's robots.txt. */
-  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs' | 'intervalMs'>;
+  robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs'>;
   /** The same store; reports when its bucket is lost, in words, and null when it is there again. */
   watchBucket: (objects: ObjectStore, onChange: (detail: string | null) => void) => ObjectStore;
   onWorld: (world: World) => void;

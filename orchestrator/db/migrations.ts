@@ -419,6 +419,8 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   // 1 for a page of a discovery that only has links; else null.
   { name: 'link-pages', columns: { crawlfleet_items: { link_page: (t) => t.integer('link_page') } } },
+  // What the hosts of the site ask for, once one of them has asked for a slower pace in mid-run. JSON: HostPace[].
+  { name: 'paces', columns: { crawlfleet_runs: { paces: (t) => t.text('paces') } } },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

@@ -6,6 +6,7 @@ import { cutChunks } from '../../shared/domain/sharing.ts';
 import type { Progress } from '../../shared/wire/callbacks.ts';
 import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
+import type { HostPace } from '../plan/host-pace.ts';
 import type {
   DiscoveryCounts,
   FillRates,
@@ -29,7 +30,9 @@ import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-const RUN = new Columns<Omit<RunRecord, 'fill' | 'values' | 'numbers' | 'discovery' | 'measuredTailMs' | 'balancers'>>({
+const RUN = new Columns<
+  Omit<RunRecord, 'fill' | 'values' | 'numbers' | 'discovery' | 'paces' | 'measuredTailMs' | 'balancers'>
+>({
   id: 'text',
   parentId: 'text',
   phase: 'text',
@@ -50,7 +53,7 @@ const RUN = new Columns<Omit<RunRecord, 'fill' | 'values' | 'numbers' | 'discove
   report: 'json',
 });
 
-type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'balancer';
+type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' | 'balancer';
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
 
 export class KnexRunStore extends KnexLocks implements RunStore {
@@ -199,6 +202,10 @@ export class KnexRunRow extends BoundRun implements RunRow {
     await this.#update({ report: JSON.stringify(report) });
   }
 
+  async setPaces(paces: readonly HostPace[]): Promise<void> {
+    await this.#update({ paces: JSON.stringify(paces) });
+  }
+
   async setRequest(request: StopRequest): Promise<boolean> {
     return (await this.#update({ request }, (knex, id) => whereAccepted(knex, id, request))) > 0;
   }
@@ -265,6 +272,7 @@ function toRecord(row: RunColumns): RunRecord {
     ...(row.fill === null ? {} : { fill: JSON.parse(row.fill) as FillRates }),
     ...(row.value_profile === null ? {} : { values: JSON.parse(row.value_profile) as ValueProfile }),
     ...(row.numbers === null ? {} : { numbers: JSON.parse(row.numbers) as NumberReport[] }),
+    ...(row.paces === null ? {} : { paces: JSON.parse(row.paces) as HostPace[] }),
     ...(row.discovery === null ? {} : { discovery: JSON.parse(row.discovery) as DiscoveryCounts }),
   };
 }

@@ -1,5 +1,6 @@
 /** Input and output of planning. The sums are in plan-run.ts; nothing here does I/O. */
 import type { DomainPace } from '../../shared/domain/domains.ts';
+import type { HostPace } from './host-pace.ts';
 import type { Prices } from './price-table.ts';
 import type { PlanRegion } from './spread.ts';
 
@@ -32,6 +33,8 @@ export interface PlanInput extends BillingTerms {
   memoryGb: number;
   /** Requests per second of the whole fleet; null for no ceiling. */
   maxRatePerSecond: number | null;
+  /** Of each domain, with what it has asked for; omitted: the interval and the delays are all. */
+  paces?: readonly HostPace[];
   /** Median time of a page, from earlier runs or a default. */
   pageP50Ms: number;
   bootP50Ms: number;
@@ -143,6 +146,8 @@ export interface Plan {
   intervalMs: number;
   /** Of a shop with several domains: how many, and the share of the products that the busiest one has. */
   domains?: { count: number; busiestShare: number };
+  /** Of each domain; omitted for one that has asked for nothing but the interval. */
+  paces?: readonly HostPace[];
   /** Time per product: for each of its pages, interval plus margin, or the page time if that is longer. */
   paceMs: number;
   deadlineMs: number;

@@ -198,7 +198,6 @@ export class SimulatedWorld {
                 },
               },
         deadlineMs: run.settings.run.deadlineMs,
-        intervalMs: site.intervalMs,
       },
       onWorld: () => {
         process.rounds++;

@@ -1,6 +1,6 @@
 /** Reads a robots.txt in linear time into what is distributed to the fleet: the rules for our own User-Agent (RFC 9309). */
 import { formatDuration } from './quantity.ts';
-import type { RobotsPolicy, RobotsReading, RobotsRule } from './robots-matcher.ts';
+import { policyAt, type RobotsPolicy, type RobotsReading, type RobotsRule } from './robots-matcher.ts';
 
 export { ROBOTS_PATH, isAllowed } from './robots-matcher.ts';
 
@@ -64,6 +64,16 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
     domains: policies,
     ...(retryAfterMs > 0 && { retryAfterMs }),
   };
+}
+
+/** The same policy with at least these Crawl-delays (milliseconds), one for each domain; itself where all are longer. */
+export function withDelays(policy: RobotsPolicy, leastMs: readonly number[]): RobotsPolicy {
+  const known = leastMs.map((_, domain) => policyAt(policy, domain)!);
+  const slower = known.map((own, domain): RobotsPolicy => {
+    const ms = leastMs[domain]!;
+    return ms > (own.crawlDelayMs ?? 0) ? { ...own, crawlDelayMs: ms, version: `${own.version}+${ms}` } : own;
+  });
+  return slower.every((own, domain) => own === known[domain]) ? policy : combinePolicies(slower);
 }
 
 /** Maximum length of a robots.txt that counts; a line cut off by it does not. */

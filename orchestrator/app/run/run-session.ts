@@ -79,7 +79,7 @@ export async function openSession(options: SessionOptions) {
     launchTemplate: options.launchKit,
     alarm: createAlarm({ runId, stores, onAlarm }, log),
     privateKey,
-    robots: { reader: robotsReader(site), deadlineMs, intervalMs: site.intervalMs },
+    robots: { reader: robotsReader(site), deadlineMs },
     onWorld(world) {
       progress.show(world);
       samples.note(world);

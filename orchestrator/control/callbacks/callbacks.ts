@@ -20,6 +20,7 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
+import { robotsInForce } from '../decide/site-cap.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';
 import type { Core } from '../model/core.ts';
@@ -253,7 +254,7 @@ export class Callbacks {
       record,
       heartbeat,
       fenced: false,
-      robots: core.robots.policy,
+      robots: robotsInForce(current, core.robots.policy),
       maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
       awaited: world.forecast?.balance.get.has(record.slot) === true,
     });

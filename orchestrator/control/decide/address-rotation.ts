@@ -5,6 +5,7 @@
 import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address-rotation.ts';
 import type { Action, Note } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
+import { isResting } from './site-cap.ts';
 import { canAffordRotation } from '../launching/budget.ts';
 import { nextPool } from '../launching/pools.ts';
 import { widestGate } from '../launching/launch-gate.ts';
@@ -52,14 +53,14 @@ const WAIT_NOTE: Note = {
 };
 
 /**
- * The run has time for it, EC2 has not refused permanently, and no address has an open incident or a recent ban: while
- * the site bans, a fresh address would only be exposed to it. A run that would be late because of it does not rotate.
+ * The run has time for it, EC2 has not refused permanently, and no address rests or has an open incident or a recent ban:
+ * while the site bans, a fresh address would only be exposed to it. A run that would be late because of it does not rotate.
  */
 function isGoodTime(world: World): boolean {
   const { forecast } = world;
   if (isDraining(world) || isTooLateToBoot(world) || isHopeless(world)) return false;
   if (recentBans(world).banned.length > 0) return false;
-  if (world.fleet.all.some((r) => !isGivenUp(r) && openIncident(r) !== null)) return false;
+  if (world.fleet.all.some((r) => !isGivenUp(r) && (openIncident(r) !== null || isResting(world, r)))) return false;
   const p95Ms = forecast?.end.p95Ms ?? null;
   // Instances that are rotated together each lose the same minutes: their products wait for their successors.
   return p95Ms !== null && p95Ms + costMs(world) <= drainAtMs(world.run);

@@ -19,6 +19,7 @@ import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { sharesAddressWith } from './nat-detection.ts';
+import { isSlotResting, mayBeLaunched } from './site-cap.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -30,6 +31,7 @@ const MAX_ATTEMPTS = 12;
 /** Maximum age of a claim before its first RunInstances call. */
 const STALE_CLAIM_MS = 600_000;
 const OLD_KEYS = 'its bundle URL was signed with keys that AWS has refused since; the next claim has a fresh one';
+const SLOWER = 'the site asked for a slower pace before it was launched';
 const STALE = 'it was not launched within ten minutes of the claim; the next claim has a fresh bundle URL';
 
 /** Actions for the slot's newest epoch, or with `old` for an epoch that only has to be closed. */
@@ -52,6 +54,7 @@ export function decideSlot(world: World, slot: number, record: InstanceRecord | 
 /** The next claim of an empty slot. `admitLaunches` checks the budget for all claims of a round together. */
 function decideClaim(world: World, slot: number, record: InstanceRecord | undefined): Action[] {
   if (!hasMoreWork(world) || !mayFill(world, slot, record) || widestGate(world) === 'held') return [];
+  if (isSlotResting(world, record)) return [];
   // Until EC2 shows the old machine as ended, its cost adds to its successor's: that is no lack of budget.
   if (record?.reason === LOSS.rotated && record.phase !== 'terminated' && !canAfford(world, slot)) return [];
   const next = nextPool(world, slot);
@@ -86,6 +89,7 @@ function decideClaimed(world: World, record: InstanceRecord, cloudInstance: Clou
 function decideFirstCall(world: World, record: InstanceRecord): Action[] {
   if (isDraining(world)) return [lose(record, LOSS.notNeeded)];
   if (isHopeless(world)) return [lose(record, LOSS.refused)];
+  if (!mayBeLaunched(world, record)) return [lose(record, LOSS.notNeeded, SLOWER)];
   const gate = launchGate(world, regionOf(world, record));
   // Other instances may have taken all the work while this claim was delayed.
   if (gate !== 'open' && (!hasMoreWork(world) || isTooLateToBoot(world))) return [lose(record, LOSS.notNeeded)];

@@ -5,6 +5,7 @@ import { LOSS_REASON } from '../model/loss-reason.ts';
 import { canAfford } from '../launching/budget.ts';
 import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
 import { lostRights } from '../launching/rights.ts';
+import { hasRoomAtSite, isSlotResting } from './site-cap.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { regionNamed } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
@@ -57,14 +58,18 @@ export function mayFill(world: World, slot: number, record: InstanceRecord | und
   return isOpenNow(world, slot) || (!isTooLateToBoot(world) && nextPool(world, slot).kind !== 'none');
 }
 
-/** `mayFill`, and the money is there, or will be once EC2 has ended the machine that makes room: until then both are counted. */
+/**
+ * `mayFill`, and money and the site have room, or will have once EC2 has ended the machine that makes room: until then
+ * both are counted.
+ */
 export function canFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
   const makesRoom = record?.reason === LOSS_REASON.rotated && record.phase !== 'terminated';
-  return mayFill(world, slot, record) && (makesRoom || canAfford(world, slot));
+  return mayFill(world, slot, record) && hasRoomAtSite(world) && (makesRoom || canAfford(world, slot));
 }
 
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
 export function isFilledSoon(world: World, slot: number, record: InstanceRecord | undefined): boolean {
+  if (isSlotResting(world, record)) return false;
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
 }
 

@@ -11,7 +11,8 @@ import { rightsRemedy } from '../launching/rights.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../model/stores.ts';
-import { tailMs } from '../model/run-deadlines.ts';
+import { wishInWords } from '../decide/site-cap.ts';
+import { drainAtMs, tailMs } from '../model/run-deadlines.ts';
 
 export interface AdviceInput {
   run: RunRecord;
@@ -51,15 +52,21 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   const launched = records.filter((r) => r.instanceId !== null);
   const needed = neededInstances(input);
   const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
-  if (wasLate && needed !== null)
+  const wish = wasLate ? wishInWords(run, left, drainAtMs(run)) : null;
+  // More instances are not what the site has asked for.
+  if (wish !== null)
+    advice.push(
+      `${left} products were not crawled, ${wish}: the next plan keeps that pace and no more addresses than were at work; ` +
+        'set a later deadline, or with the permission of the site a site.max_rate',
+    );
+  else if (wasLate && needed !== null)
     advice.push(
       needed > run.plan.instances
         ? `at the pace and the boots of this run it takes ${instances(needed)} for ${run.planned} products in ${formatDuration(run.deadlineAtMs - run.startedAtMs)}, not ${run.plan.instances}: ` +
             `set run.min_instances: ${needed}, or a later deadline`
         : `${instances(run.plan.instances)} at the pace of this run would do: losses on the way made it late`,
     );
-  if (wasLate && needed === null)
-    advice.push('no instance has crawled long enough for an estimate: look at the losses above first');
+  else if (wasLate) advice.push('no instance has crawled long enough for an estimate: look at the losses above first');
   advice.push(...refusals(records), ...deaths(launched));
   const lost = launched.filter(
     (r) =>

@@ -9,7 +9,9 @@ import { workersOf } from '../sharing/workers.ts';
 import type { EndForecast } from '../model/forecast.ts';
 import { forecastEnd } from '../sharing/end-forecast.ts';
 import { widestGate } from './launch-gate.ts';
-import { intervalUnder } from '../observe/robots-cache.ts';
+import { addressesWithin } from '../../plan/host-pace.ts';
+import { addressesAllowed, isResting } from '../decide/site-cap.ts';
+import { intervalUnder, unreadableRobots } from '../observe/robots-cache.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { isDown, type World } from '../model/world.ts';
 import { canFill, isHopeless } from '../decide/slot-attempts.ts';
@@ -22,7 +24,7 @@ const MAX_AT_ONCE = 50;
 /**
  * Claims further slots when the forecast end (p95) is well past the last moment for crawling and more addresses would
  * bring it forward; and for the URLs that a discovery has found and its fleet cannot crawl in time. All within
- * `run.max_instances`, `site.max_rate` and `run.max_cost`.
+ * `run.max_instances`, `site.max_rate`, `run.max_cost` and what the site has asked for.
  */
 export function extraLaunches(observed: World): Action[] {
   const world = withFrontier(observed);
@@ -85,10 +87,13 @@ function isPossible(world: World): boolean {
   );
 }
 
-/** The site has banned an address that must not be replaced: then no extra address may be added either. */
+/**
+ * The site rests an address or the fleet (a ban, a Retry-After, no robots.txt): no other address makes up for that. Where
+ * a banned one was replaced its ban stays open, so that no later launch adds to the sum before it.
+ */
 function isSiteUnwilling(world: World): boolean {
-  if (world.run.settings.site.onBan === 'replace') return false;
-  return recentBans(world).banned.length > 0 || world.fleet.all.some((r) => openIncident(r)?.verdict === 'banned');
+  if (recentBans(world).banned.length > 0 || unreadableRobots(world.robots) !== null) return true;
+  return world.fleet.all.some((r) => openIncident(r)?.verdict === 'banned' || isResting(world, r));
 }
 
 /** How many more addresses the limits of the run allow. */
@@ -105,8 +110,8 @@ function roomFor(world: World): number {
   const intervalMs = intervalUnder(world.robots, settings.site.intervalMs);
   const rate = settings.site.maxRatePerSecond;
   const domains = templatesOf(settings.site.productUrl).length;
-  const addresses =
-    rate === null ? maxInstances : Math.min(maxInstances, Math.floor((rate * intervalMs) / 1_000 / domains));
+  const byRate = rate === null ? Infinity : addressesWithin(rate / domains, intervalMs);
+  const addresses = Math.min(maxInstances, byRate, addressesAllowed(world));
   // A launch that failed permanently has used up its slot number too.
   const most = Math.max(plan.instances + mostExtra(plan.instances), plan.growth?.instances ?? 0);
   const numbers = most - world.fleet.slotCount(world.run.plan);

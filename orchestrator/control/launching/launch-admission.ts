@@ -8,14 +8,15 @@ import { poolKey } from '../model/launch-history.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { World } from '../model/world.ts';
 import { isDraining } from '../model/run-deadlines.ts';
+import { withinCaps } from '../decide/site-cap.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
 /**
- * Leaves out the claims that `run.max_cost` does not allow (with an alarm), and the launches that should wait for the
- * answer to another one: in a pool that was dry, and while the gate lets one through at a time.
+ * Leaves out the claims that the site or `run.max_cost` does not allow (the latter with an alarm), and the launches that
+ * should wait for the answer to another one: in a pool that was dry, and while the gate lets one through at a time.
  */
 export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
-  const admitted = withinMoney(world, withinRegions(world, oneEach(world, actions)));
+  const admitted = withinMoney(world, withinRegions(world, withinCaps(world, oneEach(world, actions))));
   return world.regions.reduce(
     (left, region) => (launchGate(world, region) === 'one' ? oneAtATime(world, region, left) : left),
     admitted,

@@ -4,6 +4,7 @@
  */
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
 import type { Pool } from './launch-history.ts';
 import type { StallCause } from './stall-causes.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
@@ -52,6 +53,8 @@ export type Action =
   | { kind: 'hold'; cause: 'budget'; detail: string }
   /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
   | { kind: 'note'; note: Note; alarm: boolean }
+  /** Store what the hosts of the site ask for, which is slower than before. */
+  | { kind: 'heed'; paces: readonly HostPace[] }
   | { kind: 'load' }
   | { kind: 'remove-balancer'; region: string }
   /** Remove what ELBv2 may have under the run's name although its row names none. */

@@ -3,7 +3,7 @@ import { type LaunchHistory, launchHistory } from './launch-history.ts';
 import { LOSS_REASON } from './loss-reason.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { InstanceRecord } from './stores.ts';
-import { isGivenUp } from './instance-state.ts';
+import { hasRequests, isGivenUp, isLeaving } from './instance-state.ts';
 
 /** Immutable. Each answer takes one pass over the fleet, on first use: a round of the loop needs some for every slot. */
 export class FleetSnapshot {
@@ -15,6 +15,7 @@ export class FleetSnapshot {
   #slotsOfLost?: ReadonlySet<number>;
   #addressOwners?: ReadonlyMap<string, InstanceRecord>;
   #launches?: LaunchHistory;
+  #addresses?: Addresses;
   readonly #byRegion = new Map<string, FleetSnapshot>();
 
   constructor(instances: readonly InstanceRecord[]) {
@@ -39,6 +40,11 @@ export class FleetSnapshot {
   /** The instance that keeps each address: one that crawls before one that does not, then the first to arrive. */
   get addressOwners(): ReadonlyMap<string, InstanceRecord> {
     return (this.#addressOwners ??= addressOwnersOf(this.all));
+  }
+
+  /** The addresses that may send requests, now or later. */
+  get addresses(): Addresses {
+    return (this.#addresses ??= addressesOf(this.all));
   }
 
   get launches(): LaunchHistory {
@@ -79,6 +85,27 @@ export class FleetSnapshot {
   get #slots(): ReadonlyMap<number, readonly InstanceRecord[]> {
     return (this.#bySlot ??= Map.groupBy(this.all, (r) => r.slot));
   }
+}
+
+interface Addresses {
+  /** Launched, and has or may get something to crawl. */
+  up: number;
+  /** Given up, and EC2 may still run it. */
+  ending: number;
+  /** Claims for which EC2 was not called yet. */
+  unsent: readonly InstanceRecord[];
+}
+
+function addressesOf(instances: readonly InstanceRecord[]): Addresses {
+  let [up, ending] = [0, 0];
+  const unsent: InstanceRecord[] = [];
+  for (const record of instances) {
+    if (isGivenUp(record))
+      ending += record.instanceId !== null && record.phase !== 'done' && !isLeaving(record) ? 1 : 0;
+    else if (record.phase === 'claimed' && record.attempts === 0) unsent.push(record);
+    else if (hasRequests(record)) up++;
+  }
+  return { up, ending, unsent };
 }
 
 function mayHaveLostProducts(record: InstanceRecord): boolean {

@@ -27,6 +27,10 @@ export function isGivenUp(record: InstanceRecord): boolean {
   );
 }
 
+/** It crawls, or may get something to crawl; false once it only uploads what it has. */
+export const hasRequests = ({ phase, sealed, progress }: InstanceRecord): boolean =>
+  phase !== 'uploading' && !(sealed && progress?.pending === 0);
+
 /** Terminated, and seen shutting down: EC2 does not revert that. */
 export function isLeaving(record: InstanceRecord): boolean {
   if (record.phase === 'terminated') return true;

@@ -14,6 +14,7 @@ import type { Hello, PartRef, Progress } from '../../../shared/wire/callbacks.ts
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { AssertCounts } from '../results/assertions.ts';
@@ -66,6 +67,8 @@ export interface RunRecord extends NewRun {
   balancers: Readonly<Record<string, Balancer>>;
   /** Why the run must end early; the loop carries it out. */
   request: StopRequest | null;
+  /** What the hosts of the site ask for since one of them asked for a slower pace; omitted before that. */
+  paces?: readonly HostPace[];
   /** How long uploading and loading have taken so far. Not in the database: the observer adds it. */
   measuredTailMs?: number | undefined;
   report: RunReport | null;
@@ -234,6 +237,7 @@ export interface RunRow extends RunRowReader {
   /** As RunStore does, for the requests of the main server too. */
   setRequest(request: StopRequest): Promise<boolean>;
   setReport(report: RunReport): Promise<void>;
+  setPaces(paces: readonly HostPace[]): Promise<void>;
 }
 
 /** The columns of an instance's row that a patch may change. */

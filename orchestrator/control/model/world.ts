@@ -2,6 +2,7 @@
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { TargetHealth } from '../../cloud/load-balancer.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
 import type { ChunkLimits, Forecast } from './forecast.ts';
 import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
@@ -21,6 +22,8 @@ export interface World {
   requestSeenAtMs: number | null;
   /** robots.txt as it is in force; null before it was first read. */
   robots: RobotsPolicy | null;
+  /** The run's paces, where the site asks for a slower one that is not stored yet; else null. */
+  raised: readonly HostPace[] | null;
   /** In the order of the configuration; never empty. */
   regions: readonly RegionState[];
   /** Where instances may be launched; null before the first launch was prepared. */
@@ -72,6 +75,7 @@ export const worldFromRows = (rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'wor
   loopStartedAtMs: -Infinity,
   limits: limitsOf(rows.run),
   requestSeenAtMs: null,
+  raised: null,
   regions: regionsFromRow(rows.run),
   pools: null,
   targets: new Map(),

@@ -5,6 +5,7 @@ import type { Core } from '../model/core.ts';
 import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import { unreadableRobots } from './robots-cache.ts';
+import { raisedPaces, robotsInForce } from '../decide/site-cap.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';
 import { discoveryState } from '../sharing/discovery.ts';
@@ -66,15 +67,16 @@ export class Observer {
       await this.#look(run, new FleetSnapshot(instances), Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
-    const rows = {
+    const seen = {
       nowMs: core.clock.now(),
       run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
       fleet: new FleetSnapshot(instances),
-      work,
-      robots: core.robots.policy,
     };
+    const raised = raisedPaces(seen, core.robots.policy);
+    const robots = robotsInForce({ ...seen, raised }, core.robots.policy);
     const world: World = {
-      ...worldFromRows(rows),
+      ...worldFromRows({ ...seen, work, robots }),
+      raised,
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
       regions: await this.#regionStates(run, limits.lostMs),

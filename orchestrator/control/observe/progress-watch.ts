@@ -3,6 +3,7 @@
  * gone, and a part. Time in which nothing could come in does not count.
  */
 import { openIncident } from '../decide/ban-policy.ts';
+import { isResting } from '../decide/site-cap.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { Stall, World } from '../model/world.ts';
@@ -63,12 +64,6 @@ function isExcused(world: World, sinceMs: number): boolean {
   // Resting instances keep their products, and waiting chunks may be kept for a booting one.
   const isBooting = world.fleet.all.some((r) => r.phase === 'pending' || r.phase === 'booting');
   return world.work.waiting === 0 || isBooting || (isYoung && !isServed(world));
-}
-
-/** The site has asked it to wait (Retry-After), and it does. */
-function isResting({ nowMs }: World, { progress, lastHeartbeatAtMs }: InstanceRecord): boolean {
-  const restMs = progress?.restMs ?? 0;
-  return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;
 }
 
 /** Some heartbeats are missing: its state is unknown, and it will soon be given up. */

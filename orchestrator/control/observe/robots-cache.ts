@@ -1,5 +1,4 @@
 /** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
-import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 
@@ -16,8 +15,6 @@ export interface RobotsCacheOptions {
   /** From the run's start to its deadline; scales the pause between two reads. */
   deadlineMs: number;
   heartbeatMs: number;
-  /** The interval the run was planned with. */
-  intervalMs: number;
 }
 
 /** The policy where robots.txt is ignored. */
@@ -74,18 +71,12 @@ export class RobotsCache {
   }
 
   async #tellOf(before: RobotsPolicy | null, after: RobotsPolicy, whole: RobotsPolicy): Promise<void> {
-    const { alarm, intervalMs } = this.#options;
+    const { alarm } = this.#options;
     const who = whole.domains === undefined ? 'the fleet' : 'that domain';
     if (after.access === 'none' && before?.access !== 'none')
       await alarm(`nothing may be crawled until robots.txt can be read: ${after.source}; ${who} waits`);
     if (after.access !== 'none' && before?.access === 'none')
       await alarm(`robots.txt can be read again: ${after.source}; ${who} goes on`);
-    const delayMs = after.crawlDelayMs ?? 0;
-    if (delayMs > Math.max(intervalMs, before?.crawlDelayMs ?? 0))
-      await alarm(
-        `robots.txt asks for ${formatDuration(delayMs)} between two requests of one address, the plan has ` +
-          `${formatDuration(intervalMs)}: the longer one is kept, and the deadline may be missed`,
-      );
   }
 }
 

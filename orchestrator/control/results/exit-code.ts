@@ -18,6 +18,8 @@ export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
   onTime: boolean;
   /** Maximum share of failed products in a complete run. */
   maxFailed: number;
+  /** Whose wish it was that this many products are left; null where it was nobody's. Omitted: nobody's. */
+  wish?: (left: number) => string | null;
   /** The site was down when the crawl ended. */
   siteDown: boolean;
   /** Why the launches failed; null when they did not. It counts where products were left without an instance. */
@@ -130,9 +132,11 @@ export function productsOf({
   };
 }
 
-function missedDeadline({ reasons, uncrawledReason, onTime }: EndInput, left: number): string | null {
+function missedDeadline({ reasons, uncrawledReason, onTime, wish }: EndInput, left: number): string | null {
   if (left > 0 && (uncrawledReason === 'deadline' || uncrawledReason === 'robots')) {
-    const why = uncrawledReason === 'robots' ? ', because robots.txt could not be read' : '';
+    if (uncrawledReason === 'robots') return `${left} products not crawled, because robots.txt could not be read`;
+    const whose = wish?.(left) ?? null;
+    const why = whose === null ? '' : `, ${whose}`;
     return `${left} products not crawled${why}`;
   }
   const stuck = reasons.upload ?? 0;

@@ -5,6 +5,7 @@ import { cutChunks } from '../../../shared/domain/sharing.ts';
 import { canMoveRun, isRunEnd, type RunPhase } from '../../../shared/domain/states.ts';
 import { chunkId } from '../../db/chunk-rows.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type {
   LockRequest,
@@ -93,6 +94,10 @@ export class MemoryRunRow extends BoundMemory implements RunRow {
 
   setReport(report: RunReport): Promise<void> {
     return this.#change('runs.setReport', { report });
+  }
+
+  setPaces(paces: readonly HostPace[]): Promise<void> {
+    return this.#change('runs.setPaces', { paces });
   }
 
   setRequest(request: StopRequest): Promise<boolean> {

@@ -2,6 +2,7 @@ import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
+import type { HostPace } from '../../../orchestrator/plan/host-pace.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import type { StopRequest } from '../../../orchestrator/control/model/stores.ts';
 import {
@@ -18,6 +19,12 @@ import {
 } from './harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 import { LOCK_NAMES, lockRequest } from '../../support/lock-request.ts';
+
+const paceOf = (host: string, delayMs: number, runId: string): HostPace => ({
+  host,
+  intervalMs: delayMs,
+  cap: { addresses: 4, delayMs, beforeMs: 1_000, atMs: NOW, runId },
+});
 
 onEveryEngine('RunStore', (bench, engine) => {
   it('returns a run as it was created', async () => {
@@ -197,6 +204,13 @@ onEveryEngine('RunStore', (bench, engine) => {
     });
     await run.setBalancer('eu-west-1', null);
     expect((await runs.get(id))?.balancers).toEqual({});
+  });
+
+  it('keeps what the hosts of the site ask for', async () => {
+    const { id, run } = await createRun(bench(), 1);
+    await run.setPaces([paceOf('shop.example', 4_000, id)]);
+    expect((await bench().stores.runs.get(id))!.paces).toEqual([paceOf('shop.example', 4_000, id)]);
+    await expectFault(bound(bench(), id, { fence: bench().fence - 1 }).run.setPaces([]), 'lock-held');
   });
 
   it('keeps a balancer for each region, also when they are stored at once', async () => {

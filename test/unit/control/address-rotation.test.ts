@@ -87,6 +87,7 @@ describe('an address that is old enough', () => {
       (w) => with0(w, { answer: { kind: 'refused', cause: 'type', message: 'no' } }),
     ],
     ['while a ban is fresh', (w) => with0(w, { incident: anIncident({ atMs: w.nowMs - MINUTE, overAtMs: w.nowMs }) })],
+    ['while an address rests', (w) => with0(w, { progress: { ...NO_PROGRESS, pending: 1_000, restMs: 60_000 } })],
     ['while an address is suspicious', (w) => with0(w, { incident: anIncident({ verdict: 'suspect', atMs: 0 }) })],
   ])('stays %s', (_, change) => {
     expect(slotsOf(change(hourOld()))).toEqual([]);

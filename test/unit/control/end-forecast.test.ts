@@ -8,7 +8,8 @@ import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/cont
 import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { START_MS, aClaim, aPlan, aRefusal, aRun, anIncident, aWorld, anInstance } from './builders.ts';
+import { combinePolicies } from '../../../shared/domain/robots.ts';
+import { ALLOW_ALL, START_MS, aClaim, aPlan, aRefusal, aRun, anIncident, aWorld, anInstance } from './builders.ts';
 
 const PACE_MS = 10_100;
 const HOUR_MS = 3_600_000;
@@ -160,11 +161,11 @@ describe('extraLaunches', () => {
   it.each<[string, 'cool-down' | 'stop' | 'replace', Partial<AddressIncident>, boolean]>([
     ['is cooling down', 'cool-down', {}, false],
     ['stops the run', 'stop', {}, false],
-    ['is replaced anyway', 'replace', {}, true],
+    ['is replaced', 'replace', {}, false],
     ['was banned a few minutes ago', 'cool-down', { overAtMs: START_MS + 2 * HOUR_MS - 1_000 }, false],
     ['was banned an hour ago', 'cool-down', { atMs: START_MS + HOUR_MS, overAtMs: START_MS + 1.5 * HOUR_MS }, true],
     ['is suspected', 'cool-down', { verdict: 'suspect', untilMs: null }, true],
-  ])('does not replace an address that the site has banned: one that %s', (_, onBan, change, may) => {
+  ])('adds no address to those before a ban: to one that %s', (_, onBan, change, may) => {
     const late = world({ pending: [TOO_MANY, TOO_MANY, TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
     late.run.settings.site.onBan = onBan;
     const incident = anIncident({
@@ -175,6 +176,18 @@ describe('extraLaunches', () => {
     });
     const fleet = late.fleet.with({ ...late.fleet.latest.get(0)!, incident });
     expect(extraLaunches({ ...late, fleet }).length > 0).toBe(may);
+  });
+
+  it('adds none while a Retry-After lasts, for one address or for robots.txt of one domain', () => {
+    const late = world({ pending: [TOO_MANY, TOO_MANY], gone: 2 * HOUR_MS });
+    const record = late.fleet.latest.get(0)!;
+    const resting = (restMs: number): World => {
+      return { ...late, fleet: late.fleet.with({ ...record, progress: { ...record.progress!, restMs } }) };
+    };
+    expect(extraLaunches(resting(60_000))).toEqual([]);
+    expect(extraLaunches({ ...resting(60_000), nowMs: late.nowMs + 61_000 })).not.toEqual([]);
+    const robots = combinePolicies([ALLOW_ALL, { ...ALLOW_ALL, access: 'none' }]);
+    expect(extraLaunches({ ...late, robots })).toEqual([]);
   });
 
   it('is part of decide, and its slots are launched and tracked like planned ones', () => {

@@ -117,6 +117,15 @@ describe('endOf', () => {
     expect(end.reason).toContain('load balancer');
   });
 
+  it('says whose wish a late run was', () => {
+    const late = { reasons: { deadline: 30 }, failed: 30, stored: 68 };
+    const wish = (left: number): string => `all ${left} at the wish of shop.example`;
+    expect(endOf({ ...fine, ...late, wish }).reason).toBe(
+      'deadline missed: 30 products not crawled, all 30 at the wish of shop.example',
+    );
+    expect(endOf({ ...fine, ...late, wish: () => null }).reason).toBe('deadline missed: 30 products not crawled');
+  });
+
   it.each(CASES)('$what: $end', ({ change, end }) => {
     const { state, exitCode } = endOf({ ...fine, ...change });
     expect(`${state} ${exitCode}`).toBe(end);

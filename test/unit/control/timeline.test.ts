@@ -142,6 +142,14 @@ describe('nextRunAdvice', () => {
     expect(said).not.toContain('make site.interval longer');
   });
 
+  it('names the site that asked for a slower pace, and no number of instances', () => {
+    const cap = { addresses: 2, delayMs: 40_000, beforeMs: 10_000, atMs: START_MS, runId: run.id };
+    const paces = [{ host: 'shop.example', intervalMs: 40_000, cap }];
+    expect(nextRunAdvice({ ...base, run: { ...run, paces }, left: 900 })).toEqual([
+      expect.stringMatching(/^900 products were not crawled, all of them at the wish of shop\.example.*later deadline/),
+    ]);
+  });
+
   it('names the cause of a stalled run, without a number of instances', () => {
     const stalled = { ...run, request: 'unreachable' as const };
     expect(nextRunAdvice({ ...base, run: stalled, left: 900 })).toEqual([
