@@ -7,6 +7,7 @@ import type { Progress } from '../../shared/wire/callbacks.ts';
 import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../shared/domain/states.ts';
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { HostPace } from '../plan/host-pace.ts';
+import { pacesOf } from '../control/decide/site-cap.ts';
 import type {
   DiscoveryCounts,
   FillRates,
@@ -52,6 +53,10 @@ const RUN = new Columns<
   request: 'text',
   report: 'json',
 });
+
+/** Runs that a look for the last one of a host reads, and how many at once. */
+const LOOKED_BACK = 1_000;
+const RUNS_AT_ONCE = 50;
 
 type JsonColumn = 'fill' | 'value_profile' | 'numbers' | 'discovery' | 'paces' | 'balancer';
 type RunColumns = Record<string, unknown> & Record<JsonColumn, string | null>;
@@ -121,6 +126,18 @@ export class KnexRunStore extends KnexLocks implements RunStore {
     );
     const times = rows.flatMap(({ progress }) => (JSON.parse(progress) as Progress).pageMs ?? []);
     return times.length === 0 ? null : times.sort((a, b) => a - b)[times.length >> 1]!;
+  }
+
+  async lastPace(host: string): Promise<HostPace | null> {
+    for (let known = 0; known < LOOKED_BACK; known += RUNS_AT_ONCE) {
+      const rows = await this.#rows<RunColumns>((knex) =>
+        knex(RUNS).orderBy(NEWEST_FIRST).offset(known).limit(RUNS_AT_ONCE),
+      );
+      const runs = rows.map(toRecord).filter(({ settings }) => settings.site.maxRequests === undefined);
+      const pace = runs.flatMap(pacesOf).find((own) => own.host === host);
+      if (pace !== undefined || rows.length < RUNS_AT_ONCE) return pace ?? null;
+    }
+    return null;
   }
 
   async setRequest(id: string, request: 'stop' | 'cancel'): Promise<boolean> {

@@ -1,5 +1,6 @@
 /** The limits of a plan: how many instances each allows, and the message when that is too few. */
 import { formatDuration } from '../../shared/domain/quantity.ts';
+import { addressesInWords, addressesWithin, rateOf } from './host-pace.ts';
 import type { PlanVerdict } from './plan.ts';
 import type { Planning } from './planning.ts';
 import { quotaCodeOf, quotaNameOf } from './quota-codes.ts';
@@ -7,7 +8,7 @@ import { roomIn } from './spread.ts';
 import { dollars, plural } from './wording.ts';
 
 export interface Ceiling {
-  key: 'run.max_instances' | 'site.max_rate' | 'aws.vcpu_quota' | 'aws.regions' | 'run.max_cost';
+  key: 'run.max_instances' | 'site.max_rate' | 'Crawl-delay' | 'aws.vcpu_quota' | 'aws.regions' | 'run.max_cost';
   instances: number;
   verdict: Exclude<PlanVerdict, 'feasible' | 'too-few-products'>;
   /** Why a fleet of n does not fit, in one sentence. */
@@ -18,9 +19,13 @@ export interface Ceiling {
 
 /** The limits in effect. */
 export const ceilings = (planning: Planning): Ceiling[] =>
-  [maxInstances(planning), maxRate(planning), regions(planning) ?? quota(planning), budget(planning)].filter(
-    (c) => c !== null,
-  );
+  [
+    maxInstances(planning),
+    maxRate(planning),
+    ...siteCaps(planning),
+    regions(planning) ?? quota(planning),
+    budget(planning),
+  ].filter((c) => c !== null);
 
 /** The maximum number of instances that these limits and the number of products allow. */
 export const allowedBy = (planning: Planning, limits: readonly Ceiling[]): number =>
@@ -45,14 +50,33 @@ function maxRate({ input, work }: Planning): Ceiling | null {
   const perSecond = (n: number): number => Math.ceil(((n * paces) / Math.max(1, input.intervalMs)) * 100_000) / 100;
   return {
     key: 'site.max_rate',
-    // A small tolerance: 0.3/s at 10 s is three instances, not 2.9999. Below one instance's rate, the interval was
-    // lengthened.
-    instances: Math.max(1, Math.floor((rate * work.intervalMs) / 1_000 / paces + 1e-9)),
+    // Below one instance's rate, the interval was lengthened.
+    instances: Math.max(1, addressesWithin(rate / paces, work.intervalMs)),
     verdict: 'infeasible',
     fault: (n) =>
       `It takes ${plural(n, 'instance')} ${each}, ${perSecond(n)}/s together, and site.max_rate is ${rate}/s.`,
     remedy: (n) => `site.max_rate: ${perSecond(n)}/s`,
   };
+}
+
+/** What a host asked of its last run: no more than the addresses at work then make at the pace it asked for. */
+function siteCaps({ input: { paces = [] }, work }: Planning): Ceiling[] {
+  return paces.flatMap(({ host, intervalMs, cap }): Ceiling[] => {
+    if (cap === undefined) return [];
+    const eachMs = Math.max(work.intervalMs, intervalMs);
+    const rate = (n: number): number => Math.ceil((n * 100_000) / eachMs) / 100;
+    return [
+      {
+        key: 'Crawl-delay',
+        instances: Math.max(1, addressesWithin(rateOf(cap), eachMs)),
+        verdict: 'infeasible',
+        fault: (n) =>
+          `It takes ${plural(n, 'instance')} at one request per ${formatDuration(eachMs)} each, ${rate(n)}/s together, and ${host} has asked for less: ` +
+          `its robots.txt raised the Crawl-delay to ${formatDuration(cap.delayMs)} while ${addressesInWords(cap.addresses, 'was', 'were')} at work (run ${cap.runId}).`,
+        remedy: (n) => `with permission of ${host} site.max_rate: ${rate(n * paces.length)}/s`,
+      },
+    ];
+  });
 }
 
 function quota({ input, type }: Planning): Ceiling | null {

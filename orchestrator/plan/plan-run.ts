@@ -9,6 +9,7 @@ import { allowedBy, type Ceiling, ceilings } from './ceilings.ts';
 import { drawDays } from './finish-model.ts';
 import { fastestFleet, type Fleet, smallestFleet, TARGET_CHANCE, type Planning, prepare } from './planning.ts';
 import { capacityOf, crawlMs, largestChunk, lowerBound, rampMs, rotationsFor, shareOf } from './fleet-sums.ts';
+import type { HostPace } from './host-pace.ts';
 import type { Plan, PlanInput } from './plan.ts';
 import { rotationCostMs } from './address-rotation.ts';
 import { hourlyPrice, servicePrices } from './price-table.ts';
@@ -72,6 +73,7 @@ function figures(planning: Planning, instances: number): Figures {
     capacityEach: capacityOf(input, work, Math.max(1, instances)),
     intervalMs: work.intervalMs,
     ...(work.domains.length === 1 ? {} : { domains: { count: work.domains.length, busiestShare: work.busiest.share } }),
+    ...(input.paces === undefined ? {} : { paces: input.paces.map((pace) => atLeast(pace, work.intervalMs)) }),
     paceMs: work.paceMs,
     deadlineMs: input.deadlineMs,
     bootP95Ms: input.bootP95Ms,
@@ -98,6 +100,11 @@ function addressesOf(planning: Planning, instances: number): Pick<Plan, 'balance
   if (balancerAddresses === 0 || ownBalancer || noBalancer || instances === 0) return {};
   return { balancerAddresses: balancerAddresses * planning.sharesOf(instances).length };
 }
+
+const atLeast = (pace: HostPace, intervalMs: number): HostPace => ({
+  ...pace,
+  intervalMs: Math.max(intervalMs, pace.intervalMs),
+});
 
 /** Null when one of them is unknown. */
 const sumOfQuotas = (regions: readonly PlanRegion[]): number | null =>

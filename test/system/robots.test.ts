@@ -74,4 +74,38 @@ describe('robots.txt', () => {
     expect(lastMs.size).toBeGreaterThan(0);
     await expectSound(fleet, report, shop);
   });
+
+  it('Crawl-delay rises so that the run is late: the shop gets no more for it, tonight and from the next plan', async () => {
+    const deadline = { run: { deadline: '60s' } };
+    await open(productIds(240), { site: { robots: 'respect', interval: '500ms' }, ...deadline });
+    const run = await crawl(6);
+    await shop.setRobots('User-agent: *\nCrawl-delay: 2\n');
+    const readsBefore = (await shop.stats()).robotsRequests;
+    const { report, exitCode, stderr } = await endOf(run);
+    const log = await shop.log();
+    const readAgain = log.filter((entry) => entry.kind === 'robots')[readsBefore]!;
+    const pages = log.filter((entry) => entry.kind === 'page');
+    const addresses = (from: number, to: number) =>
+      new Set(pages.flatMap(({ atMs, address }) => (atMs >= from && atMs < to ? [address] : []))).size;
+    const atWork = addresses(readAgain.atMs - 5_000, readAgain.atMs);
+    expect(atWork).toBeGreaterThan(1);
+    // In any ten seconds: what those at work make of a request every 2 s, from all addresses together.
+    const late = pages.filter(({ atMs }) => atMs >= readAgain.atMs + NEWS_MS).map(({ atMs }) => atMs);
+    expect(late.length).toBeGreaterThan(0);
+    for (const from of late)
+      expect(late.filter((ms) => ms >= from && ms < from + 10_000).length).toBeLessThanOrEqual(5 * atWork);
+    expect(addresses(0, Infinity)).toBe(atWork);
+    expect(exitCode, stderr).toBe(15);
+    expect(report.reason).toMatch(
+      /products not crawled, .*at the wish of 127\.0\.0\.1:\d+, whose robots\.txt raised its Crawl-delay from 500ms to 2s/,
+    );
+    await expectSound(fleet, report, shop);
+    const plan = await fleet.run('plan', '--dry-run', '--json');
+    expect(plan.exitCode).toBe(16);
+    expect(JSON.parse(plan.stdout)).toMatchObject({
+      intervalMs: 2_000,
+      faults: [expect.stringContaining('has asked for less')],
+      warnings: expect.arrayContaining([expect.stringMatching(/at most .*\/s.*earliest end is/)]),
+    });
+  });
 });

@@ -15,6 +15,7 @@ import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB }
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
+import { readAskedPaces } from '../plan/asked-paces.ts';
 import { type ProductList, readWholeList } from '../plan/products.ts';
 import { isLocal, type RunPlace, type Target } from '../plan/target.ts';
 import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
@@ -40,6 +41,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   const database = once(() => Promise.resolve(known?.database ?? openDatabase(config.values.database.url)));
   const products = once(async () => known?.products ?? readWholeList(config, await database()));
   const robots = once(() => robotsOf(config));
+  const asked = once(async () => readAskedPaces(config, await database()));
   const quota = once(() => quotaOf(config, target));
   const identity = once(() => whoAmI(options()));
   /** By the configuration alone, so that it needs no plan. */
@@ -58,7 +60,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   const plan = once(
     async () =>
       known?.plan ??
-      (await planFor({ config, target, products: await products(), environment }, { robots, quota })).plan,
+      (await planFor({ config, target, products: await products(), environment }, { robots, asked, quota })).plan,
   );
   const groups = once(async () => (await instanceGroups(compute(), awsSettingsOf(config, target), await vpcId())).ids);
   return {

@@ -90,7 +90,7 @@ const site = z.strictObject({
     .prefault('10s')
     .describe('Start to start of two requests from one address to one domain.'),
   max_rate: orNull(rate()).describe(
-    'Ceiling for the whole fleet over all domains, in requests per second; none by default.',
+    'Ceiling for the whole fleet over all domains, in requests per second; none by default. Takes the place of the limit that remains when robots.txt asked the last run for a slower pace.',
   ),
   render: z
     .enum(['http', 'browser', 'auto'])

@@ -12,6 +12,7 @@ import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
 import { balancerAddresses, NO_BALANCER } from '../../control/model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
 import { planRun } from '../../plan/plan-run.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
 import type { Plan, PlanInput, QuotaFacts } from '../../plan/plan.ts';
 import { rotationFault, shortestRotationMs } from '../../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
@@ -19,6 +20,7 @@ import type { PlanRegion } from '../../plan/spread.ts';
 import type { Config } from '../config/load-config.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
+import { capWarnings, plannedPaces } from './asked-paces.ts';
 import { deadlineOf } from './settings-of.ts';
 import { findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from './target.ts';
@@ -28,6 +30,8 @@ export interface PlanFacts {
   target: Target;
   products: ProductList;
   robots: RobotsPolicy;
+  /** What the hosts of the site asked of their last run; omitted: nothing. */
+  asked?: readonly HostPace[];
   prices: FreshPrices;
   quota: Pick<Quota, 'vcpus' | 'note'> & Partial<Quota>;
   /** Of `aws.regions`; null or omitted for the short form. */
@@ -48,13 +52,15 @@ export function planInputOf({
   config,
   target,
   products,
-  robots,
+  robots: read,
+  asked = [],
   prices,
   quota,
   regions,
   browser,
 }: PlanFacts): PlanInput {
   const { site, run, aws } = config.values;
+  const { robots, paces } = plannedPaces(config, read, asked);
   const named = aws.load_balancer === NO_BALANCER ? null : aws.load_balancer;
   return {
     products: products.ids.length,
@@ -64,6 +70,7 @@ export function planInputOf({
     pagesEach: pagesEachOf(site),
     memoryGb: site.render === 'http' ? HTTP_MEMORY_GB : BROWSER_MEMORY_GB,
     maxRatePerSecond: site.max_rate,
+    ...(paces.length > 1 || paces.some(({ cap }) => cap !== undefined) ? { paces } : {}),
     ...defaultsFor(target.kind, browser),
     ...(products.pageMs === undefined ? {} : { pageP50Ms: products.pageMs }),
     ...(named !== null && target.kind === 'aws' ? { balancerMs: OWN_BALANCER_MS } : {}),
@@ -114,6 +121,7 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
     ...noted,
     ...(browser === 'installed' ? [INSTALLED_AT_BOOT] : []),
     ...findings.warnings,
+    ...capWarnings(plan),
     ...warningsOf(config, products),
   ];
   if (findings.fault === null) return withList({ ...plan, warnings }, products.list);

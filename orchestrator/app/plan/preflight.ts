@@ -17,6 +17,8 @@ import { checkResultTable } from '../../db/result-table.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import type { HostPace } from '../../plan/host-pace.ts';
+import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from './products.ts';
@@ -120,18 +122,19 @@ async function reachesInstances(config: Config, target: Target, environment: Env
 /** The plan and what it crawls, with what else it depends on; reads robots.txt only if there are products. */
 export async function planFor(
   given: Pick<PlanFacts, 'config' | 'target' | 'products'> & { environment: Environment },
-  ask: { robots: () => Promise<RobotsPolicy>; quota: () => Promise<Quota> },
+  ask: { robots: () => Promise<RobotsPolicy>; asked: () => Promise<HostPace[]>; quota: () => Promise<Quota> },
 ): Promise<Planned> {
   const { config, target, products } = given;
-  const [robots, prices, quota, regions, browser, reaches] = await Promise.all([
+  const [robots, asked, prices, quota, regions, browser, reaches] = await Promise.all([
     products.ids.length === 0 ? IGNORED_ROBOTS : ask.robots(),
+    ask.asked(),
     pricesFor(config, target),
     config.values.aws.regions === null ? ask.quota() : UNASKED,
     regionsFor(config, target),
     browserBootOf(config, target),
     reachesInstances(config, target, given.environment),
   ]);
-  return fitNight({ ...given, robots, prices, quota, regions, browser, reachesInstances: reaches });
+  return fitNight({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
 }
 
 /** The quota of a run that names its regions: each has its own. */
@@ -184,7 +187,11 @@ export async function preflight(
       async plan(all: ProductList, known?: RobotsPolicy): Promise<Planned> {
         const robots = (): Promise<RobotsPolicy> => (known ? Promise.resolve(known) : robotsOf(config));
         const given = { config, target, products: all, environment: options.environment };
-        const { plan, products } = await planFor(given, { robots, quota: () => quotaOf(config, target) });
+        const { plan, products } = await planFor(given, {
+          robots,
+          asked: () => readAskedPaces(config, database),
+          quota: () => quotaOf(config, target),
+        });
         const open = await noRoomForNumbers(database, table, config.mapping);
         return { plan: { ...plan, warnings: [...plan.warnings, ...open] }, products };
       },

@@ -23,7 +23,7 @@ type Seen = Pick<World, 'run' | 'fleet' | 'raised'>;
 type Stored = Pick<RunRecord, 'paces' | 'plan' | 'settings'>;
 
 /** What the hosts of the run ask for, in the order of its domains: as planned, or as stored since. */
-const pacesOf = (run: Stored): readonly HostPace[] =>
+export const pacesOf = (run: Stored): readonly HostPace[] =>
   knownPaces(run) ??
   hostsOf(run.settings.site.productUrl).map((host) => ({ host, intervalMs: run.settings.site.intervalMs }));
 
@@ -140,7 +140,7 @@ export function heedSite(world: World): Action[] {
 }
 
 /** Such as `at most 5.5/s, as 22 addresses make at 4s`. */
-const capInWords = (cap: HostCap): string =>
+export const capInWords = (cap: HostCap): string =>
   `at most ${Number(rateOf(cap).toPrecision(3))}/s, as ${addressesInWords(cap.addresses, 'makes', 'make')} at ${formatDuration(cap.delayMs)}`;
 
 /**

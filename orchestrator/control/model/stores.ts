@@ -201,6 +201,8 @@ export interface RunStore {
    * last `limit`; null without one.
    */
   measuredPageMs(listKey: string, render: RunSettings['site']['render'], limit: number): Promise<number | null>;
+  /** What this host asked of the last run that crawled it, probes apart; null if none of the last 1,000 runs did. */
+  lastPace(host: string): Promise<HostPace | null>;
   /**
    * True when the run will end because of this request. False when the run has ended or is held, or a request is already
    * stored: only `cancel` replaces any other. Idempotent.

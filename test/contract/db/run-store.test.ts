@@ -213,6 +213,27 @@ onEveryEngine('RunStore', (bench, engine) => {
     await expectFault(bound(bench(), id, { fence: bench().fence - 1 }).run.setPaces([]), 'lock-held');
   });
 
+  itWithSql(engine)('finds what a host asked of its last run, probes apart, as stored or else as planned', async () => {
+    const { runs } = bench().stores;
+    const of = (host: string, change: object = {}) => {
+      const own = settings('paces');
+      return { settings: { ...own, site: { ...own.site, productUrl: `https://${host}/{id}`, ...change } } };
+    };
+    await createRun(bench(), 1, of('www.paces-a.example'));
+    expect(await runs.lastPace('paces-a.example')).toMatchObject({ host: 'paces-a.example' });
+    expect((await runs.lastPace('paces-a.example'))!.cap).toBeUndefined();
+    const asked = paceOf('paces-a.example', 4_000, 'earlier');
+    const { run, id, created } = await createRun(bench(), 1, of('paces-a.example'));
+    const plan = JSON.stringify({ ...created.plan, paces: [asked] });
+    await bench().db.knex('crawlfleet_runs').where({ id }).update({ plan });
+    await createRun(bench(), 1, of('paces-b.example'));
+    await createRun(bench(), 1, of('paces-a.example', { maxRequests: 5 }));
+    expect(await runs.lastPace('paces-a.example')).toEqual(asked);
+    await run.setPaces([paceOf('paces-a.example', 8_000, 'this')]);
+    expect(await runs.lastPace('paces-a.example')).toEqual(paceOf('paces-a.example', 8_000, 'this'));
+    expect(await runs.lastPace('paces-c.example')).toBeNull();
+  });
+
   it('keeps a balancer for each region, also when they are stored at once', async () => {
     const { runs } = bench().stores;
     const { id, run } = await createRun(bench(), 1);

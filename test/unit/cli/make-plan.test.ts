@@ -134,6 +134,67 @@ describe('the plan and robots.txt', () => {
   });
 });
 
+describe('the plan after a run in which the site asked for a slower pace', () => {
+  const cap = { addresses: 4, delayMs: 20_000, beforeMs: 10_000, atMs: 0, runId: '20260101-000000-last' };
+  const asked = [{ host: 'shop.example', intervalMs: 20_000, cap }];
+  const stillAsks = { ...ALLOW_ALL, crawlDelayMs: 20_000 };
+  const after = (count: number, robots = stillAsks as RobotsPolicy, site = {}, change: Partial<PlanFacts> = {}): Plan =>
+    planOf(config(site), { products: products(count), robots, asked, ...change });
+
+  it('takes the delay as interval and no more addresses, and says that the deadline holds', () => {
+    const fits = after(2_000);
+    expect(fits).toMatchObject({ verdict: 'feasible', intervalMs: 20_000, paces: asked });
+    expect(fits.instances).toBeLessThanOrEqual(4);
+    expect(fits.warnings.join()).toMatch(
+      /shop\.example raised its Crawl-delay from 10s to 20s during run 20260101-000000-last.*at most 0\.2\/s.*deadline of 4h holds/,
+    );
+  });
+
+  it('says what that means for a deadline that it cannot keep, and what would help', () => {
+    const late = after(6_000);
+    expect(late.verdict).toBe('infeasible');
+    expect(late.earliestEndMs).toBeGreaterThan(late.deadlineMs);
+    expect(late.faults.join()).toMatch(
+      /It takes \d+ instances at one request per 20s each.*shop\.example has asked for less: .* while 4 addresses were at work/,
+    );
+    expect(late.remedies).toEqual([
+      expect.stringMatching(/^--deadline /),
+      expect.stringMatching(/^with permission of shop\.example site\.max_rate: 0\.\d+\/s$/),
+    ]);
+    expect(late.warnings.join()).toMatch(/deadline of 4h is too early for that: the earliest end is /);
+    const allowed = after(6_000, stillAsks, { max_rate: '1/s' });
+    expect(allowed).toMatchObject({ verdict: 'feasible', intervalMs: 20_000 });
+    expect(allowed.paces).toBeUndefined();
+  });
+
+  it('keeps it for one more plan when robots.txt no longer asks for it', () => {
+    const next = after(2_000, ALLOW_ALL);
+    expect(next).toMatchObject({ intervalMs: 20_000, paces: [{ cap: { ...cap, isLast: true } }] });
+    const oneAfter = after(2_000, ALLOW_ALL, {}, { asked: next.paces! });
+    expect(oneAfter).toMatchObject({ intervalMs: 10_000, warnings: [] });
+    expect(after(2_000, stillAsks, {}, { asked: next.paces! }).paces).toEqual(asked);
+    const unread = { ...ALLOW_ALL, access: 'none' as const };
+    expect(after(2_000, unread).paces).toEqual(asked);
+  });
+
+  it('concerns no other host, no site whose robots.txt is ignored, and no probe', () => {
+    expect(after(2_000, ALLOW_ALL, { product_url: 'https://other.example/{id}' }).intervalMs).toBe(10_000);
+    expect(after(2_000, IGNORED_ROBOTS, { robots: 'ignore' }).intervalMs).toBe(10_000);
+    const probe = { ...config(), maxRequests: 10 };
+    expect(planOf(probe, { products: products(5), asked }).paces).toBeUndefined();
+  });
+
+  it('concerns only its own host of several', () => {
+    const product_url = ['a', 'shop'].map((name) => ({ url: `https://${name}.example/{id}`, weight: 1 }));
+    const both = after(2_000, ALLOW_ALL, { product_url });
+    expect(both.paces).toMatchObject([
+      { host: 'a.example', intervalMs: 10_000 },
+      { host: 'shop.example', intervalMs: 20_000, cap: { addresses: 4 } },
+    ]);
+    expect(both.instances).toBeLessThanOrEqual(4);
+  });
+});
+
 describe('the plan and the site', () => {
   it('counts the further pages of a product', () => {
     const one = plan(ALLOW_ALL);
