@@ -11,6 +11,7 @@ import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
 import { SimulatedInstance, type Site, type Wrongs } from './instance.ts';
+import type { MachineClock } from './machine-clock.ts';
 
 /** Time-out of a callback; longer than any answer takes without a fault. */
 const CALL_TIMEOUT_MS = 5_000;
@@ -60,7 +61,7 @@ export class SimulatedFleet implements OfferSender {
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
   readonly #byId = new Map<string, SimulatedInstance>();
-  #server: { callbacks: Callbacks; died: AbortSignal; unanswered: Set<() => void> } | null = null;
+  #server: { callbacks: Callbacks; died: AbortSignal; clock: MachineClock; unanswered: Set<() => void> } | null = null;
   #turn = 0;
   /** Targets of the last offer: a round of offers takes no time. */
   #routed: { url: string; atMs: number; targets: SimulatedInstance[] | null } = { url: '', atMs: -1, targets: null };
@@ -73,11 +74,11 @@ export class SimulatedFleet implements OfferSender {
     }
   }
 
-  /** From now on callbacks go to this main server, until it dies. */
-  connect(callbacks: Callbacks, died: AbortSignal): void {
+  /** From now on callbacks go to this main server, until it dies; while it is stopped they wait. */
+  connect(callbacks: Callbacks, died: AbortSignal, clock: MachineClock): void {
     const unanswered = new Set<() => void>();
     died.addEventListener('abort', () => unanswered.forEach((lose) => lose()), { once: true });
-    this.#server = { callbacks, died, unanswered };
+    this.#server = { callbacks, died, clock, unanswered };
   }
 
   /** Throws when there is none. */
@@ -178,7 +179,11 @@ export class SimulatedFleet implements OfferSender {
         resolve(reply);
       };
       // A failing database is a 500 to an instance: it sends it again.
-      answerOf(server.callbacks, path, callback).then(answer, () => answer(null));
+      const ask = (): void => void answerOf(server.callbacks, path, callback).then(answer, () => answer(null));
+      if (!server.clock.isStopped) return ask();
+      // The instance gives up waiting; its message stays in the socket of a process that does not read.
+      void server.clock.untilReading().then(ask);
+      void this.#o.clock.sleep(CALL_TIMEOUT_MS).then(lose);
     });
   }
 }

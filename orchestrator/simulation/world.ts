@@ -22,6 +22,7 @@ import type { MemoryObjectStore } from './cloud/memory-objects.ts';
 import { EventClock } from './event-clock.ts';
 import { SimulatedFleet } from './fleet.ts';
 import type { Site, Wrongs } from './instance.ts';
+import { MachineClock } from './machine-clock.ts';
 import { createMemoryStores, type MemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
 import { createPublicKey, type KeyObject } from 'node:crypto';
@@ -88,6 +89,8 @@ export interface ServerOptions {
 /** A main server at work in this world. */
 export interface ServerProcess extends MainServer {
   fence: number;
+  /** While it is stopped, callbacks wait; when it wakes, the loop goes on first. */
+  clock: MachineClock;
   alarms: string[];
   /** How often it has observed and decided. */
   rounds: number;
@@ -146,7 +149,7 @@ export class SimulatedWorld {
   async startServer(options: ServerOptions = {}): Promise<ServerProcess> {
     const fence = await this.#takeLock('main');
     const { run, fleet } = this;
-    const clock = options.clock ?? this.clock;
+    const clock = new MachineClock(options.clock ?? this.clock);
     const { site, aws } = run.settings;
     const stores = options.stores?.(this.stores) ?? this.stores;
     const cloud: ServerCloud = options.cloud?.(this.cloud) ?? this.cloud;
@@ -206,6 +209,7 @@ export class SimulatedWorld {
     const process: ServerProcess = {
       ...server,
       fence,
+      clock,
       alarms,
       rounds: 0,
       ended: null,
@@ -220,7 +224,7 @@ export class SimulatedWorld {
       process.ended = { error };
       death.abort();
     };
-    fleet.connect(server.callbacks, death.signal);
+    fleet.connect(server.callbacks, death.signal, clock);
     server.run(death.signal).then(() => end(null), end);
     this.server = process;
     return process;

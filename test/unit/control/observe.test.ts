@@ -16,7 +16,7 @@ import type {
   RunRow,
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
-import { SkewedClock } from './skewed-clock.ts';
+import { MachineClock } from '../../../orchestrator/simulation/machine-clock.ts';
 import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
 import { START_MS, aClaim, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
@@ -27,7 +27,7 @@ const TOTALS = { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 };
 /** A run whose row and instances the test sets; EC2 shows one running instance. */
 async function stage(instances: InstanceRecord[] = [anInstance(0)], deadlineMs = 480_000) {
   const clock = new VirtualClock(START_MS);
-  const skew = new SkewedClock(clock);
+  const skew = new MachineClock(clock);
   const reads: string[] = [];
   const compute = new MemoryCompute({ clock });
   const balancers = new MemoryLoadBalancer({ clock });

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Transfers } from '../../../orchestrator/control/sharing/transfers.ts';
 import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
-import { SkewedClock } from './skewed-clock.ts';
+import { MachineClock } from '../../../orchestrator/simulation/machine-clock.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 
 describe('Transfers', () => {
   it('F12: continues after the clock was set back past the last transfer', async () => {
     const time = new VirtualClock(START_MS);
-    const clock = new SkewedClock(time);
+    const clock = new MachineClock(time);
     const work = {
       transferChunks: () => Promise.resolve(0),
       chunksOf: () => Promise.resolve([{ id: 'c2' }, { id: 'c1' }]),
