@@ -27,6 +27,9 @@ export interface RunLimits {
   healthyMs: number;
 }
 
+/** From here on the clocks of two machines count as different: boots, leases and signatures suffer. */
+export const WRONG_CLOCK_MS = 60_000;
+
 const clamp = (value: number, low: number, high: number): number => Math.min(high, Math.max(low, value));
 
 /** The limits of a run that has `deadlineMs` from start to deadline. */

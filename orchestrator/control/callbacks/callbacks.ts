@@ -4,6 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { manifestKey } from '../../../shared/domain/keys.ts';
+import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import {
   COMPLETION_PATH,
@@ -131,7 +132,7 @@ export class Callbacks {
       case 'accepted':
         core.processState.firstReadyMs ??= core.clock.now();
         core.log.info({ slot, epoch, instance: hello.value.instanceId, address }, 'instance is ready');
-        if (Math.abs(skewMs) > 60_000)
+        if (skewMs > WRONG_CLOCK_MS || -skewMs > WRONG_CLOCK_MS + this.#mostWaitMs())
           await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, record);
         await this.#lookAtSource(callback, record);
         this.#loop.wake();
@@ -147,6 +148,12 @@ export class Callbacks {
       case 'too-late':
         return refuse(409, 'this epoch is given up');
     }
+  }
+
+  /** How long a callback may have waited in the socket: as long as this process stood still. */
+  #mostWaitMs(): number {
+    const { processState, clock } = this.#core;
+    return Math.max(processState.longestStandstillMs, clock.now() - (this.#loop.world()?.nowMs ?? Infinity));
   }
 
   /** Another machine may have read the token. Behind a NAT all hellos come from one address: one alarm is enough. */

@@ -18,6 +18,7 @@ import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
 import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
+import { ownPaceMs } from '../sharing/workers.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { isSlotResting, mayBeLaunched } from './site-cap.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
@@ -205,7 +206,19 @@ function isSilent(world: World, record: InstanceRecord, silentMs: number): boole
   if (silentMs <= limits.lostMs) return false;
   // Where AWS does not answer, the last health that it showed is worth nothing.
   const isHealthy = instanceId !== null && targets.get(instanceId) === 'healthy' && !regionOf(world, record).isOut;
+  if (isHealthy && isOneOfAllSilent(world) && isBusy(world, record)) return false;
   return !isHealthy || silentMs > 2 * limits.lostMs;
+}
+
+/** Several instances, and none is heard: they do not fail at the same time, their way to this server does. */
+function isOneOfAllSilent({ nowMs, limits, fleet, loopStartedAtMs }: World): boolean {
+  return fleet.serving.length > 1 && nowMs - Math.max(fleet.lastHeardMs, loopStartedAtMs) > limits.lostMs;
+}
+
+/** It cannot have crawled all that it last reported; then its parts show whether it is at work. */
+function isBusy({ nowMs, run, limits }: World, { progress, lastHeartbeatAtMs }: InstanceRecord): boolean {
+  const leftMs = (progress?.pending ?? 0) * ownPaceMs(run, progress);
+  return nowMs < (lastHeartbeatAtMs ?? 0) + leftMs + limits.partMs;
 }
 
 /** A time in the future, from before a step back, proves nothing; up to a heartbeat ahead is drift, and means now. */

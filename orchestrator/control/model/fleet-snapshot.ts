@@ -12,6 +12,7 @@ export class FleetSnapshot {
   #bySlot?: ReadonlyMap<number, readonly InstanceRecord[]>;
   #latest?: ReadonlyMap<number, InstanceRecord>;
   #serving?: readonly InstanceRecord[];
+  #lastHeardMs?: number;
   #slotsOfLost?: ReadonlySet<number>;
   #addressOwners?: ReadonlyMap<string, InstanceRecord>;
   #launches?: LaunchHistory;
@@ -30,6 +31,12 @@ export class FleetSnapshot {
   /** The newest instances of their slots that have said hello and are not given up. */
   get serving(): readonly InstanceRecord[] {
     return (this.#serving ??= [...this.latest.values()].filter((r) => !isGivenUp(r) && r.publicKey !== null));
+  }
+
+  /** When any of the serving instances was last heard. */
+  get lastHeardMs(): number {
+    const heardMs = (r: InstanceRecord): number => r.lastHeartbeatAtMs ?? r.phaseAtMs;
+    return (this.#lastHeardMs ??= this.serving.reduce((last, r) => Math.max(last, heardMs(r)), -Infinity));
   }
 
   /** Slots that lost an instance with products. Banned and rotated ones do not count: their share waits. */

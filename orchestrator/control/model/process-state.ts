@@ -39,6 +39,8 @@ export class ProcessState {
   pools: Pools | null = null;
   /** Since when (wall clock) no offer has been answered, and how the last one failed; null after an answer. */
   unansweredOffers: UnansweredOffers | null = null;
+  /** By the monotonic clock. */
+  longestStandstillMs = 0;
   /** Known causes that keep the run from making progress now. */
   stallCauses = new Map<StallCause, ActiveStallCause>();
   /** Alarms that are raised once, by their keys. */

@@ -20,12 +20,20 @@ import { type World, worldFromRows } from '../model/world.ts';
 
 /** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
 const SOONEST_MS = 250;
+/** A round this share of `lostMs` after the one before is a standstill. */
+const STANDSTILL_SHARE = 1 / 3;
+/** More late rounds in a row are no standstill but the pace of this machine, its database or AWS: the limits must still end the run. */
+const MOST_IN_A_ROW = 3;
 
 export class Observer {
   readonly #core: Core;
   /** The wall clock minus the monotonic one. */
   #offsetMs: number;
   #loopStartedAtMs: number;
+  /** When the rows of the last round were read (monotonic ms); null before the first. */
+  #readMs: number | null = null;
+  /** Standstills without a round in time between them. */
+  #inARow = 0;
   readonly #bucket: ManifestPoll;
   readonly #siteWatch = new SiteWatch();
   readonly #progressWatch = new ProgressWatch();
@@ -55,6 +63,7 @@ export class Observer {
 
   async observe(): Promise<World> {
     const core = this.#core;
+    const readMs = core.clock.monotonic();
     const [run, instances] = await Promise.all([core.run.get(), core.fleet.instances()]);
     // Before the counts: what is taken in between is seen twice, not missed.
     const frontier = run?.settings.discover ? await core.frontier!.state() : null;
@@ -63,8 +72,10 @@ export class Observer {
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
     await this.#watchClock(limits.heartbeatMs);
-    if (core.clock.monotonic() >= this.nextLookMs)
+    const lookedMs = core.clock.monotonic();
+    if (lookedMs >= this.nextLookMs)
       await this.#look(run, new FleetSnapshot(instances), Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
+    await this.#watchStandstill(readMs, core.clock.monotonic() - lookedMs, limits.lostMs * STANDSTILL_SHARE);
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
     const seen = {
@@ -135,22 +146,47 @@ export class Observer {
     this.#offsetMs += jumpMs;
     // Less is drift.
     if (Math.abs(jumpMs) < toleranceMs) return;
-    this.#loopStartedAtMs = nowMs;
+    this.#countAnew(nowMs);
     // Times that are in the future by the new clock are discarded, or the loop would wait for them.
     if ((processState.lastTransferMs ?? -Infinity) > nowMs) processState.lastTransferMs = null;
-    if (processState.unansweredOffers !== null)
-      processState.unansweredOffers.sinceMs = Math.min(processState.unansweredOffers.sinceMs, nowMs);
     for (const { name } of this.#core.regions) {
       const region = processState.region(name);
       if ((region.quotaRefusedMs ?? -Infinity) > nowMs) region.quotaRefusedMs = null;
-      region.rights = allRights();
     }
-    this.#forecast = null;
     for (const region of this.#regions) region.forget();
     this.nextLookMs = 0;
     await this.#core.alarm(
       `the clock of this server has jumped ${jumpMs < 0 ? 'back' : 'ahead'} by ${Math.round(Math.abs(jumpMs) / 1_000)} s, or it was asleep; the silence of instances counts from now`,
     );
+  }
+
+  /**
+   * Whatever has kept this process from a round for so long (stopped, starved, no database) has kept its instances from
+   * reporting, too. A slow answer of AWS has not, but the rows that were read before it are as old.
+   * @param lookMs how long the answers of AWS took in this round
+   */
+  async #watchStandstill(readMs: number, lookMs: number, leastMs: number): Promise<void> {
+    const { clock } = this.#core;
+    const stoodMs = clock.monotonic() - (this.#readMs ?? readMs);
+    this.#readMs = readMs;
+    this.#inARow = stoodMs < leastMs ? 0 : this.#inARow + 1;
+    if (this.#inARow === 0 || this.#inARow > MOST_IN_A_ROW) return;
+    const { processState } = this.#core;
+    processState.longestStandstillMs = Math.max(processState.longestStandstillMs, stoodMs);
+    this.#countAnew(clock.now());
+    if (stoodMs - lookMs < leastMs) return;
+    await this.#core.alarm(
+      `this main server stood still for ${Math.round(stoodMs / 1_000)} s (stopped, starved or without its database); the silence of instances counts from now`,
+    );
+  }
+
+  /** What nobody could report, and what went on unseen, proves nothing. */
+  #countAnew(nowMs: number): void {
+    const { processState, regions } = this.#core;
+    this.#loopStartedAtMs = nowMs;
+    if (processState.unansweredOffers !== null) processState.unansweredOffers.sinceMs = nowMs;
+    for (const { name } of regions) processState.region(name).rights = allRights();
+    this.#forecast = null;
   }
 
   /** Read once; from then on `note` adds its keys here too. */

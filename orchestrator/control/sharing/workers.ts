@@ -47,6 +47,8 @@ const USUAL_BOOT = 1 / 2;
 type Shard = WorkCounts['bySlot'][number];
 
 const NO_SHARD = { chunks: 0, products: 0 };
+/** Silence that is part of the reporting: counters are up to one heartbeat old, and the next may be late. */
+const USUAL_HEARTBEATS = 2;
 /** Minimum outcomes from which the requests per product are estimated. */
 const MIN_OUTCOMES = 10;
 
@@ -67,6 +69,12 @@ export function workersOf(world: World, extra = 0): Workers {
     if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
   }
   return { workers, unassigned: pool, chunkSize };
+}
+
+/** Products that it has crawled since its counters came, where that is long ago: it crawls on while it is not heard. */
+function unseen({ nowMs, limits }: World, { lastHeartbeatAtMs }: InstanceRecord, paceMs: number): number {
+  const silentMs = nowMs - (lastHeartbeatAtMs ?? nowMs);
+  return silentMs > USUAL_HEARTBEATS * limits.heartbeatMs ? Math.floor(silentMs / paceMs) : 0;
 }
 
 /** What it has not crawled will be crawled under another epoch. */
@@ -96,7 +104,7 @@ function workerOf(
   const { paceMs, isSlow } = paceOf(paces, progress);
   // Its counters do not include the grants of the last reply yet.
   const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
-  const pending = (progress?.pending ?? 0) + unheard;
+  const pending = Math.max(0, (progress?.pending ?? 0) + unheard - unseen(world, record, paceMs));
   const canTake = !record.sealed && record.phase !== 'uploading';
   const canGive = canTake && record.phase === 'crawling';
   return {

@@ -89,3 +89,9 @@ export const quota =
       return used <= vcpus ? null : { kind: 'refused', cause: 'quota', message: 'VcpuLimitExceeded' };
     };
   };
+
+/** The main server does nothing for that long, and then goes on. */
+export const standstill =
+  (atMs: number, forMs: number): Fault =>
+  (world) =>
+    void world.clock.at(START_MS + atMs, () => world.server?.clock.stop(forMs));

@@ -2,6 +2,8 @@ import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapsho
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { ownPaceMs } from '../../../orchestrator/control/sharing/workers.ts';
 import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
 import { LOSS } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
@@ -117,6 +119,29 @@ describe('serving', () => {
     };
     expect(at(silentMs)).toEqual([]);
     expect(at(silentMs + 1)).toEqual(['0.1 crawling>lost heartbeat-lost']);
+  });
+
+  it('gives up none of a fleet that falls silent at once while the balancer finds it healthy and it has products', () => {
+    const { run, limits } = aWorld();
+    const { lostMs, partMs } = limits;
+    const pending = Math.ceil((4 * lostMs) / ownPaceMs(run, null));
+    const progress = { ...NO_PROGRESS, assigned: pending, pending };
+    const silent = (slot: number): InstanceRecord =>
+      anInstance(slot, { phase: 'crawling', lastHeartbeatAtMs: NOW - slot, progress });
+    const fleet = [silent(0), silent(1), silent(2)];
+    const at = (ms: number, change: WorldChange = {}) => movesIn({ nowMs: NOW + ms, instances: fleet, ...change });
+    const busyMs = pending * ownPaceMs(run, progress) + partMs;
+    expect(at(busyMs - 3)).toEqual([]);
+    expect(at(busyMs)).toEqual(['0.1', '1.1', '2.1'].map((place) => `${place} crawling>lost heartbeat-lost`));
+    // Each alone, it may have failed.
+    expect(at(2 * lostMs + 1, { instances: [fleet[0]!] })).toEqual(['0.1 crawling>lost heartbeat-lost']);
+    const heard = { ...fleet[2]!, lastHeartbeatAtMs: NOW + 2 * lostMs };
+    expect(at(2 * lostMs + 2, { instances: [fleet[0]!, fleet[1]!, heard] })).toEqual([
+      '0.1 crawling>lost heartbeat-lost',
+      '1.1 crawling>lost heartbeat-lost',
+    ]);
+    const targets = new Map(fleet.map((r) => [r.instanceId!, r.slot === 1 ? 'unhealthy' : 'healthy'] as const));
+    expect(at(2 * lostMs + 1, { targets })).toEqual(['1.1 crawling>lost heartbeat-lost']);
   });
 
   it('counts silence from its own start when it has resumed the run', () => {

@@ -229,6 +229,61 @@ describe('Observer', () => {
     expect(region.quotaRefusedMs).toBeNull();
   });
 
+  describe('F57: after a standstill', () => {
+    const { lostMs } = limitsFor(480_000);
+    const stand = async (forMs: number) => {
+      const parts = await stage();
+      const { observer, clock, core } = parts;
+      await observer.observe();
+      core.processState.unansweredOffers = { sinceMs: clock.now(), url: 'http://b', kind: 'unknown', message: '502' };
+      await clock.advance(forMs);
+      return { ...parts, world: await observer.observe() };
+    };
+
+    it('counts silence anew, once, and reports it', async () => {
+      const { world, observer, clock, core } = await stand(lostMs);
+      expect(world.loopStartedAtMs).toBe(clock.now());
+      expect(world.unansweredOffers!.sinceMs).toBe(clock.now());
+      expect(core.alarms).toEqual([expect.stringContaining(`stood still for ${lostMs / 1_000} s`)]);
+      await clock.advance(500);
+      expect((await observer.observe()).loopStartedAtMs).toBe(world.loopStartedAtMs);
+      expect(core.alarms).toHaveLength(1);
+    });
+
+    it('does so when it happened while AWS was asked, without an alarm: its answer may have taken as long', async () => {
+      const { observer, clock, core, compute } = await stage();
+      await observer.observe();
+      await clock.advance(5_000);
+      compute.list = async () => {
+        await clock.advance(lostMs);
+        return [];
+      };
+      const world = await observer.observe();
+      expect(world.loopStartedAtMs).toBe(clock.now());
+      expect(core.alarms).toEqual([]);
+    });
+
+    it('does so three times in a row: a server that is always late must still give up and end', async () => {
+      const { observer, clock } = await stand(lostMs);
+      const countsFrom = async (forMs: number): Promise<number> => {
+        await clock.advance(forMs);
+        return (await observer.observe()).loopStartedAtMs - clock.now();
+      };
+      expect(await countsFrom(lostMs)).toBe(0);
+      expect(await countsFrom(lostMs)).toBe(0);
+      expect(await countsFrom(lostMs)).toBe(-lostMs);
+      expect(await countsFrom(lostMs)).toBe(-2 * lostMs);
+      await countsFrom(500);
+      expect(await countsFrom(lostMs)).toBe(0);
+    });
+
+    it('does nothing for a late round', async () => {
+      const { world, core } = await stand(lostMs / 3 - 1);
+      expect(world.loopStartedAtMs).toBe(START_MS);
+      expect(core.alarms).toEqual([]);
+    });
+  });
+
   it('remembers permanently which targets have been healthy', async () => {
     const { observer, balancers, balancer, rows, clock, instanceId } = await stage();
     rows.run = { ...rows.run, balancers: { 'ap-northeast-1': balancer } };
