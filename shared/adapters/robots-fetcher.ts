@@ -1,7 +1,8 @@
 /** Reads a site's robots.txt as RFC 9309 requires: follows redirects, limits the size, and always returns a policy. */
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import { policyFrom, ROBOTS_PATH, type RobotsOutcome } from '../domain/robots.ts';
+import { WRONG_CLOCK_MS } from '../domain/limits.ts';
+import { policyFrom, ROBOTS_PATH } from '../domain/robots.ts';
 import type { RobotsPolicy, RobotsReading } from '../domain/robots-matcher.ts';
 import { ACCEPT_ENCODING, decoded, isBinary, isUnsupported } from './http/content-decoder.ts';
 import { readSiteFile, type SiteRequest } from './site-file.ts';
@@ -17,9 +18,16 @@ const MAX_READ_BYTES = 524_288;
 /** The policy of robots.txt at this time. Never rejects: an unavailable robots.txt yields a policy too. */
 export async function fetchRobots(request: RobotsRequest): Promise<RobotsReading> {
   const url = `${request.origin}${ROBOTS_PATH}`;
-  const outcome = await ask(url, request);
+  const headers = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
+  const reply = await readSiteFile(url, headers, request, readText);
+  const outcome = reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
   const { retryAfterMs, ...policy } = policyFrom(outcome, request.userAgent, url);
-  return { ...withVersion(policy), ...(retryAfterMs !== undefined && { retryAfterMs }) };
+  const skewMs = reply.kind === 'reply' ? (reply.skewMs ?? 0) : 0;
+  return {
+    ...withVersion(policy),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(Math.abs(skewMs) > WRONG_CLOCK_MS && { skewMs }),
+  };
 }
 
 /** Adds the version, computed from the content, to a policy. */
@@ -27,12 +35,6 @@ export function withVersion(policy: Omit<RobotsPolicy, 'version'>): RobotsPolicy
   const { access, rules, crawlDelayMs, source } = policy;
   const content = JSON.stringify([access, rules.map(({ allow, pattern }) => [allow, pattern]), crawlDelayMs, source]);
   return { version: createHash('sha256').update(content).digest('hex'), access, rules, crawlDelayMs, source };
-}
-
-async function ask(url: string, request: RobotsRequest): Promise<RobotsOutcome> {
-  const headers = { accept: 'text/plain,*/*;q=0.1', 'accept-encoding': ACCEPT_ENCODING };
-  const reply = await readSiteFile(url, headers, request, readText);
-  return reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
 }
 
 /** The beginning of the body; rejects when it breaks off before its end or the limit. */

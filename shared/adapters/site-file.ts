@@ -28,8 +28,11 @@ export interface SiteRequest {
 }
 
 export type SiteReply<T> =
-  /** `value`: what `read` returned for a 2xx; null for any other status. */
-  | { kind: 'reply'; status: number; value: T | null; retryAfterMs: number | null }
+  /**
+   * `value`: what `read` returned for a 2xx; null for any other status. `skewMs`: how far the site's clock is ahead of
+   * ours; null where it does not say the time.
+   */
+  | { kind: 'reply'; status: number; value: T | null; retryAfterMs: number | null; skewMs: number | null }
   | { kind: 'lost' | 'unreachable'; detail: string };
 
 /** Follows redirects; never rejects. @param read gets the body of a 2xx and its content-encoding, and reads what it needs */
@@ -72,11 +75,13 @@ export async function readSiteFile<T>(
     const status = reply.statusCode;
     const set = cookiesOf(reply.headers['set-cookie'], at, cookies);
     set?.keep();
-    if (status >= 200 && status < 300) return { status, value: await read(reply.body, header('content-encoding')) };
+    const skewMs = skewOf(header('date'), header('age'), clock.now());
+    if (status >= 200 && status < 300)
+      return { status, value: await read(reply.body, header('content-encoding')), skewMs };
     // A short body is read to keep the connection for the next hop.
     await reply.body.dump({ limit: 65_536 }).catch(() => undefined);
     const retryAfterMs = parseRetryAfter(header('retry-after'), clock.now());
-    return { status, value: null, location: header('location'), retryAfterMs, cookie: set?.names()[0] };
+    return { status, value: null, location: header('location'), retryAfterMs, cookie: set?.names()[0], skewMs };
   };
   try {
     return await followHops(url, hop);
@@ -89,9 +94,16 @@ export async function readSiteFile<T>(
   }
 }
 
+/** A cache repeats the old date, with its age. */
+function skewOf(date: string, age: string, nowMs: number): number | null {
+  const ms = Date.parse(date) + 1_000 * Number(age) - nowMs;
+  return Number.isFinite(ms) ? ms : null;
+}
+
 interface HopReply<T> {
   status: number;
   value: T | null;
+  skewMs: number | null;
   location?: string;
   retryAfterMs?: number | null;
   /** Name of a cookie that it sets. */
@@ -104,9 +116,9 @@ async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
   let at = url;
   let lastCookie: string | undefined;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-    const { status, value, location = '', retryAfterMs = null, cookie } = await hop(at);
+    const { status, value, location = '', retryAfterMs = null, cookie, skewMs } = await hop(at);
     lastCookie = cookie ?? lastCookie;
-    if (status < 300 || status >= 400) return { kind: 'reply', status, value, retryAfterMs };
+    if (status < 300 || status >= 400) return { kind: 'reply', status, value, retryAfterMs, skewMs };
     const next = resolveLocation(location, at);
     if (next === null || !/^https?:/.test(next))
       return { kind: 'lost', detail: `${at} answers ${status} without a target` };

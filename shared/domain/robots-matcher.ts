@@ -109,6 +109,8 @@ export interface RobotsPolicy {
 export interface RobotsReading extends RobotsPolicy {
   /** The site asks not to be asked again before. */
   retryAfterMs?: number;
+  /** How far the clock of the site is ahead of ours, where that is more than `WRONG_CLOCK_MS`. */
+  skewMs?: number;
 }
 
 /** The policy at one domain of the shop; null before it was first read. */

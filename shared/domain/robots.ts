@@ -54,6 +54,8 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
     return { version, access, rules, crawlDelayMs, source };
   });
   const retryAfterMs = Math.max(...readings.map((reading) => reading.retryAfterMs ?? 0));
+  // Where the clock of one site is right, ours is.
+  const skewMs = readings.map((reading) => reading.skewMs ?? 0).reduce((a, b) => (Math.abs(a) < Math.abs(b) ? a : b));
   const everywhere = (access: RobotsPolicy['access']): boolean => policies.every((policy) => policy.access === access);
   return {
     version: policies.map(({ version }) => version).join(' '),
@@ -63,6 +65,7 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
     source: policies.map(({ source }) => source).join('; '),
     domains: policies,
     ...(retryAfterMs > 0 && { retryAfterMs }),
+    ...(skewMs !== 0 && { skewMs }),
   };
 }
 

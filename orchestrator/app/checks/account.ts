@@ -1,6 +1,7 @@
 /** Checks of the AWS account: credentials, endpoint, its clock, rights. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } from './check.ts';
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
@@ -66,8 +67,6 @@ export const endpoint: Check = {
   },
 };
 
-/** AWS refuses requests that are five minutes off; our boot deadlines and tokens suffer long before. */
-const TOO_FAR_MS = 60_000;
 const NOTED_MS = 5_000;
 
 export const endpointClock: Check = {
@@ -83,7 +82,8 @@ export const endpointClock: Check = {
     const seconds = Math.round(Math.abs(skewMs) / 1_000);
     const text = `${seconds} s ${skewMs > 0 ? 'behind' : 'ahead of'} the endpoint's`;
     const remedy = 'Keep time by NTP: timedatectl set-ntp true, or chrony';
-    if (Math.abs(skewMs) > TOO_FAR_MS) return failed('platform', text, remedy);
+    // AWS refuses requests that are five minutes off; our boot deadlines and tokens suffer long before.
+    if (Math.abs(skewMs) > WRONG_CLOCK_MS) return failed('platform', text, remedy);
     return Math.abs(skewMs) > NOTED_MS ? warning(text, remedy) : ok('within 5 s of the endpoint');
   },
 };

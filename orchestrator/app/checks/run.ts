@@ -1,7 +1,7 @@
 /** Checks of the site and of the next run: User-Agent, robots.txt, plan, quota, prices, bundle, user data. */
 import { hasLink, userAgentOf } from '../plan/target.ts';
 import { type Check, failed, findingOf, lacksRegion, ok, warning } from './check.ts';
-import { findingsOf as robotsFindings } from '../plan/site-robots.ts';
+import { clockWarnings, findingsOf as robotsFindings } from '../plan/site-robots.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { refusalOfPlan } from '../plan/make-plan.ts';
 import { PRICES_OF } from '../../plan/price-table.ts';
@@ -37,7 +37,7 @@ export const robots: Check = {
   needs: ['products'],
   limitMs: 20_000,
   isSlow: true,
-  async run({ config, facts }) {
+  async run({ config, target, facts }) {
     const { site } = config.values;
     const [policy, products] = await Promise.all([facts.robots(), facts.products()]);
     const about = { productUrl: site.product_url, intervalMs: site.interval };
@@ -50,6 +50,7 @@ export const robots: Check = {
       );
     }
     const { warnings, fault } = robotsFindings(policy, about, products.ids);
+    if (target.dryRun) warnings.push(...clockWarnings(policy));
     if (fault !== null)
       return failed(
         'infeasible',

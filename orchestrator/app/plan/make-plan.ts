@@ -3,7 +3,7 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { domainPaces } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
 import type { ListFaults } from '../../control/results/product-list.ts';
@@ -22,14 +22,14 @@ import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, plannedPaces } from './asked-paces.ts';
 import { deadlineOf } from './settings-of.ts';
-import { findingsOf } from './site-robots.ts';
+import { clockWarnings, findingsOf } from './site-robots.ts';
 import { hasLink, type Target, WHO_TO_SAY } from './target.ts';
 
 export interface PlanFacts {
   config: Config;
   target: Target;
   products: ProductList;
-  robots: RobotsPolicy;
+  robots: RobotsReading;
   /** What the hosts of the site asked of their last run; omitted: nothing. */
   asked?: readonly HostPace[];
   prices: FreshPrices;
@@ -122,6 +122,7 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
     ...(browser === 'installed' ? [INSTALLED_AT_BOOT] : []),
     ...findings.warnings,
     ...capWarnings(plan),
+    ...(target.dryRun ? clockWarnings(robots) : []),
     ...warningsOf(config, products),
   ];
   if (findings.fault === null) return withList({ ...plan, warnings }, products.list);

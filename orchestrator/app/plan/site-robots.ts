@@ -73,6 +73,15 @@ export function findingsOf(
   };
 }
 
+/** For a dry run: a paid one has AWS's clock to compare with. */
+export function clockWarnings({ skewMs = 0 }: RobotsReading): string[] {
+  if (skewMs === 0) return [];
+  const off = `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'}`;
+  return [
+    `the clock of this machine is ${off} that of the site, by the date of its robots.txt: keep time by NTP (timedatectl set-ntp true); a clock that is corrected in mid-run moves the deadline`,
+  ];
+}
+
 function delayWarning({ crawlDelayMs, source }: RobotsPolicy, intervalMs: number): string[] {
   if (crawlDelayMs === null || crawlDelayMs <= intervalMs) return [];
   return [

@@ -46,7 +46,8 @@ export class RobotsCache {
     const { reader, clock } = this.#options;
     if (reader === null) return;
     while (!signal.aborted) {
-      const { retryAfterMs = 0, ...policy } = await reader.read();
+      // Orders to instances have only the policy.
+      const { retryAfterMs = 0, skewMs: _, ...policy } = await reader.read();
       if (signal.aborted) return;
       const before = this.policy;
       // In force at once: an alarm that cannot be stored must not delay it.

@@ -4,7 +4,7 @@ import zlib from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { fetchRobots, type RobotsRequest, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { pour, serve, serveBytes, serveRaw } from './fetch-stage.ts';
 import { ownAddress } from './http-stub.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -12,7 +12,7 @@ import { freePort } from '../../support/free-port.ts';
 const TEXT = 'User-agent: *\nDisallow: /private\nCrawl-delay: 3';
 const plain = { 'content-type': 'text/plain' };
 
-function read(origin: string, options: Partial<RobotsRequest> = {}): Promise<RobotsPolicy> {
+function read(origin: string, options: Partial<RobotsRequest> = {}): Promise<RobotsReading> {
   return fetchRobots({
     origin,
     userAgent: 'examplebot/1.0 (+https://example.jp/bot)',
@@ -43,6 +43,21 @@ describe('robots.txt', () => {
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({ method: 'GET', url: '/robots.txt' });
     expect(seen[0]!.headers['user-agent']).toBe('examplebot/1.0 (+https://example.jp/bot)');
+  });
+
+  it.each([
+    ['a right clock', 0, {}, undefined],
+    ['a copy of an hour ago', -3_600_000, { age: '3600' }, undefined],
+    ['a clock that is an hour ahead', 3_600_000, {}, 3_600_000],
+    ['a clock that is a year behind', -31_536_000_000, {}, -31_536_000_000],
+  ])('shows how far the clocks differ: %s', async (_, aheadMs, more, skewMs) => {
+    const shop = await serve((_request, response) => {
+      const date = new Date(systemClock.now() + aheadMs).toUTCString();
+      response.writeHead(200, { ...plain, ...more, date }).end(TEXT);
+    });
+    const found = (await read(shop.url)).skewMs;
+    if (skewMs === undefined) expect(found).toBeUndefined();
+    else expect(Math.abs(found! - skewMs)).toBeLessThan(60_000);
   });
 
   it.each<[string, (text: string) => Buffer]>([

@@ -56,6 +56,17 @@ describe('the plan and the browser', () => {
   });
 });
 
+it('warns a dry run of a wrong clock; a paid one has the clock of AWS', () => {
+  const off = (skewMs: number) => ({ robots: { ...ALLOW_ALL, skewMs } });
+  expect(planOf(config(), off(2 * 3_600_000)).warnings).toEqual([
+    expect.stringContaining('the clock of this machine is 2h behind that of the site'),
+  ]);
+  expect(planOf(config(), off(-90_000)).warnings.join()).toContain('is 1m 30s ahead of that of the site');
+  expect(planOf(config()).warnings).toEqual([]);
+  const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
+  expect(planOf(config(), { target, ...off(2 * 3_600_000) }).warnings).toEqual([]);
+});
+
 it('plans rendered pages with the time that they took in an earlier run', () => {
   const target: Target = { ...TARGET, kind: 'aws', dryRun: false };
   const make = (pageMs: object): Plan =>

@@ -65,6 +65,13 @@ describe('the pace over several domains', () => {
   });
 
   it('is that of a domain with a long Crawl-delay', () => {
+    expect(
+      combinePolicies([
+        { ...policy(), skewMs: 900_000 },
+        { ...policy(), skewMs: -90_000 },
+      ]).skewMs,
+    ).toBe(-90_000);
+    expect(combinePolicies([{ ...policy(), skewMs: 900_000 }, policy()]).skewMs).toBeUndefined();
     const slow = combinePolicies([policy(), policy(), policy({ crawlDelayMs: 60_000 })]);
     expect(spacing(THREE, slow)).toBe(12_000);
     expect(busiestDomain(domainPaces(THREE, slow), 10_000)).toEqual({ share: 0.2, delayMs: 60_000 });
