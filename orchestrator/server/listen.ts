@@ -1,7 +1,6 @@
-/** Starts an Express app on an address, with a clear error when the port is taken. */
-import type { Express } from 'express';
+/** Starts an app on an address, with a clear error when the port is taken. */
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
@@ -31,7 +30,7 @@ export function splitAddress(address: string): { host: string; port: number } {
 }
 
 /** `address` is `host:port`; port 0 binds a free one. Throws `port-taken`. */
-export async function listen(app: Express, address: string, setting: string, tls?: Tls): Promise<Listener> {
+export async function listen(app: RequestListener, address: string, setting: string, tls?: Tls): Promise<Listener> {
   const { host, port } = splitAddress(address);
   const server = tls ? createTlsServer(tls, app) : createServer(app);
   // Slow senders must not hold sockets: a callback is a few kilobytes.

@@ -26,7 +26,7 @@ import {
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';
-import { splitAddress } from '../../server/listen.ts';
+import { listen, splitAddress } from '../../server/listen.ts';
 import { findPortHolder } from '../../server/port-holder.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
 
@@ -45,11 +45,23 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
     }
-    return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
+    const work = async (lock: RunLock) => {
       await lock.setRun(run.id);
       return resumeRun({ ...caller, run, stores, lock, config });
-    });
+    };
+    // An earlier main server that is only frozen keeps its port: without it nothing would be gained by its lock.
+    return underLock(stores.runs, lockNamesOfRun(run), work, () => listenOnce(run, config));
   });
+}
+
+/** Throws as `resumeRun` would when the run's callback address cannot be listened on. */
+async function listenOnce(run: RunRecord, config: Config): Promise<void> {
+  if (isRebuilt(run)) return;
+  const address = await callbackListenOf(config.values.server.listen, run.settings.server);
+  const listener = await listen(() => undefined, address, 'server.listen').catch((error: unknown) => {
+    throw explainTakenPort(error, run.id, address);
+  });
+  await listener.close();
 }
 
 export interface Resumption extends Caller {

@@ -62,15 +62,21 @@ export interface Locking {
   names: readonly string[];
   clock: Clock;
   times?: LockTimes;
+  /**
+   * Called when no living main server holds the lock, before it is taken: what throws leaves it with its holder, who may
+   * only be frozen.
+   */
+  check?: () => Promise<unknown>;
 }
 
 /** Throws `lock-held` with the holder's name. One that died here is replaced at once, others once expired. */
 export async function takeLock(locking: Locking): Promise<RunLock> {
-  const { runs, names, clock, times = TIMES } = locking;
+  const { runs, names, clock, times = TIMES, check = () => Promise.resolve() } = locking;
   const request = { owner: ownName(), names, leaseMs: times.leaseMs };
   const { guard } = runs;
   const waiting = { runs, names, clock, times };
   const steal = await waitForHolders(waiting);
+  await check();
   const connection = guard?.connection?.(names) ?? null;
   if (connection) await takeConnection(connection, waiting);
   try {
@@ -91,14 +97,17 @@ export async function underLock<T>(
   runs: RunStore,
   names: readonly string[],
   work: (lock: RunLock) => Promise<T>,
+  check: () => Promise<unknown> = () => Promise.resolve(),
 ): Promise<T> {
-  const lock = await takeLock({ runs, names, clock: systemClock });
+  const lock = await takeLock({ runs, names, clock: systemClock, check });
   try {
     return await work(lock);
   } finally {
     await lock.release();
   }
 }
+
+type Waiting = Required<Omit<Locking, 'check'>>;
 
 type Holder = 'none' | 'dead' | 'expired' | 'alive';
 
@@ -146,7 +155,7 @@ async function lookAtHolders(
 }
 
 /** Throws `lock-held` for a living holder. Returns the dead ones, whose leases are to be taken over. */
-async function waitForHolders({ runs, names, clock, times }: Required<Locking>): Promise<LockHolder[]> {
+async function waitForHolders({ runs, names, clock, times }: Waiting): Promise<LockHolder[]> {
   const holders = await lookAtHolders(runs, names);
   const inState = (wanted: Holder) => holders.filter(({ state }) => state === wanted).map(({ holder }) => holder);
   const [alive] = inState('alive');
@@ -165,7 +174,7 @@ async function waitForHolders({ runs, names, clock, times }: Required<Locking>):
 }
 
 /** The leases are free, expired or of a dead process, so a holder of the named lock is frozen, or was quicker. */
-async function takeConnection(connection: ConnectionLock, locking: Required<Locking>): Promise<void> {
+async function takeConnection(connection: ConnectionLock, locking: Waiting): Promise<void> {
   const { runs, names, clock, times } = locking;
   if ((await connection.acquire()) === 'ours') return;
   await clock.sleep(times.settleMs);
@@ -194,7 +203,7 @@ function held(holder: LockHolder | null): AppError {
   });
 }
 
-interface Keeping extends Pick<Required<Locking>, 'runs' | 'clock' | 'times'> {
+interface Keeping extends Pick<Waiting, 'runs' | 'clock' | 'times'> {
   now: () => Promise<number>;
   connection: ConnectionLock | null;
   fence: number;
@@ -204,13 +213,15 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   const lost = new AbortController();
   const stop = new AbortController();
   let runId: string | null = null;
-  let oursAtMs = clock.monotonic();
-  let writtenAtMs = oursAtMs;
+  /** Since when renewals fail, and another has the named lock; null while neither is so. */
+  let unwrittenMs: number | null = null;
+  let othersMs: number | null = null;
   let isUnwritable = false;
   const lose = (): void => lost.abort(new AppError('lock-held', 'this main server has lost its lock'));
   /** A renewal is a write like any other: a file that refuses it refuses every write of the run. */
   const onUnwritten = (error: unknown): void => {
-    const ms = clock.monotonic() - writtenAtMs;
+    const failedMs = clock.monotonic();
+    const ms = failedMs - (unwrittenMs ??= failedMs);
     // A file locked by another program is writable.
     const isBusy = error instanceof AppError && error.code === 'database-busy';
     if (runs.guard?.isFile !== true || isBusy || ms < times.giveUpMs) return;
@@ -230,11 +241,12 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
           return null;
         });
       if (kept === false) return lose();
-      if (kept === true) writtenAtMs = clock.monotonic();
+      if (kept === true) unwrittenMs = null;
       const named = connection === null ? 'ours' : await connection.acquire().catch(() => null);
       // Another main server may hold it for the moment it needs to find our lease alive; not for a whole lease.
-      if (named !== 'others') oursAtMs = clock.monotonic();
-      else if (clock.monotonic() - oursAtMs > times.leaseMs) return lose();
+      const seenMs = clock.monotonic();
+      if (named !== 'others') othersMs = null;
+      else if (seenMs - (othersMs ??= seenMs) > times.leaseMs) return lose();
     }
   };
   const renewing = renew();

@@ -164,16 +164,17 @@ export function superviseSandbox(
 ): () => Promise<void> {
   const say = (text: string): void => output.line(`! ${text}`);
   const stop = new AbortController();
-  let writtenAtMs = systemClock.monotonic();
+  /** Since when nothing can be written; null while it works. */
+  let unwrittenMs: number | null = null;
   const watch = async (): Promise<void> => {
     while (!stop.signal.aborted) {
       await systemClock.sleep(LOOK_EVERY_MS, stop.signal);
       if (stop.signal.aborted) return;
       const fault = findWriteFault(handle.dataDir);
-      if (fault === null) writtenAtMs = systemClock.monotonic();
-      const unwrittenMs = systemClock.monotonic() - writtenAtMs;
-      if (fault !== null && unwrittenMs > GIVE_UP_MS)
-        return lock.giveUp(unwritable(`the folder of the sandbox, ${handle.dataDir},`, fault, unwrittenMs));
+      const nowMs = systemClock.monotonic();
+      unwrittenMs = fault === null ? null : (unwrittenMs ?? nowMs);
+      if (unwrittenMs !== null && nowMs - unwrittenMs > GIVE_UP_MS)
+        return lock.giveUp(unwritable(`the folder of the sandbox, ${handle.dataDir},`, fault, nowMs - unwrittenMs));
       if (isAlive(handle.pid)) continue;
       // Another process may have replaced it already.
       const pid = await sandboxPid(handle);

@@ -29,7 +29,7 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
 import { ownName } from './process-name.ts';
-import { livingHolder, lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
+import { livingHolder, lockNamesOfConfig, lockNamesOfRun, type RunLock, underLock } from './run-lock.ts';
 import { unfinishedRuns } from './find-run.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
@@ -107,11 +107,11 @@ async function start(
   const { target, profile } = await recognizeEndpoint(chosenTarget);
   const place = { config, target, environment };
   await using checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
-  const names = await namesToLock(checked.stores.runs, lockNamesOfConfig(config));
-  return await underLock(checked.stores.runs, names, async (lock) => {
+  const { runs } = checked.stores;
+  const names = await namesToLock(runs, lockNamesOfConfig(config));
+  const work = async (lock: RunLock): Promise<ExitCode> => {
     await takeUpUnfinished({ ...caller, stores: checked.stores, lock, config }, names);
     const { database } = checked;
-    const { runs } = checked.stores;
     // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
     const cloud = target.kind !== 'sandbox';
     const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
@@ -160,7 +160,8 @@ async function start(
     const exitCode = await launchRun(shared);
     await prepareNextNight(database, config, output);
     return exitCode;
-  });
+  };
+  return await underLock(runs, names, work, () => unfinishedToEnd(runs, config));
 }
 
 /**
@@ -220,18 +221,26 @@ async function namesToLock(runs: RunStore, names: readonly string[]): Promise<re
 }
 
 /**
- * Ends every unfinished run of this site or result table whose deadline is past, and every ended run without a report:
- * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its report.
- * Throws `run-unfinished` when a deadline is still ahead: two crawls at a time would double the load on the site. A run
- * that cannot be ended is reported; it does not block the new run.
- * @param names of the locks that are held
+ * Unfinished runs of this site or result table. Throws `run-unfinished` when the deadline of one is still ahead: two
+ * crawls at a time would double the load on the site.
  */
-async function takeUpUnfinished(options: UnfinishedOptions, names: readonly string[]): Promise<void> {
-  const unfinished = await unfinishedRuns(options.stores.runs, lockNamesOfConfig(options.config));
+async function unfinishedToEnd(runs: RunStore, config: Config): Promise<RunRecord[]> {
+  const unfinished = await unfinishedRuns(runs, lockNamesOfConfig(config));
   const ahead = unfinished.find(
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );
   if (ahead) throw stillAhead(ahead);
+  return unfinished;
+}
+
+/**
+ * Ends every unfinished run of this site or result table whose deadline is past, and every ended run without a report:
+ * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its report.
+ * A run that cannot be ended is reported; it does not block the new run.
+ * @param names of the locks that are held
+ */
+async function takeUpUnfinished(options: UnfinishedOptions, names: readonly string[]): Promise<void> {
+  const unfinished = await unfinishedToEnd(options.stores.runs, options.config);
   // The oldest first: of two that crawled the same product the later one wins, and must be there to win.
   for (const run of unfinished.reverse()) {
     const others = lockNamesOfRun(run).filter((name) => !names.includes(name));

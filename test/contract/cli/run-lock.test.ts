@@ -119,6 +119,20 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await lock.release();
   });
 
+  it('F57 stays with a frozen one when the other cannot work', onMySqlByDay, async () => {
+    const first = startHolder(test.url);
+    await says(first, 'held');
+    first.kill('SIGSTOP');
+    const check = (): Promise<never> => Promise.reject(new Error('its port is taken'));
+    const { runs } = createStores(db);
+    const refused = (): Promise<unknown> =>
+      takeLock({ runs, names: LOCK_NAMES, clock: systemClock, times: TIMES, check }).catch(String);
+    await waitFor(async () => String(await refused()).includes('its port is taken'), { what: 'the lease to run out' });
+    first.kill('SIGCONT');
+    await expect(take()).rejects.toMatchObject({ code: 'lock-held' });
+    expect(first.stdout()).not.toContain('lost');
+  });
+
   it('F12 a main server whose clock is an hour ahead does not take a live lock', onMySqlByDay, async () => {
     const first = startHolder(test.url);
     await says(first, 'held');
