@@ -100,8 +100,8 @@ export class ControlLoop implements LoopLink {
       !isOut && (balancer !== null || processState.region(name).balancerMayRemain);
     const left = world.regions.some(hasMore) || world.fleet.all.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
-    // Long after the power-off, whatever EC2 still shows is for a person to look into.
-    return world.nowMs > powerOffAtMs(world.run) + world.limits.terminateMs;
+    // Long after the power-off, whatever EC2 still shows is for a person to look into. A clock that jumps is no wait.
+    return world.nowMs > Math.max(powerOffAtMs(world.run), world.loopStartedAtMs) + world.limits.terminateMs;
   }
 
   #start(world: World, actions: readonly Action[], signal: AbortSignal): void {

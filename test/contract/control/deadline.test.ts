@@ -36,3 +36,22 @@ describe('a run that has more to do than time', () => {
     expect((await whole.verdict()).products.open).toBe(0);
   });
 });
+
+describe('F12: a clock that is set past the deadline in mid-run', () => {
+  it.each([
+    ['past the deadline', 100_000],
+    ['past the time at which instances power themselves off', 3_600_000],
+    ['by a year', 365 * 86_400_000],
+  ])('%s: what is done is published, everything is terminated, and verify holds', async (_, aheadMs) => {
+    whole = await WholeRun.open(TOO_MANY);
+    await whole.start();
+    await whole.until('some pages', () => whole.fleet.instances.some((i) => i.fetched >= 20));
+    whole.server!.clock.skewMs += aheadMs;
+    await whole.untilEnd();
+    const reason = `deadline missed: ${TOO_MANY.products - whole.fetches.size} products not crawled`;
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 15, reason });
+    expect((await whole.instances()).map((i) => i.phase)).toEqual(['terminated', 'terminated']);
+    expect((await whole.verdict()).differences).toEqual([]);
+    expect(whole.cloud.compute.alive()).toEqual([]);
+  });
+});
