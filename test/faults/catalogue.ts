@@ -283,6 +283,14 @@ export const FAULTS: Record<string, FaultKind> = {
     // One product, or so many that the run is held.
     act: (world, dice) => world.refuseRows(String(dice.chance(0.6) ? dice.between(10, 59) : dice.between(0, 9))),
   },
+  F57: {
+    moments: ALL_MOMENTS,
+    act: (world, dice) => {
+      const ms = dice.chance(0.7) ? dice.between(1_000, 60_000) : dice.between(60_000, 600_000);
+      away(world, ms);
+      world.server?.clock.stop(ms);
+    },
+  },
 };
 
 /** A second main server takes the lock from the first one, which is still alive. */

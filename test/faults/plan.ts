@@ -64,7 +64,7 @@ export const singlePlans = (): FaultPlan[] =>
     })),
   );
 
-const PAIRED = ['F1', 'F3', 'F8', 'F16', 'F19', 'F22', 'F37', 'F39', 'F41', 'F43', 'F46', 'F47'];
+const PAIRED = ['F1', 'F3', 'F8', 'F16', 'F19', 'F22', 'F37', 'F39', 'F41', 'F43', 'F46', 'F47', 'F57'];
 
 /** All pairs of the faults that interact worst. */
 export function pairPlans(): FaultPlan[] {
