@@ -2,14 +2,14 @@
 import { adviceOf, nameOf, namesOf } from '../../shared/domain/reason-row.ts';
 import { createLogUpdate } from 'log-update';
 import { formatDuration } from '../../shared/domain/quantity.ts';
+import { standingInWords } from '../../shared/domain/standing.ts';
 import { oneLine, plain } from '../../shared/domain/terminal-text.ts';
 import { liveCounts, reasonsOf } from '../app/read/run-documents.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
-import { isGivenUp } from '../control/model/instance-state.ts';
 import type { InstanceRecord } from '../control/model/stores.ts';
-import { type World, worldFromRows } from '../control/model/world.ts';
+import type { World } from '../control/model/world.ts';
 import { costOfRun } from '../control/results/cost-of-run.ts';
-import { forecastEnd } from '../control/sharing/end-forecast.ts';
+import { standingOf } from '../control/sharing/standing.ts';
 import { dollars } from '../plan/wording.ts';
 import { type Paint, painter, type Tone } from './paint.ts';
 
@@ -26,7 +26,7 @@ function segmentsOf(world: ProgressFacts): Segment[] {
   const { run, nowMs, fleet, robots } = world;
   const live = liveCounts(run, fleet.all, nowMs);
   const leftMs = run.deadlineAtMs - nowMs;
-  const etaMs = etaOf(world);
+  const standing = standingOf(world);
   const intervalMs = run.settings.site.intervalMs;
   const segments: (Segment | null)[] = [
     { text: `${live.stored} stored`, tone: 'plain' },
@@ -42,8 +42,11 @@ function segmentsOf(world: ProgressFacts): Segment[] {
     live.minGapMs === null
       ? null
       : { text: `gap >= ${Math.floor(live.minGapMs)}ms`, tone: live.minGapMs < intervalMs ? 'bad' : 'good' },
-    run.phase === 'crawling' && etaMs !== null
-      ? { text: `ETA ${formatDuration(etaMs)}`, tone: etaMs > leftMs ? 'bad' : 'good' }
+    run.phase === 'crawling' && standing !== null
+      ? {
+          text: `ETA ${formatDuration(Date.parse(standing.end) - nowMs)}, ${standingInWords(standing)}`,
+          tone: standing.lateMs > 0 ? 'bad' : 'good',
+        }
       : null,
     leftMs >= 0
       ? { text: `${formatDuration(leftMs)} to deadline`, tone: 'plain' }
@@ -58,13 +61,6 @@ function costSegment({ run, fleet, nowMs }: ProgressFacts, stored: number): Segm
   const { maxCost } = run.settings.run;
   const cap = maxCost === null ? '' : ` of ${dollars(maxCost)}`;
   return { text: `${dollars(soFar)}${cap}`, tone: maxCost !== null && soFar > maxCost * 0.9 ? 'late' : 'plain' };
-}
-
-/** Null before the first grant and once nothing is left to crawl: there is no basis for an estimate. */
-function etaOf(world: ProgressFacts): number | null {
-  const isCrawled = world.fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0);
-  const endMs = isCrawled ? forecastEnd(worldFromRows(world)).p50Ms : null;
-  return endMs === null || endMs <= world.nowMs ? null : endMs - world.nowMs;
 }
 
 /** Everything in one line, for a log. */

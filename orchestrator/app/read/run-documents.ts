@@ -6,15 +6,15 @@ import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { openIncident } from '../../control/decide/ban-policy.ts';
 import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
-import type { EndForecast } from '../../control/model/forecast.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
-import type { IncidentRecord, InstanceRecord, RunReader, RunRecord, WorkReader } from '../../control/model/stores.ts';
+import type { IncidentRecord, InstanceRecord, RunReader, RunRecord } from '../../control/model/stores.ts';
 import { costOfRun } from '../../control/results/cost-of-run.ts';
 import { retryRefuses } from '../../control/model/try-again.ts';
 import { liveReasons, waitingProducts } from '../../control/results/reasons.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { worldFromRows } from '../../control/model/world.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
+import { standingOf } from '../../control/sharing/standing.ts';
 
 export type RunSummary = ReturnType<typeof summaryOf>;
 export type InstanceDocument = ReturnType<typeof instanceDocument>;
@@ -74,8 +74,11 @@ export function summaryOf(run: RunRecord) {
 /** Everything about one run that changes while it works. */
 export async function readRun(run: RunRecord, { fleet, results, work }: RunReader) {
   const [instances, loaded] = await Promise.all([fleet.instances(), results.totals()]);
-  const end = await projectedEnd(run, instances, work);
   const nowMs = systemClock.now();
+  const rows = { nowMs, run, fleet: new FleetSnapshot(instances), work: await work.counts(), robots: null };
+  // Of a run that is crawling, from the instances' latest heartbeats.
+  const isCrawling = run.phase === 'launching' || run.phase === 'crawling';
+  const end = isCrawling ? forecastEnd(worldFromRows(rows)) : null;
   const cost = costOfRun(run, instances, loaded.stored, nowMs);
   return {
     ...summaryOf(run),
@@ -89,6 +92,8 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
     reasons: reasonsOf(run, instances),
     /** False for a discovery, which `retry` refuses. */
     canRetry: !retryRefuses(run.settings),
+    /** Against the deadline; null while there is no basis for an estimate. */
+    standing: standingOf(rows),
     /** Null for a run that is not crawling. */
     projection: end && {
       p50: isoOrNull(end.p50Ms),
@@ -139,18 +144,6 @@ export function liveCounts(
     banned: open.filter((verdict) => verdict === 'banned').length,
     suspect: open.filter((verdict) => verdict === 'suspect').length,
   };
-}
-
-/** Forecast end of a running crawl, from the instances' latest heartbeats; null for a run that is not crawling. */
-async function projectedEnd(
-  run: RunRecord,
-  instances: readonly InstanceRecord[],
-  work: WorkReader,
-): Promise<EndForecast | null> {
-  if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
-  const fleet = new FleetSnapshot(instances);
-  const rows = { nowMs: systemClock.now(), run, fleet, work: await work.counts(), robots: null };
-  return forecastEnd(worldFromRows(rows));
 }
 
 function instanceDocument(record: InstanceRecord) {

@@ -2,6 +2,7 @@
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
+import { type Standing, standingInWords } from '../../../shared/domain/standing.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
@@ -10,7 +11,6 @@ import {
   type LiveCounts,
   liveCounts,
   readRun,
-  type RunDocument,
   summaryOf,
 } from '../../app/read/run-documents.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -18,7 +18,6 @@ import { listFailed } from '../../app/run/carry-out.ts';
 import { renderReasons } from '../../app/run/render-reasons.ts';
 import { getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { renderTable } from '../../app/text-table.ts';
-import { drainAtMs } from '../../control/model/run-deadlines.ts';
 import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';
@@ -45,18 +44,20 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
     if (options.failed === true) return await showFailed(run, reader.work, output);
     const document = await readRun(run, reader);
     output.line(await renderRuns([run], stores));
-    const { projection, instances, reasons } = document;
+    const { standing, instances, reasons } = document;
     if (reasons.length > 0) output.line(`\n${renderReasons(reasons)}`);
-    if (projection?.p50) output.line(`\n${renderEnd(projection, run)}`);
+    if (standing) output.line(`\n${renderEnd(standing, run)}`);
     if (instances.length > 0) output.line(`\n${renderInstances(instances)}`);
     output.document(document);
     return EXIT.complete;
   });
 }
 
-function renderEnd({ p50, p95 }: NonNullable<RunDocument['projection']>, run: RunRecord): string {
-  const late = p95 !== null && Date.parse(p95) > drainAtMs(run) ? '  (later than the last moment for crawling)' : '';
-  return `crawl ends at ${p50?.slice(0, 19)} UTC (p50), ${p95?.slice(0, 19)} UTC (p95)${late}`;
+function renderEnd(standing: Standing, run: RunRecord): string {
+  const time = (iso: string): string => `${iso.slice(0, 19).replace('T', ' ')} UTC`;
+  const ends = run.finishedAtMs === null ? 'will probably end' : 'ended';
+  const deadline = time(new Date(run.deadlineAtMs).toISOString());
+  return `${ends} at ${time(standing.end)}, ${standingInWords(standing)} (deadline ${deadline})`;
 }
 
 /** An ID of 2,000 bytes, percent-encoded in its URL, fits. */

@@ -1,5 +1,6 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
 import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
+import { standingInWords } from '../../../shared/domain/standing.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
@@ -137,8 +138,7 @@ function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
     ? run.report.products.stored + run.report.products.gone + run.report.products.failed
     : live.done;
   const failed = run.report?.products.failed ?? live.failed;
-  const endMs = run.finishedAt ?? run.projection?.p50 ?? null;
-  const spareMs = endMs === null ? null : Date.parse(run.deadline) - Date.parse(endMs);
+  const { standing } = run;
   return (
     <dl class="facts" aria-live="off">
       <Fact name="Done" note={`of ${plural(planned, 'product')}`}>
@@ -161,11 +161,11 @@ function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
         {live.perSecond === null ? '–' : rate(live.perSecond)}
       </Fact>
       <Fact
-        name={isOver ? 'Ended' : 'Crawl ends'}
-        tone={spareMs === null ? 'plain' : spareMs < 0 ? 'bad' : 'good'}
-        note={spareMs === null ? 'no estimate yet' : `${duration(spareMs)} ${spareMs < 0 ? 'late' : 'to spare'}`}
+        name={isOver ? 'Ended' : 'Will probably end'}
+        tone={standing === null ? 'plain' : standing.lateMs > 0 ? 'bad' : 'good'}
+        note={standing === null ? 'no estimate yet' : standingInWords(standing)}
       >
-        {endMs === null ? '–' : <Time at={endMs} />}
+        {standing === null ? '–' : <Time at={standing.end} />}
       </Fact>
       <Fact
         name="Smallest gap"
