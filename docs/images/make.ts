@@ -39,7 +39,7 @@ try {
     await page.locator('tbody a').first().click();
     pages.push(page);
   }
-  await pages[0]!.locator('.fact', { hasText: 'Done' }).filter({ hasText: /[3-9]\d %/ }).waitFor();
+  await pages[0]!.locator('.fact', { hasText: 'Done' }).filter({ hasText: /[3-9]\d\s%/ }).waitFor();
   await save(pages, 'run');
   await once(live, 'exit');
   for (const page of pages) await page.goto(url);

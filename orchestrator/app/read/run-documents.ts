@@ -13,6 +13,7 @@ import { retryRefuses } from '../../control/model/try-again.ts';
 import { liveReasons, waitingProducts } from '../../control/results/reasons.ts';
 import { reportOf } from '../../control/results/report.ts';
 import { worldFromRows } from '../../control/model/world.ts';
+import { hostsOf } from '../../plan/host-pace.ts';
 import { forecastEnd } from '../../control/sharing/end-forecast.ts';
 import { standingOf } from '../../control/sharing/standing.ts';
 
@@ -53,6 +54,9 @@ export function summaryOf(run: RunRecord) {
   const report = reportOf(run);
   return {
     run: run.id,
+    /** The shop's hosts. */
+    hosts: hostsOf(run.settings.site.productUrl),
+    table: run.settings.results.table,
     state: run.phase,
     reason: run.reason,
     exitCode: run.exitCode,

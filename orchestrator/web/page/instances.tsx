@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { InstanceDocument, RunDocument } from '../../app/read/run-documents.ts';
 import type { RunEvent } from '../../control/model/stores.ts';
 import { readSlot } from './api.ts';
-import { count, duration, share } from './format.ts';
+import { count, duration, milliseconds, share } from './format.ts';
 import { Pill, Section, Time, Timeline, type Tone } from './parts.tsx';
 
 const TONES: Partial<Record<InstanceDocument['phase'], Tone>> = {
@@ -102,7 +102,7 @@ function Details({ run, slot }: { run: RunDocument; slot: number }) {
               `, ${share(instance.progress.failed / doneOf(instance))} failed`}
           </Pair>
           <Pair name="smallest gap">
-            {instance.progress?.minGapMs == null ? '–' : `${Math.floor(instance.progress.minGapMs)} ms`}
+            {instance.progress?.minGapMs == null ? '–' : milliseconds(instance.progress.minGapMs)}
           </Pair>
           <Pair name="a page takes">
             {instance.progress?.pageMs == null ? '–' : duration(instance.progress.pageMs)}

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import { NeedsToken, token } from './api.ts';
-import { clock, date, utc } from './format.ts';
+import { clock, date, isUnbreakable, utc, withZone } from './format.ts';
 
 export type Tone = 'good' | 'late' | 'bad' | 'plain';
 
@@ -24,6 +24,15 @@ export function Time({ at, withDate = false }: { at: number | string; withDate?:
     <time dateTime={new Date(at).toISOString()} title={utc(at)}>
       {withDate && `${date(at)}, `}
       {clock(at)}
+    </time>
+  );
+}
+
+/** With day and zone, for what somebody acts on. */
+export function ZonedTime({ at }: { at: number | string }) {
+  return (
+    <time class="whole" dateTime={new Date(at).toISOString()} title={utc(at)}>
+      {withZone(at)}
     </time>
   );
 }
@@ -101,11 +110,15 @@ export function Table<T>({ label, columns, rows }: { label: string; columns: Col
         <tbody>
           {rows.map((row, i) => (
             <tr key={i}>
-              {columns.map((column) => (
-                <td key={column.head} class={column.class ?? ''}>
-                  {column.of(row)}
-                </td>
-              ))}
+              {columns.map((column) => {
+                const content = column.of(row);
+                const isWhole = typeof content === 'string' && isUnbreakable(content);
+                return (
+                  <td key={column.head} class={column.class ?? (isWhole ? 'whole' : '')}>
+                    {content}
+                  </td>
+                );
+              })}
             </tr>
           ))}
         </tbody>

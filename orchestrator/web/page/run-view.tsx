@@ -1,5 +1,6 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
 import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
+import { RUN_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { standingInWords } from '../../../shared/domain/standing.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
@@ -7,7 +8,8 @@ import type { RunSample } from '../../control/model/sample.ts';
 import type { RunAction } from '../serve-app.ts';
 import { act, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
-import { count, duration, plural, rate, share, usd } from './format.ts';
+import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
+import { groupStory, isAlarm, type StoryGroup } from './story.ts';
 import { InstancesSection } from './instances.tsx';
 import {
   Confirm,
@@ -18,10 +20,10 @@ import {
   Section,
   Table,
   Time,
-  Timeline,
   TokenForm,
   type Tone,
   useToken,
+  ZonedTime,
 } from './parts.tsx';
 
 interface Live {
@@ -98,17 +100,21 @@ export function RunPage({
   return (
     <>
       <header class="run-head">
-        <h1>{run.run}</h1>
+        <h1>{run.hosts.join(', ')}</h1>
         <Pill tone={toneOf(run)}>
           {run.state}
           {run.exitCode !== null && `, exit ${run.exitCode}`}
         </Pill>
         {run.dryRun && <Pill tone="plain">dry run</Pill>}
-        {run.reason !== null && <p class="reason">{run.reason}</p>}
         {buttons}
+        <p class="reason">
+          Run <b>{run.run}</b> into table <b>{run.table}</b>. {stateInWords(run)}
+        </p>
+        <Now run={run} isOver={isOver} />
       </header>
-      <Facts run={run} isOver={isOver} />
       {run.reasons.length > 0 && <Reasons run={run} />}
+      {story && <Decisions story={story} />}
+      <Facts run={run} story={story} isOver={isOver} />
       <div class="columns">
         <BurnDown run={run} samples={samples} isOver={isOver} />
         <Replies samples={samples} />
@@ -126,19 +132,69 @@ export function RunPage({
           </ul>
         </Section>
       )}
-      {story && <Decisions story={story} />}
     </>
   );
 }
 
-function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
+function stateInWords({ state, reason, request }: RunDocument): string {
+  const why = reason !== null && reason !== state ? ` Reason: ${reason}.` : '';
+  const asked = request !== null && !ENDS.includes(state) ? ` It was asked to end early: ${request}.` : '';
+  return `${RUN_PHASE_FACTS[state].meaning}${why}${asked}`;
+}
+
+/** A report file is read long after its run: it has the time of its writing. */
+const isReport = location.protocol === 'file:';
+
+function Now({ run, isOver }: { run: RunDocument; isOver: boolean }) {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), 5_000);
+    return () => clearInterval(timer);
+  }, []);
+  const atMs = isReport ? Date.parse(run.at) : nowMs;
+  const leftMs = Date.parse(run.deadline) - atMs;
+  const { standing } = run;
+  return (
+    <dl class="now">
+      <div>
+        <dt>{isReport ? 'As of' : 'Now'}</dt>
+        <dd>
+          <ZonedTime at={atMs} />
+        </dd>
+      </div>
+      <div>
+        <dt>Deadline</dt>
+        <dd>
+          <ZonedTime at={run.deadline} />
+          {!isOver && (leftMs >= 0 ? `, in ${duration(leftMs)}` : `, ${duration(leftMs)} ago`)}
+        </dd>
+      </div>
+      <div>
+        <dt>{isOver ? 'Ended' : 'Will probably end'}</dt>
+        <dd>
+          {standing === null ? (
+            'no estimate yet'
+          ) : (
+            <>
+              <ZonedTime at={standing.end} />,{' '}
+              <span class={`whole ${standing.lateMs > 0 ? 'bad' : 'good'}`}>{standingInWords(standing)}</span>
+            </>
+          )}
+        </dd>
+      </div>
+    </dl>
+  );
+}
+
+function Facts({ run, story, isOver }: { run: RunDocument; story: Story | null; isOver: boolean }) {
   const { live, usd: cost, intervalMs } = run;
   const planned = run.report?.products.planned ?? run.planned;
   const done = run.report
     ? run.report.products.stored + run.report.products.gone + run.report.products.failed
     : live.done;
   const failed = run.report?.products.failed ?? live.failed;
-  const { standing } = run;
+  // The list of them on this page has those that are over as well.
+  const bans = story === null ? live.banned : bansIn(story);
   return (
     <dl class="facts" aria-live="off">
       <Fact name="Done" note={`of ${plural(planned, 'product')}`}>
@@ -161,25 +217,18 @@ function Facts({ run, isOver }: { run: RunDocument; isOver: boolean }) {
         {live.perSecond === null ? '–' : rate(live.perSecond)}
       </Fact>
       <Fact
-        name={isOver ? 'Ended' : 'Will probably end'}
-        tone={standing === null ? 'plain' : standing.lateMs > 0 ? 'bad' : 'good'}
-        note={standing === null ? 'no estimate yet' : standingInWords(standing)}
-      >
-        {standing === null ? '–' : <Time at={standing.end} />}
-      </Fact>
-      <Fact
         name="Smallest gap"
         tone={live.minGapMs === null ? 'plain' : live.minGapMs < intervalMs ? 'bad' : 'good'}
         note={`interval ${duration(intervalMs)}`}
       >
-        {live.minGapMs === null ? '–' : `${count(Math.floor(live.minGapMs))} ms`}
+        {live.minGapMs === null ? '–' : milliseconds(live.minGapMs)}
       </Fact>
       <Fact
         name="Bans"
-        tone={live.banned > 0 ? 'bad' : live.suspect > 0 ? 'late' : 'plain'}
-        note={live.suspect > 0 ? `${live.suspect} in doubt` : 'open now'}
+        tone={live.banned > 0 ? 'bad' : bans > 0 || live.suspect > 0 ? 'late' : 'plain'}
+        note={`${count(live.banned)} open now${live.suspect > 0 ? `, ${count(live.suspect)} in doubt` : ''}`}
       >
-        {count(live.banned)}
+        {count(bans)}
       </Fact>
       <Fact
         name={run.dryRun ? 'Cost (unpaid)' : 'Cost'}
@@ -341,7 +390,7 @@ function Gaps({ run }: { run: RunDocument }) {
       ? 'No address has sent two requests yet.'
       : below > 0
         ? `${plural(below, 'address')} below the interval of ${duration(intervalMs)}.`.replace('addresss', 'addresses')
-        : `All ${known.length} at or above the interval of ${duration(intervalMs)}; the smallest is ${Math.floor(known[0]!.gapMs)} ms.`;
+        : `All ${known.length} at or above the interval of ${duration(intervalMs)}; the smallest is ${milliseconds(known[0]!.gapMs)}.`;
   const most = Math.max(
     intervalMs * 1.5,
     ...known.slice(0, SHOWN_GAPS).map(({ gapMs }) => Math.min(gapMs, intervalMs * 3)),
@@ -396,9 +445,13 @@ function Cost({ run, samples }: { run: RunDocument; samples: RunSample[] }) {
   );
 }
 
+const bansIn = ({ incidents }: Story): number => incidents.filter(({ verdict }) => verdict === 'banned').length;
+
 function Incidents({ story }: { story: Story }) {
+  const bans = bansIn(story);
+  const aside = `${plural(bans, 'ban')}, ${plural(story.incidents.length - bans, 'suspicion')}`;
   return (
-    <Section title="Bans and suspicions" aside={count(story.incidents.length)}>
+    <Section title="Bans and suspicions" aside={aside}>
       <ul class="incidents">
         {story.incidents.map(({ slot, epoch, address, verdict, rule, atMs, untilMs, overAtMs, evidence }) => (
           <li key={`${slot}.${epoch}.${atMs}`}>
@@ -414,17 +467,63 @@ function Incidents({ story }: { story: Story }) {
   );
 }
 
+/** Lines of what happened that are shown at first. */
+const SHOWN_EVENTS = 12;
+
 function Decisions({ story }: { story: Story }) {
+  const [wanted, setWanted] = useState('');
+  const [alarmsOnly, setAlarmsOnly] = useState(false);
+  const [all, setAll] = useState(false);
+  const groups = groupStory(story.story, wanted, alarmsOnly);
+  const shown = all ? groups : groups.slice(0, SHOWN_EVENTS);
   return (
-    <Section title="What happened and why">
-      <Timeline label="What happened and why">
-        {story.story.map(({ atMs, text }) => (
-          <li key={`${atMs} ${text}`} class={text.startsWith('! ') ? 'alarm' : ''}>
-            <Time at={atMs} /> <span>{text}</span>
-          </li>
+    <Section title="What happened and why" aside="newest first">
+      <div class="filter">
+        <input
+          type="search"
+          aria-label="Filter what happened"
+          placeholder="Filter"
+          onInput={(event) => setWanted(event.currentTarget.value)}
+        />
+        <label>
+          <input type="checkbox" onChange={(event) => setAlarmsOnly(event.currentTarget.checked)} /> alarms only
+        </label>
+      </div>
+      {groups.length === 0 && <p class="muted">Nothing like it has happened.</p>}
+      <ol class="story open" aria-label="What happened and why">
+        {shown.map((group) => (
+          <Happened key={`${group.newest.atMs} ${group.newest.text}`} {...group} />
         ))}
-      </Timeline>
+      </ol>
+      {groups.length > shown.length && (
+        <button class="quiet" onClick={() => setAll(true)}>
+          Show {plural(groups.length - shown.length, 'older line')}
+        </button>
+      )}
     </Section>
+  );
+}
+
+function Happened({ newest, older }: StoryGroup) {
+  return (
+    <li class={isAlarm(newest) ? 'alarm' : ''}>
+      <Time at={newest.atMs} />{' '}
+      <div>
+        <span>{newest.text}</span>
+        {older.length > 0 && (
+          <details>
+            <summary>{plural(older.length, 'earlier one')} like it</summary>
+            <ul>
+              {older.map(({ atMs, text }, i) => (
+                <li key={i}>
+                  <Time at={atMs} /> <span>{text}</span>
+                </li>
+              ))}
+            </ul>
+          </details>
+        )}
+      </div>
+    </li>
   );
 }
 
