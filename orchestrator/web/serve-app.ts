@@ -110,6 +110,8 @@ export function createServeApp(options: ServeOptions): Express {
   app.get('/api/products/:id', async (request, response) => {
     response.json(await readProduct(request.params.id, { stores, history }));
   });
+  // Whether a token that somebody has just entered is right.
+  app.get('/api/token', requireToken(token), (_request, response) => void response.json({ ok: true }));
   for (const action of RUN_ACTIONS)
     app.post(`/api/runs/:run/${action}`, requireToken(token), async (request, response) => {
       response.json({ message: await actions[action](String(request.params.run)) });

@@ -204,6 +204,9 @@ describe('the page', () => {
     const { page } = await stage.page(`/runs/${second}`);
     await waitFor(async () => (await doneOn(page).catch(() => 0)) > 5, { what: 'products to appear', everyMs: 200 });
     await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByLabel('Operator token').fill('not the token');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('the operator token is missing or wrong').waitFor();
     await page.getByLabel('Operator token').fill(TOKEN);
     await page.getByRole('button', { name: 'Sign in' }).click();
     await page.getByRole('button', { name: 'Stop' }).click();

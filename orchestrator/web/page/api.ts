@@ -18,14 +18,19 @@ export const token = {
 /** The server wants the operator's token, or another one. */
 export class NeedsToken extends Error {}
 
-async function call(path: string, options: RequestInit = {}): Promise<Response> {
-  const given = token.get();
+async function call(path: string, options: RequestInit = {}, given = token.get()): Promise<Response> {
   const headers = given === null ? {} : { authorization: `Bearer ${given}` };
   const response = await fetch(path, { ...options, headers, cache: 'no-store' });
   if (response.ok) return response;
   const answer = (await response.json().catch(() => ({}))) as { error?: string; hint?: string | null };
   const text = [answer.error ?? `the server answers ${response.status}`, answer.hint].filter(Boolean).join('. ');
   throw response.status === 401 ? new NeedsToken(text) : new Error(text);
+}
+
+/** Keeps the token in this tab, if the server takes it. Throws the server's words otherwise. */
+export async function signIn(given: string): Promise<void> {
+  await call('/api/token', {}, given);
+  token.set(given);
 }
 
 export interface RunList {

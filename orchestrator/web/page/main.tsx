@@ -5,7 +5,7 @@ import './style.css';
 import { decodePercent } from '../../../shared/domain/percent.ts';
 import { token } from './api.ts';
 import { NightsView } from './nights-view.tsx';
-import { useToken } from './parts.tsx';
+import { TokenDialog, useToken } from './parts.tsx';
 import { ProductView } from './product-view.tsx';
 import type { ReportData } from '../../app/read/report-html.ts';
 import { RunPage, RunView } from './run-view.tsx';
@@ -49,6 +49,7 @@ function App() {
         <Search />
         <TokenButton />
       </header>
+      <TokenDialog />
       <main id="content" tabIndex={-1}>
         {kind === 'runs' ? (
           <RunView key={id} id={id} />

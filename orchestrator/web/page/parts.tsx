@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
-import { NeedsToken, token } from './api.ts';
+import { NeedsToken, signIn } from './api.ts';
 import { clock, date, isUnbreakable, utc, withZone } from './format.ts';
 
 export type Tone = 'good' | 'late' | 'bad' | 'plain';
@@ -129,30 +129,68 @@ export function Table<T>({ label, columns, rows }: { label: string; columns: Col
 
 /** What went wrong, and the way on: a token, or waiting. */
 export function Fault({ error }: { error: Error }) {
-  if (error instanceof NeedsToken) return <TokenForm text={error.message} />;
+  const isToken = error instanceof NeedsToken;
+  useEffect(() => {
+    if (isToken) askForToken(error.message);
+  }, [isToken]);
   return (
     <p class="fault" role="alert">
-      {error.message}
+      {error.message} {isToken && <button onClick={() => askForToken(error.message)}>Enter the token</button>}
     </p>
   );
 }
 
-/** Asks for the operator's token and keeps it in this tab. */
-export function TokenForm({ text }: { text: string }) {
-  const onSubmit = (event: SubmitEvent): void => {
+/** Opens the page's one dialog for the token. */
+export function askForToken(text: string): void {
+  dispatchEvent(new CustomEvent('ask-token', { detail: text }));
+}
+
+/** Asks for the operator's token, has the server check it, and keeps it in this tab. */
+export function TokenDialog() {
+  const [text, setText] = useState<string | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const onAsk = (event: Event): void => {
+      setFault(null);
+      setText((event as CustomEvent<string>).detail);
+      if (dialog.current?.open === false) dialog.current.showModal();
+    };
+    addEventListener('ask-token', onAsk);
+    return () => removeEventListener('ask-token', onAsk);
+  }, []);
+  const onSubmit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    const given = new FormData(event.target as HTMLFormElement).get('token') as string;
-    token.set(given.trim());
-    dispatchEvent(new Event('token'));
+    const form = event.target as HTMLFormElement;
+    try {
+      await signIn((new FormData(form).get('token') as string).trim());
+      form.reset();
+      dialog.current?.close();
+      dispatchEvent(new Event('token'));
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
   };
   return (
-    <form class="card token" onSubmit={onSubmit}>
-      <p>{text}</p>
-      <label>
-        Operator token <input name="token" type="password" autocomplete="off" required />
-      </label>
-      <button>Sign in</button>
-    </form>
+    <dialog ref={dialog} aria-label="Sign in" class="token">
+      <form onSubmit={(event) => void onSubmit(event)}>
+        <p>{text}</p>
+        <label>
+          Operator token <input name="token" type="password" autocomplete="off" required />
+        </label>
+        {fault !== null && (
+          <p class="fault" role="alert">
+            {fault}
+          </p>
+        )}
+        <div class="row">
+          <button>Sign in</button>
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Leave it
+          </button>
+        </div>
+      </form>
+    </dialog>
   );
 }
 

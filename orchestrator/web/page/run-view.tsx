@@ -6,12 +6,13 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
 import type { RunAction } from '../serve-app.ts';
-import { act, token, watchRun } from './api.ts';
+import { act, NeedsToken, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
 import { groupStory, isAlarm, type StoryGroup } from './story.ts';
 import { InstancesSection } from './instances.tsx';
 import {
+  askForToken,
   Confirm,
   EvidenceView,
   Fact,
@@ -20,7 +21,6 @@ import {
   Section,
   Table,
   Time,
-  TokenForm,
   type Tone,
   useToken,
   ZonedTime,
@@ -549,16 +549,18 @@ function actionsFor({ state, products, live, canRetry }: RunDocument): RunAction
 function Buttons({ run }: { run: RunDocument }) {
   const [asked, setAsked] = useState<RunAction | null>(null);
   const [said, setSaid] = useState<{ text: string; isFault: boolean } | null>(null);
-  const [wantsToken, setWantsToken] = useState(false);
   const carryOut = async (action: RunAction): Promise<void> => {
     try {
       setSaid({ text: await act(run.run, action), isFault: false });
     } catch (error) {
+      if (error instanceof NeedsToken) return askForToken(error.message);
       setSaid({ text: error instanceof Error ? error.message : String(error), isFault: true });
     }
   };
-  useToken(() => setWantsToken(false));
-  const press = (action: RunAction): void => (token.get() === null ? setWantsToken(true) : setAsked(action));
+  const press = (action: RunAction): void =>
+    token.get() === null
+      ? askForToken('Changing a run needs the operator token (server.operator_token).')
+      : setAsked(action);
   return (
     <div class="actions">
       {actionsFor(run).map((action) => (
@@ -571,7 +573,6 @@ function Buttons({ run }: { run: RunDocument }) {
           {BUTTONS[action].label}
         </button>
       ))}
-      {wantsToken && <TokenForm text="Changing a run needs the operator token (server.operator_token)." />}
       {said && (
         <p role="status" class={said.isFault ? 'fault' : 'said'}>
           {said.text}

@@ -77,11 +77,19 @@ describe('an address that other machines reach', () => {
       response.resume();
       return response.statusCode;
     };
-    for (const path of ['/api/runs', '/api/runs/x', '/api/runs/x/events', '/api/products/x', '/metrics']) {
+    for (const path of [
+      '/api/runs',
+      '/api/runs/x',
+      '/api/runs/x/events',
+      '/api/products/x',
+      '/api/token',
+      '/metrics',
+    ]) {
       expect(await get(path)).toBe(401);
       expect(await get(path, 'Bearer wrong')).toBe(401);
     }
     expect(await get('/api/runs', `Bearer ${TOKEN}`)).toBe(200);
+    expect(await get('/api/token', `Bearer ${TOKEN}`)).toBe(200);
     expect(await get('/api/runs/x', `Bearer ${TOKEN}`)).toBe(404);
     // The page itself has nothing in it.
     expect(await get('/')).toBe(200);
@@ -94,6 +102,7 @@ describe('on this machine', () => {
     const url = await address(serve('{}', '--listen', '127.0.0.1:0'));
     expect(await (await fetch(`${url}/api/runs`)).json()).toEqual({ runs: [], canAct: false });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('# TYPE crawlfleet_run_phase gauge');
+    expect((await fetch(`${url}/api/token`)).status).toBe(403);
     const response = await fetch(`${url}/api/runs/x/stop`, { method: 'POST', headers: { authorization: 'Bearer x' } });
     expect(response.status).toBe(403);
     expect(await response.json()).toMatchObject({ error: expect.stringContaining('read-only') });
