@@ -7,6 +7,7 @@ import { build } from 'esbuild';
 import { type Built, cachedBuild, inputsOf } from '../../shared/adapters/build-cache.ts';
 
 const PAGE = new URL('page/', import.meta.url);
+const GLOSSARY = fileURLToPath(new URL('../../docs/glossary.md', import.meta.url));
 
 /** What the page is made of. */
 export interface Asset {
@@ -37,6 +38,7 @@ export async function bundlePage(): Promise<{ js: Uint8Array; css: Uint8Array }>
 
 async function compilePage(): Promise<Built> {
   const folder = fileURLToPath(PAGE);
+  const glossary = glossaryOf(await readFile(GLOSSARY, 'utf8'));
   const { outputFiles, metafile } = await build({
     entryPoints: [path.join(folder, 'main.tsx')],
     absWorkingDir: folder,
@@ -51,8 +53,18 @@ async function compilePage(): Promise<Built> {
     metafile: true,
     logLevel: 'silent',
     tsconfigRaw: {},
+    define: { GLOSSARY: JSON.stringify(glossary) },
   });
   const find = (ending: string): string => outputFiles.find((file) => file.path.endsWith(ending))!.text;
   const output = JSON.stringify({ js: find('.js'), css: find('.css') });
-  return { output, inputs: inputsOf(metafile, folder, fileURLToPath(import.meta.url)) };
+  return { output, inputs: [...inputsOf(metafile, folder, fileURLToPath(import.meta.url)), GLOSSARY] };
+}
+
+/** The meaning of each word of the glossary as plain text; the words in lower case. */
+export function glossaryOf(markdown: string): Record<string, string> {
+  const plain = (text: string): string => text.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1').replaceAll(/[*`]/g, '');
+  const rows = [...markdown.matchAll(/^\| \*\*(.+?)\*\* \| (.+) \|$/gm)];
+  return Object.fromEntries(
+    rows.flatMap(([, words, meaning]) => words!.split(', ').map((word) => [word.toLowerCase(), plain(meaning!)])),
+  );
 }

@@ -109,6 +109,23 @@ describe('the page', () => {
     await page.close();
   });
 
+  it('explains a word of the project on focus and on hover, in the sentence of the glossary', async () => {
+    const { page } = await stage.page(`/runs/${run}`, { viewport: { width: 390, height: 844 } });
+    const word = page.locator('h2 dfn', { hasText: 'Instances' });
+    for (const begin of [() => word.focus(), () => word.hover()]) {
+      await begin();
+      const sentence = page.getByRole('tooltip').filter({ hasText: 'A machine that EC2 shows' });
+      await sentence.waitFor();
+      const box = (await sentence.boundingBox())!;
+      expect([box.x >= 0, box.x + box.width <= 390]).toEqual([true, true]);
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press('Escape');
+      await word.blur();
+      await sentence.waitFor({ state: 'hidden' });
+    }
+    await page.close();
+  });
+
   it('finds a product by its URL', async () => {
     const { page } = await stage.page('/');
     await page.getByRole('searchbox').fill(stage.shop.productUrl.replace('{id}', 'P00011'));

@@ -4,6 +4,7 @@ import type { InstanceDocument, RunDocument } from '../../app/read/run-documents
 import type { RunEvent } from '../../control/model/stores.ts';
 import { readSlot } from './api.ts';
 import { count, duration, milliseconds, share } from './format.ts';
+import { Words } from './words.tsx';
 import { Pill, Section, Time, Timeline, type Tone } from './parts.tsx';
 
 const TONES: Partial<Record<InstanceDocument['phase'], Tone>> = {
@@ -142,7 +143,9 @@ function Details({ run, slot }: { run: RunDocument; slot: number }) {
 
 const Pair = ({ name, children }: { name: string; children: preact.ComponentChildren }) => (
   <div>
-    <dt>{name}</dt>
+    <dt>
+      <Words text={name} />
+    </dt>
     <dd>{children}</dd>
   </div>
 );

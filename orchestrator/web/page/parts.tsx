@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import { NeedsToken, signIn } from './api.ts';
+import { Words } from './words.tsx';
 import { clock, date, isUnbreakable, utc, withZone } from './format.ts';
 
 export type Tone = 'good' | 'late' | 'bad' | 'plain';
@@ -51,9 +52,15 @@ export function Fact({
 }) {
   return (
     <div class={`fact ${tone}`}>
-      <dt>{name}</dt>
+      <dt>
+        <Words text={name} />
+      </dt>
       <dd>{children}</dd>
-      {note !== undefined && <dd class="note">{note}</dd>}
+      {note !== undefined && (
+        <dd class="note">
+          <Words text={note} />
+        </dd>
+      )}
     </div>
   );
 }
@@ -70,7 +77,9 @@ export function Section({
   return (
     <section class="card">
       <h2>
-        {title}
+        <span>
+          <Words text={title} />
+        </span>
         {aside !== undefined && <span class="aside">{aside}</span>}
       </h2>
       {children}
@@ -102,7 +111,7 @@ export function Table<T>({ label, columns, rows }: { label: string; columns: Col
           <tr>
             {columns.map((column) => (
               <th key={column.head} class={column.class === 'n' ? 'n' : ''}>
-                {column.head}
+                <Words text={column.head} />
               </th>
             ))}
           </tr>

@@ -10,6 +10,7 @@ import { act, NeedsToken, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
 import { groupStory, isAlarm, type StoryGroup } from './story.ts';
+import { Words } from './words.tsx';
 import { InstancesSection } from './instances.tsx';
 import {
   askForToken,
@@ -108,7 +109,7 @@ export function RunPage({
         {run.dryRun && <Pill tone="plain">dry run</Pill>}
         {buttons}
         <p class="reason">
-          Run <b>{run.run}</b> into table <b>{run.table}</b>. {stateInWords(run)}
+          Run <b>{run.run}</b> into table <b>{run.table}</b>. <Words text={stateInWords(run)} />
         </p>
         <Now run={run} isOver={isOver} />
       </header>
@@ -127,7 +128,9 @@ export function RunPage({
         <Section title="Notes of the report">
           <ul class="notes">
             {run.report.notes.map((note) => (
-              <li key={note}>{note}</li>
+              <li key={note}>
+                <Words text={note} />
+              </li>
             ))}
           </ul>
         </Section>
@@ -257,7 +260,7 @@ function Reasons({ run }: { run: RunDocument }) {
           ...(isWaiting ? [{ head: 'Waiting', of: (row: ReasonRow) => count(row.waiting), class: 'n' }] : []),
           { head: 'Share', of: (row) => share(row.share), class: 'n' },
           { head: 'Example', of: ({ url }) => url !== null && <ExampleLink url={url} /> },
-          { head: 'What to do', of: (row) => adviceOf(row) },
+          { head: 'What to do', of: (row) => <Words text={adviceOf(row)} /> },
         ]}
         rows={[...run.reasons]}
       />
@@ -455,8 +458,8 @@ function Incidents({ story }: { story: Story }) {
       <ul class="incidents">
         {story.incidents.map(({ slot, epoch, address, verdict, rule, atMs, untilMs, overAtMs, evidence }) => (
           <li key={`${slot}.${epoch}.${atMs}`}>
-            <Pill tone={verdict === 'banned' ? 'bad' : 'late'}>{verdict}</Pill> <Time at={atMs} /> slot {slot} (
-            {address ?? 'no address'}) by rule <code>{rule}</code>
+            <Pill tone={verdict === 'banned' ? 'bad' : 'late'}>{verdict}</Pill> <Time at={atMs} />{' '}
+            <Words text={`slot ${slot}`} /> ({address ?? 'no address'}) by rule <code>{rule}</code>
             {overAtMs !== null ? ', over at ' : untilMs !== null ? ', rests until ' : ', open'}
             {(overAtMs ?? untilMs) !== null && <Time at={(overAtMs ?? untilMs)!} />}
             <EvidenceView evidence={evidence} />
@@ -476,6 +479,7 @@ function Decisions({ story }: { story: Story }) {
   const [all, setAll] = useState(false);
   const groups = groupStory(story.story, wanted, alarmsOnly);
   const shown = all ? groups : groups.slice(0, SHOWN_EVENTS);
+  const seen = new Set<string>();
   return (
     <Section title="What happened and why" aside="newest first">
       <div class="filter">
@@ -492,7 +496,7 @@ function Decisions({ story }: { story: Story }) {
       {groups.length === 0 && <p class="muted">Nothing like it has happened.</p>}
       <ol class="story open" aria-label="What happened and why">
         {shown.map((group) => (
-          <Happened key={`${group.newest.atMs} ${group.newest.text}`} {...group} />
+          <Happened key={`${group.newest.atMs} ${group.newest.text}`} {...group} seen={seen} />
         ))}
       </ol>
       {groups.length > shown.length && (
@@ -504,12 +508,14 @@ function Decisions({ story }: { story: Story }) {
   );
 }
 
-function Happened({ newest, older }: StoryGroup) {
+function Happened({ newest, older, seen }: StoryGroup & { seen: Set<string> }) {
   return (
     <li class={isAlarm(newest) ? 'alarm' : ''}>
       <Time at={newest.atMs} />{' '}
       <div>
-        <span>{newest.text}</span>
+        <span>
+          <Words text={newest.text} seen={seen} />
+        </span>
         {older.length > 0 && (
           <details>
             <summary>{plural(older.length, 'earlier one')} like it</summary>

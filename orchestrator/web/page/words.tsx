@@ -1,0 +1,58 @@
+/** The words of the project, each with its sentence of the glossary on hover and focus. */
+import { useId, useState } from 'preact/hooks';
+import { wordsIn } from './words-in.ts';
+
+/** docs/glossary.md, put here when the page is bundled. */
+declare const GLOSSARY: Readonly<Record<string, string>>;
+
+/**
+ * The text with its words of the project marked, each once.
+ * @param seen words that texts before have shown: these are explained on hover only, so that the keyboard passes them once
+ */
+export function Words({ text, seen = new Set() }: { text: string; seen?: Set<string> }) {
+  return (
+    <>
+      {wordsIn(text, GLOSSARY).map(({ text: part, word }, i) => {
+        if (word === null) return part;
+        const isFirst = !seen.has(word);
+        seen.add(word);
+        return <Word key={i} shown={part} meaning={GLOSSARY[word]!} isFocusable={isFirst} />;
+      })}
+    </>
+  );
+}
+
+/** The widest that an explanation gets, with its distance from the edge, and the room below a word that it needs. */
+const WIDTH = 336;
+const HEIGHT = 140;
+
+function Word({ shown, meaning, isFocusable }: { shown: string; meaning: string; isFocusable: boolean }) {
+  const id = useId();
+  const [place, setPlace] = useState<Record<string, number> | null>(null);
+  const show = (event: { currentTarget: Element }): void => {
+    const word = event.currentTarget.getBoundingClientRect();
+    const left = Math.max(8, Math.min(word.left, innerWidth - WIDTH));
+    // It touches the word, so that the pointer can go there.
+    setPlace(
+      word.bottom + HEIGHT > innerHeight ? { left, bottom: innerHeight - word.top } : { left, top: word.bottom },
+    );
+  };
+  const hide = (): void => setPlace(null);
+  return (
+    <dfn
+      class="word"
+      tabIndex={isFocusable ? 0 : undefined}
+      aria-describedby={id}
+      onMouseEnter={show}
+      onMouseLeave={hide}
+      onFocus={show}
+      onBlur={hide}
+      onKeyDown={(event) => event.key === 'Escape' && hide()}
+    >
+      {shown}
+      <span id={id} role="tooltip" hidden={place === null} style={place ?? {}}>
+        {meaning}
+      </span>
+    </dfn>
+  );
+}
