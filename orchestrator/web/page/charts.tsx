@@ -46,14 +46,16 @@ export function Chart({ title, summary, times, lines, show, height = 200 }: Char
   const data = [times.map((ms) => ms / 1_000), ...lines.map((l) => l.values)] as uPlot.AlignedData;
   const shape = lines.map((l) => l.label).join();
   useEffect(() => {
+    // The reference is empty as soon as the page shows something else, before these are undone.
+    const box = place.current!;
     const draw = (): void => {
       plot.current?.destroy();
-      plot.current = new uPlot(optionsOf(lines, show, place.current!.clientWidth, height), data, place.current!);
+      plot.current = new uPlot(optionsOf(lines, show, box.clientWidth, height), data, box);
     };
     draw();
     const dark = matchMedia('(prefers-color-scheme: dark)');
-    const resize = new ResizeObserver(() => plot.current?.setSize({ width: place.current!.clientWidth, height }));
-    resize.observe(place.current!);
+    const resize = new ResizeObserver(() => plot.current?.setSize({ width: box.clientWidth, height }));
+    resize.observe(box);
     dark.addEventListener('change', draw);
     return () => {
       resize.disconnect();
