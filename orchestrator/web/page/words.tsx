@@ -28,14 +28,13 @@ const HEIGHT = 140;
 
 function Word({ shown, meaning, isFocusable }: { shown: string; meaning: string; isFocusable: boolean }) {
   const id = useId();
-  const [place, setPlace] = useState<Record<string, number> | null>(null);
+  const [place, setPlace] = useState<Record<string, string> | null>(null);
   const show = (event: { currentTarget: Element }): void => {
     const word = event.currentTarget.getBoundingClientRect();
-    const left = Math.max(8, Math.min(word.left, innerWidth - WIDTH));
+    const left = `${Math.max(8, Math.min(word.left, innerWidth - WIDTH))}px`;
     // It touches the word, so that the pointer can go there.
-    setPlace(
-      word.bottom + HEIGHT > innerHeight ? { left, bottom: innerHeight - word.top } : { left, top: word.bottom },
-    );
+    const isLow = word.bottom + HEIGHT > innerHeight;
+    setPlace(isLow ? { left, bottom: `${innerHeight - word.top}px` } : { left, top: `${word.bottom}px` });
   };
   const hide = (): void => setPlace(null);
   return (
