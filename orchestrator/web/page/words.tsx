@@ -1,5 +1,5 @@
 /** The words of the project, each with its sentence of the glossary on hover and focus. */
-import { useId, useState } from 'preact/hooks';
+import { useEffect, useId, useState } from 'preact/hooks';
 import { wordsIn } from './words-in.ts';
 
 /** docs/glossary.md, put here when the page is bundled. */
@@ -37,6 +37,13 @@ function Word({ shown, meaning, isFocusable }: { shown: string; meaning: string;
     setPlace(isLow ? { left, bottom: `${innerHeight - word.top}px` } : { left, top: `${word.bottom}px` });
   };
   const hide = (): void => setPlace(null);
+  // Also where the pointer has opened it, and the focus is elsewhere.
+  useEffect(() => {
+    if (place === null) return;
+    const onKey = (event: KeyboardEvent): void => void (event.key === 'Escape' && hide());
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, [place]);
   return (
     <dfn
       class="word"
@@ -46,7 +53,6 @@ function Word({ shown, meaning, isFocusable }: { shown: string; meaning: string;
       onMouseLeave={hide}
       onFocus={show}
       onBlur={hide}
-      onKeyDown={(event) => event.key === 'Escape' && hide()}
     >
       {shown}
       <span id={id} role="tooltip" hidden={place === null} style={place ?? {}}>
