@@ -30,6 +30,23 @@ export interface ProductInRun {
   settledAtMs: number | null;
 }
 
+/** What products of a run are looked for by; all that is given must hold. */
+export interface ProductQuery {
+  /** A part of the ID or, in a discovery, of the path; case of ASCII letters does not matter. */
+  text?: string;
+  outcome?: Outcome | undefined;
+  reason?: FailureReason | undefined;
+  /** Only products with a higher number. */
+  after: number;
+}
+
+export interface FoundProducts {
+  /** In order of their number. */
+  products: (Pick<ProductInRun, 'n' | 'path' | 'outcome' | 'reason' | 'detail'> & { id: string })[];
+  /** `after` of the query that goes on from here; null when the run has no further product. */
+  next: number | null;
+}
+
 /** A request for a product that did not end with its page. */
 export interface FailedAttempt {
   atMs: number;
@@ -75,6 +92,12 @@ const ATTEMPT = new Columns<FailedAttempt>({
 
 /** Rows read at a time. */
 const PAGE = 5_000;
+/** Products found at a time. */
+const FOUND = 200;
+/** Numbers of products in the range that one statement looks through. */
+const RANGE = 10_000;
+/** No further range is looked through after this time. */
+const SEARCH_MS = 1_500;
 
 export class History {
   readonly #db: Database;
@@ -94,6 +117,43 @@ export class History {
       );
       return row ? PRODUCT.read(row) : null;
     });
+  }
+
+  /**
+   * Up to 200 products of the run. Looks through ranges of the primary key and stops after 1.5 seconds with what it has: no
+   * index is on the IDs, and none of the user's tables is read.
+   */
+  async products(runId: string, { text = '', outcome, reason, after }: ProductQuery): Promise<FoundProducts> {
+    const startedMs = this.#db.clock.monotonic();
+    const items = (knex: Knex) => knex('crawlfleet_items').where({ run_id: runId });
+    const last = await inQuery(this.#db, (knex) => rowOf<{ n: number }>(items(knex).orderBy('n', 'desc').first('n')));
+    const like = `%${text.replaceAll(/[!%_]/g, '!$&')}%`;
+    const products: FoundProducts['products'] = [];
+    let from = after;
+    while (from < (last?.n ?? 0)) {
+      const to = from + RANGE;
+      const rows = await inQuery(this.#db, (knex) => {
+        const some = items(knex)
+          .where('n', '>', from)
+          .where('n', '<=', to)
+          .orderBy('n')
+          .limit(FOUND - products.length);
+        if (outcome !== undefined) void some.where({ outcome });
+        if (reason !== undefined) void some.where({ reason });
+        if (text !== '')
+          void some.whereRaw(
+            `(${['product_id', 'lower(product_id)', 'path', 'lower(path)'].map((c) => `${c} like ? escape '!'`).join(' or ')})`,
+            [like, like.toLowerCase(), like, like.toLowerCase()],
+          );
+        return rowsOf<FoundProducts['products'][number] & { product_id: string }>(
+          some.select('n', 'product_id', 'path', 'outcome', 'reason', 'detail'),
+        );
+      });
+      products.push(...rows.map(({ product_id: id, ...product }) => ({ ...product, id })));
+      from = products.length === FOUND ? products.at(-1)!.n : to;
+      if (products.length === FOUND || this.#db.clock.monotonic() - startedMs > SEARCH_MS) break;
+    }
+    return { products, next: from < (last?.n ?? 0) ? from : null };
   }
 
   /** Attempts for the product with this number that failed, in order of time. */

@@ -52,6 +52,12 @@ export class ScheduleStore {
     return [...unique.values()].sort((a, b) => a.dueAtMs - b.dueAtMs);
   }
 
+  /** The due time that a daemon waits for; null when none has one ahead of it. */
+  async nextDue(): Promise<number | null> {
+    const nowMs = await this.#now();
+    return (await this.read()).find(({ state, dueAtMs }) => state === 'next' && dueAtMs > nowMs)?.dueAtMs ?? null;
+  }
+
   /**
    * Changes the row if it is as `from` says; null inserts it if there is none. True for one caller only, also when the
    * answer to an earlier try was lost: therefore `from` or `change` must name the caller.

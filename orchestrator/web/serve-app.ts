@@ -3,15 +3,22 @@
  * same name.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import express, { type Express, type NextFunction, type Request, type RequestHandler, type Response } from 'express';
 import helmet from 'helmet';
+import { z } from 'zod';
+import { FAILURE_REASONS } from '../../shared/domain/outcome.ts';
+import { productUrl } from '../../shared/domain/product.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import { exportColumns, exportLines } from '../app/export/export-rows.ts';
+import { maskSecrets } from '../app/read/mask-secrets.ts';
 import { readProduct } from '../app/read/product-document.ts';
 import { MAX_EVENTS, readRun, summaryOf } from '../app/read/run-documents.ts';
-import type { Stores } from '../control/model/stores.ts';
+import type { RunRecord, Stores } from '../control/model/stores.ts';
 import type { Asset } from './bundle-page.ts';
-import type { History } from '../db/history.ts';
+import type { FoundProducts, History } from '../db/history.ts';
 import { refuseWebPages } from '../server/health-app.ts';
 import { type LiveEvent, LiveRun } from './live-run.ts';
 import { metricsText } from './metrics.ts';
@@ -35,7 +42,26 @@ export interface ServeOptions {
   listenHost: string;
   /** What `/healthz` adds to the state of the database, such as the schedule's. */
   health: () => { ok: boolean };
+  /** The last lines of a run's log; null when this machine has none. */
+  logOf: (runId: string) => string[] | null;
+  /** When the schedule starts the next run; null without one. */
+  nextDue: () => Promise<number | null>;
 }
+
+/** The products of a run that a query finds, up to 200. */
+export interface ProductsDocument {
+  products: (FoundProducts['products'][number] & { url: string })[];
+  /** `after` of the query that goes on; null at the end of the run. */
+  next: number | null;
+  planned: number;
+}
+
+const PRODUCT_QUERY = z.strictObject({
+  text: z.string().max(500).default(''),
+  outcome: z.enum(['stored', 'gone', 'failed']).optional(),
+  reason: z.enum(FAILURE_REASONS).optional(),
+  after: z.coerce.number().int().min(0).max(2_147_483_647).default(0),
+});
 
 /** Runs on the front page: a year of nights. */
 const LISTED = 400;
@@ -72,7 +98,13 @@ export function createServeApp(options: ServeOptions): Express {
     response.status(health.ok ? 200 : 503).json(isOpen ? { ok: health.ok } : health);
   });
   const page = assets.get('/index.html')!;
-  for (const [path, { type, body }] of [...assets, ['/', page], ['/runs/:run', page], ['/products/:id', page]] as const)
+  for (const [path, { type, body }] of [
+    ...assets,
+    ['/', page],
+    ['/runs/:run', page],
+    ['/runs/:run/products', page],
+    ['/products/:id', page],
+  ] as const)
     app.get(path, (_request, response) => {
       response.set('cache-control', 'no-cache').type(type).send(Buffer.from(body));
     });
@@ -86,18 +118,23 @@ export function createServeApp(options: ServeOptions): Express {
     response.type(type).send(text);
   });
   app.get('/api/runs', async (_request, response) => {
-    const runs = await stores.runs.list(LISTED);
-    response.json({ runs: runs.map(summaryOf), canAct: token !== null });
+    const [runs, next] = await Promise.all([stores.runs.list(LISTED), options.nextDue()]);
+    const nextDue = next === null ? null : new Date(next).toISOString();
+    response.json({ runs: runs.map(summaryOf), canAct: token !== null, nextDue });
   });
   app.get('/api/runs/:run', async (request, response) => {
-    const run = await stores.runs.get(request.params.run);
-    if (run === null) return void response.status(404).json({ error: `there is no run ${request.params.run}` });
+    const run = await runNamed(request.params.run);
     response.json(await readRun(run, stores.of(run.id)));
   });
+  const runNamed = async (id: string): Promise<RunRecord> => {
+    const run = await stores.runs.get(id);
+    if (run === null) throw new AppError('run-unknown', `there is no run ${id}`);
+    return run;
+  };
   const live = new Map<string, LiveRun>();
   app.get('/api/runs/:run/events', async (request, response) => {
     const id = request.params.run;
-    if ((await stores.runs.get(id)) === null) return void response.status(404).json({ error: `there is no run ${id}` });
+    await runNamed(id);
     const run = live.get(id) ?? new LiveRun(id, stores, clock, () => live.delete(id));
     live.set(id, run);
     stream(request, response, (listener) => run.watch(listener));
@@ -106,6 +143,45 @@ export function createServeApp(options: ServeOptions): Express {
     const events = await stores.of(request.params.run).run.events(MAX_EVENTS);
     const slot = Number(request.params.slot);
     response.json({ events: events.filter((event) => event.slot === slot).reverse() });
+  });
+  app.get('/api/runs/:run/products', async (request, response) => {
+    const run = await runNamed(request.params.run);
+    const query = PRODUCT_QUERY.safeParse(request.query);
+    if (!query.success)
+      return void response.status(400).json({ error: `the query is wrong: ${z.prettifyError(query.error)}` });
+    const { products, next } = await history.products(run.id, query.data);
+    const url = ({ id, path }: { id: string; path: string | null }): string =>
+      productUrl(run.settings.site.productUrl, path ?? id);
+    const found: ProductsDocument = {
+      products: products.map((product) => ({ ...product, url: url(product) })),
+      next,
+      planned: run.planned,
+    };
+    response.json(found);
+  });
+  for (const [ending, format, type] of [
+    ['csv', 'csv', 'text/csv; charset=utf-8'],
+    ['ndjson', 'jsonl', 'application/x-ndjson'],
+  ] as const)
+    app.get(`/api/runs/:run/rows.${ending}`, async (request, response) => {
+      const run = await runNamed(request.params.run);
+      response.attachment(`${run.id}.${ending}`).set('content-type', type);
+      const form = { columns: exportColumns(run.settings), format, forSheets: true };
+      try {
+        await pipeline(Readable.from(exportLines(history.rowsOfRun(run), form)), response);
+      } catch (error) {
+        // Whoever asked has left.
+        if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
+      }
+    });
+  app.get('/api/runs/:run/log', async (request, response) => {
+    const { id } = await runNamed(request.params.run);
+    const lines = options.logOf(id);
+    if (lines !== null) return void response.json({ lines });
+    response.status(404).json({ error: `run ${id} has left no log on this machine` });
+  });
+  app.get('/api/runs/:run/settings', async (request, response) => {
+    response.json(maskSecrets((await runNamed(request.params.run)).settings));
   });
   app.get('/api/products/:id', async (request, response) => {
     response.json(await readProduct(request.params.id, { stores, history }));

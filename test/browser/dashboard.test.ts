@@ -82,7 +82,7 @@ describe('the page', () => {
   afterAll(() => stage?.close());
 
   it('has no accessibility violation in light and dark, at 360 px and wide', async () => {
-    for (const path of ['/', `/runs/${run}`, '/products/P00011']) {
+    for (const path of ['/', `/runs/${run}`, `/runs/${run}/products`, '/products/P00011']) {
       const { page, faults } = await stage.page(path);
       await page.locator('h1').first().waitFor();
       for (const width of [1600, 360]) {
@@ -132,6 +132,45 @@ describe('the page', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'P00011' }).waitFor();
     await page.getByText('stored').first().waitFor();
+    await page.close();
+  });
+
+  it('breaks no number at 390 px', async () => {
+    for (const path of ['/', `/runs/${run}`, `/runs/${run}/products`, '/products/P00011']) {
+      const { page } = await stage.page(path, { viewport: { width: 390, height: 844 } });
+      await page.locator('td, .fact').first().waitFor();
+      const broken = await page.evaluate<string[]>(`[...document.querySelectorAll('td, dd, time')]
+        .filter((cell) => /^[$~]?[\\d.,:]+(\\s?(%|ms|s))?$/.test(cell.textContent.trim()))
+        .filter((cell) => {
+          const range = document.createRange();
+          range.selectNodeContents(cell);
+          return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
+        })
+        .map((cell) => cell.textContent)`);
+      expect(broken, path).toEqual([]);
+      await page.close();
+    }
+  });
+
+  it('lists the products of a run by a part of the ID, and has its rows, log and settings', async () => {
+    const { page, faults } = await stage.page(`/runs/${run}`);
+    await page.getByRole('link', { name: 'All its products' }).click();
+    await page.getByText('150 products found').waitFor();
+    await page.getByLabel('outcome').selectOption('stored');
+    await page.getByLabel('Part of the ID').fill('p0001');
+    await page.keyboard.press('Enter');
+    await page.getByText('10 products found').waitFor();
+    await page.getByRole('link', { name: 'P00011' }).waitFor();
+    await page.getByRole('heading').getByRole('link', { name: run }).click();
+    await page.getByText('Last lines of the log').click();
+    await page.locator('pre', { hasText: ' info ' }).waitFor();
+    await page.getByText('Settings of the run').click();
+    const settings = await page.locator('pre', { hasText: '"productUrl"' }).textContent();
+    expect(settings).toContain('"controlToken": "***"');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Rows as CSV' }).click();
+    expect((await saved).suggestedFilename()).toBe(`${run}.csv`);
+    expect(faults).toEqual([]);
     await page.close();
   });
 

@@ -53,27 +53,45 @@ async function writeText(
   return count;
 }
 
+interface TextForm {
+  columns: readonly Column[];
+  format: 'csv' | 'jsonl';
+  /** No cell is a formula: text that begins like one gets an apostrophe, as spreadsheets do it. */
+  forSheets?: boolean;
+}
+
 /** Writes as text and leaves the stream open; returns the number of rows. */
 export async function exportToStream(
   rows: AsyncIterable<Row>,
-  { columns, format, to }: { columns: readonly Column[]; format: 'csv' | 'jsonl'; to: Writable },
+  { to, ...form }: TextForm & { to: Writable },
 ): Promise<number> {
-  let count = 0;
-  const write = async (line: string): Promise<void> => {
-    if (!to.write(line)) await once(to, 'drain');
-  };
-  if (format === 'csv') await write(csvLine(columns.map(({ name }) => name)));
-  for await (const row of rows) {
+  let count = form.format === 'csv' ? -1 : 0;
+  for await (const line of exportLines(rows, form)) {
     count++;
-    const values = columns.map((column) => valueOf(row, column));
-    await write(
-      format === 'csv'
-        ? csvLine(values)
-        : `${JSON.stringify(Object.fromEntries(columns.map(({ name }, i) => [name, values[i]])))}\n`,
-    );
+    if (!to.write(line)) await once(to, 'drain');
   }
   return count;
 }
+
+/** One line for each row; CSV has a head before them. */
+export async function* exportLines(
+  rows: AsyncIterable<Row>,
+  { columns, format, forSheets = false }: TextForm,
+): AsyncGenerator<string> {
+  if (format === 'csv') yield csvLine(columns.map(({ name }) => name));
+  for await (const row of rows) {
+    const values = columns.map((column) => valueOf(row, column));
+    yield format === 'csv'
+      ? csvLine(forSheets ? values.map(noFormula) : values)
+      : `${JSON.stringify(Object.fromEntries(columns.map(({ name }, i) => [name, values[i]])))}\n`;
+  }
+}
+
+/** A number is none, also as text. */
+const noFormula = (value: unknown): unknown =>
+  typeof value === 'string' && /^[=+\-@\t\r]/.test(value) && !/^[+-]?\d+(?:[.,]\d+)*$/.test(value)
+    ? `'${value}`
+    : value;
 
 const valueOf = (row: Row, { name }: Column): unknown => row[name] ?? row[name.toLowerCase()] ?? null;
 

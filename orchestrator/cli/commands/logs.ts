@@ -55,6 +55,31 @@ function findLog(configFile: string, wanted: string | undefined): { runId: strin
   return { runId, file: join(runs, runId, 'log.ndjson') };
 }
 
+/** A page of a log that is shown at once. */
+const TAIL_BYTES = 100_000;
+const TAIL_LINES = 200;
+
+/** The last lines of a run's log in words, newest last; null when this machine has none. */
+export function tailOfLog(configFile: string, runId: string): string[] | null {
+  const file = join(stateDirOf(configFile).run(runId), 'log.ndjson');
+  const size = statSync(file, { throwIfNoEntry: false })?.size;
+  if (size === undefined) return null;
+  const descriptor = openSync(file, 'r');
+  try {
+    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES));
+    const bytes = readSync(descriptor, buffer, 0, buffer.length, size - buffer.length);
+    // A line that begins before the tail is torn, and no entry.
+    return buffer
+      .toString('utf8', 0, bytes)
+      .split('\n')
+      .flatMap((line) => parseLogLine(line) ?? [])
+      .slice(-TAIL_LINES)
+      .map(renderEntry);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Emits whole lines; after a rotation it reads the rotated log to its end first. */
 class LineReader {
   readonly #file: string;

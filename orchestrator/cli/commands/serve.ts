@@ -12,6 +12,9 @@ import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { History } from '../../db/history.ts';
 import { migrate } from '../../db/migrate.ts';
+import { ScheduleStore } from '../../db/schedule-store.ts';
+import { namedOf } from '../../app/run/announce.ts';
+import { tailOfLog } from './logs.ts';
 import { listen, type Listener, type Tls } from '../../server/listen.ts';
 import { pageAssets } from '../../web/bundle-page.ts';
 import { createServeApp, type RunAction, type RunActions } from '../../web/serve-app.ts';
@@ -35,6 +38,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   using interrupts = watchInterrupts();
   await migrate(database);
   const stores = createStores(database);
+  const schedule = new ScheduleStore(database, namedOf(config).name);
   const assets = await pageAssets();
   const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
     const app = createServeApp({
@@ -47,6 +51,8 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
       isOpen: place.isOpen,
       listenHost: place.host,
       health,
+      logOf: (runId) => tailOfLog(config.file, runId),
+      nextDue: () => schedule.nextDue(),
     });
     const listener = await listen(app, address, setting, place.tls);
     output.line(`page: ${place.tls ? 'https' : 'http'}://${place.host}:${listener.port}/`);

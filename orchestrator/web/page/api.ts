@@ -3,7 +3,7 @@ import type { ProductDocument } from '../../app/read/product-document.ts';
 import type { RunSummary } from '../../app/read/run-documents.ts';
 import type { RunEvent } from '../../control/model/stores.ts';
 import type { LiveEvent } from '../live-run.ts';
-import type { RunAction } from '../serve-app.ts';
+import type { ProductsDocument, RunAction } from '../serve-app.ts';
 
 const TOKEN = 'crawlfleet-token';
 
@@ -37,6 +37,8 @@ export interface RunList {
   runs: RunSummary[];
   /** False while the server has no token: then no button works. */
   canAct: boolean;
+  /** When the schedule starts the next run; null without one. */
+  nextDue: string | null;
 }
 
 const path = (...parts: string[]): string => `/api/${parts.map(encodeURIComponent).join('/')}`;
@@ -45,6 +47,29 @@ export const listRuns = async (): Promise<RunList> => (await call(path('runs')))
 
 export const readProduct = async (id: string): Promise<ProductDocument> =>
   (await call(path('products', id))).json() as Promise<ProductDocument>;
+
+export const findProducts = async (run: string, query: Record<string, string>): Promise<ProductsDocument> =>
+  (
+    await call(`${path('runs', run, 'products')}?${new URLSearchParams(query).toString()}`)
+  ).json() as Promise<ProductsDocument>;
+
+/** The last lines of the run's log. */
+export const readLog = async (run: string): Promise<string> =>
+  ((await (await call(path('runs', run, 'log'))).json()) as { lines: string[] }).lines.join('\n');
+
+export const readSettings = async (run: string): Promise<string> =>
+  JSON.stringify(await (await call(path('runs', run, 'settings'))).json(), null, 2);
+
+/** Saves the rows of a run as a file. A link cannot send the token: with one, the page fetches them first. */
+export async function downloadRows(run: string, ending: 'csv' | 'ndjson'): Promise<void> {
+  const link = document.createElement('a');
+  link.href = path('runs', run, `rows.${ending}`);
+  link.download = `${run}.${ending}`;
+  if (token.get() !== null) link.href = URL.createObjectURL(await (await call(link.href)).blob());
+  link.click();
+  // The browser has begun to save it by then.
+  if (link.protocol === 'blob:') setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
 
 export const readSlot = async (run: string, slot: number): Promise<RunEvent[]> =>
   ((await (await call(path('runs', run, 'slots', String(slot)))).json()) as { events: RunEvent[] }).events;

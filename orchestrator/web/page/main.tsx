@@ -5,29 +5,24 @@ import './style.css';
 import { decodePercent } from '../../../shared/domain/percent.ts';
 import { token } from './api.ts';
 import { NightsView } from './nights-view.tsx';
-import { TokenDialog, useToken } from './parts.tsx';
+import { go, TokenDialog, useToken } from './parts.tsx';
 import { ProductView } from './product-view.tsx';
 import type { ReportData } from '../../app/read/report-html.ts';
+import { ProductsView } from './products-view.tsx';
 import { RunPage, RunView } from './run-view.tsx';
-
-/** Follows a link inside the page. */
-export function go(path: string): void {
-  history.pushState(null, '', path);
-  dispatchEvent(new PopStateEvent('popstate'));
-}
 
 function onLink(event: MouseEvent): void {
   const link = (event.target as Element).closest('a');
   const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
   if (!link || !isPlain || link.origin !== location.origin || link.hash !== '') return;
   event.preventDefault();
-  go(link.pathname);
+  go(link.pathname + link.search);
 }
 
 function App() {
-  const [path, setPath] = useState(location.pathname);
+  const [path, setPath] = useState(location.pathname + location.search);
   useEffect(() => {
-    const onMove = (): void => setPath(location.pathname);
+    const onMove = (): void => setPath(location.pathname + location.search);
     addEventListener('popstate', onMove);
     document.addEventListener('click', onLink);
     return () => {
@@ -35,7 +30,7 @@ function App() {
       document.removeEventListener('click', onLink);
     };
   }, []);
-  const [, kind, given = ''] = /^\/(runs|products)\/([^/]+)$/.exec(path) ?? [];
+  const [, kind, given = '', list] = /^\/(runs|products)\/([^/?]+)(\/products)?(?:\?|$)/.exec(path) ?? [];
   const id = decodePercent(given);
   return (
     <>
@@ -51,7 +46,9 @@ function App() {
       </header>
       <TokenDialog />
       <main id="content" tabIndex={-1}>
-        {kind === 'runs' ? (
+        {kind === 'runs' && list !== undefined ? (
+          <ProductsView key={path} run={id} />
+        ) : kind === 'runs' ? (
           <RunView key={id} id={id} />
         ) : kind === 'products' ? (
           <ProductView key={id} id={id} />

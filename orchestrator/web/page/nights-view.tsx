@@ -4,7 +4,7 @@ import type { RunSummary } from '../../app/read/run-documents.ts';
 import type { FieldValues } from '../../control/model/report.ts';
 import { listRuns } from './api.ts';
 import { count, duration, plural, share, short, usd } from './format.ts';
-import { type Column, Fault, Pill, Section, Table, Time, useLoaded } from './parts.tsx';
+import { type Column, Fault, Pill, Section, Table, Time, useLoaded, ZonedTime } from './parts.tsx';
 import { toneOf } from './run-view.tsx';
 
 /** How often the list is read again while the page is open. */
@@ -32,6 +32,11 @@ export function NightsView() {
     <>
       {error && <Fault error={error} />}
       <h1>Runs</h1>
+      {value.nextDue !== null && (
+        <p>
+          Next due: <ZonedTime at={value.nextDue} />
+        </p>
+      )}
       <Multiples runs={value.runs} />
       <Values runs={value.runs} />
       <RunTable runs={value.runs} />

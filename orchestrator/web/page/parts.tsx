@@ -136,6 +136,12 @@ export function Table<T>({ label, columns, rows }: { label: string; columns: Col
   );
 }
 
+/** Follows a link inside the page. */
+export function go(path: string): void {
+  history.pushState(null, '', path);
+  dispatchEvent(new PopStateEvent('popstate'));
+}
+
 /** What went wrong, and the way on: a token, or waiting. */
 export function Fault({ error }: { error: Error }) {
   const isToken = error instanceof NeedsToken;

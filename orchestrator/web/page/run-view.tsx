@@ -1,12 +1,13 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
 import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
+import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { RUN_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { standingInWords } from '../../../shared/domain/standing.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
 import type { RunAction } from '../serve-app.ts';
-import { act, NeedsToken, token, watchRun } from './api.ts';
+import { act, downloadRows, NeedsToken, readLog, readSettings, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
 import { groupStory, isAlarm, type StoryGroup } from './story.ts';
@@ -109,7 +110,8 @@ export function RunPage({
         {run.dryRun && <Pill tone="plain">dry run</Pill>}
         {buttons}
         <p class="reason">
-          Run <b>{run.run}</b> into table <b>{run.table}</b>. <Words text={stateInWords(run)} />
+          Run <b>{run.run}</b> into table <b>{run.table}</b>. <ProductsLink run={run.run} />{' '}
+          <Words text={stateInWords(run)} />
         </p>
         <Now run={run} isOver={isOver} />
       </header>
@@ -135,18 +137,84 @@ export function RunPage({
           </ul>
         </Section>
       )}
+      {!isReport && <More run={run} />}
     </>
   );
 }
 
-function stateInWords({ state, reason, request }: RunDocument): string {
+/** Rows, log and settings, each asked for when it is wanted. */
+function More({ run }: { run: RunDocument }) {
+  const [fault, setFault] = useState<Error | null>(null);
+  const download = (ending: 'csv' | 'ndjson'): void => {
+    setFault(null);
+    downloadRows(run.run, ending).catch(setFault);
+  };
+  return (
+    <Section title="Rows, log and settings">
+      {run.products !== null && run.state !== 'held' && (
+        <p class="row">
+          <button onClick={() => download('csv')}>Rows as CSV</button>
+          <button onClick={() => download('ndjson')}>Rows as NDJSON</button>
+          <span class="muted">without those that a later run has replaced</span>
+        </p>
+      )}
+      {fault && <Fault error={fault} />}
+      <OnDemand label="Last lines of the log" load={() => readLog(run.run)} />
+      <OnDemand label="Settings of the run, secrets masked" load={() => readSettings(run.run)} />
+    </Section>
+  );
+}
+
+/** Loads its text each time that it is opened. */
+function OnDemand({ label, load }: { label: string; load: () => Promise<string> }) {
+  const [text, setText] = useState<string | null>(null);
+  const [fault, setFault] = useState<Error | null>(null);
+  const onToggle = (event: { currentTarget: HTMLDetailsElement }): void => {
+    if (!event.currentTarget.open) return;
+    setFault(null);
+    load().then(setText, setFault);
+  };
+  return (
+    <details class="evidence" onToggle={onToggle}>
+      <summary>{label}</summary>
+      {fault ? (
+        <Fault error={fault} />
+      ) : text === null ? (
+        <p class="muted">Loading …</p>
+      ) : (
+        <pre tabIndex={0}>{text}</pre>
+      )}
+    </details>
+  );
+}
+
+/** By the report, and until there is one by the instances. */
+function countsOf({ report, planned, live }: RunDocument): { planned: number; done: number; failed: number } {
+  if (report === null) return { planned, done: live.done, failed: live.failed };
+  const { stored, gone, failed } = report.products;
+  return { planned: report.products.planned, done: stored + gone + failed, failed };
+}
+
+function stateInWords(run: RunDocument): string {
+  const { state, reason, request } = run;
+  const { planned, done, failed } = countsOf(run);
   const why = reason !== null && reason !== state ? ` Reason: ${reason}.` : '';
   const asked = request !== null && !ENDS.includes(state) ? ` It was asked to end early: ${request}.` : '';
-  return `${RUN_PHASE_FACTS[state].meaning}${why}${asked}`;
+  const products = `${count(done)} of ${plural(planned, 'product')} done, ${count(failed)} failed.`;
+  return `${RUN_PHASE_FACTS[state].meaning}${why}${asked} ${products}`;
+}
+
+function ProductsLink({ run }: { run: string }) {
+  if (isReport) return null;
+  return (
+    <>
+      <a href={`/runs/${encodeURIComponent(run)}/products`}>All its products</a>.
+    </>
+  );
 }
 
 /** A report file is read long after its run: it has the time of its writing. */
-const isReport = location.protocol === 'file:';
+const isReport = document.getElementById('report') !== null;
 
 function Now({ run, isOver }: { run: RunDocument; isOver: boolean }) {
   const [nowMs, setNowMs] = useState(Date.now());
@@ -191,11 +259,7 @@ function Now({ run, isOver }: { run: RunDocument; isOver: boolean }) {
 
 function Facts({ run, story, isOver }: { run: RunDocument; story: Story | null; isOver: boolean }) {
   const { live, usd: cost, intervalMs } = run;
-  const planned = run.report?.products.planned ?? run.planned;
-  const done = run.report
-    ? run.report.products.stored + run.report.products.gone + run.report.products.failed
-    : live.done;
-  const failed = run.report?.products.failed ?? live.failed;
+  const { planned, done, failed } = countsOf(run);
   // The list of them on this page has those that are over as well.
   const bans = story === null ? live.banned : bansIn(story);
   return (
@@ -255,7 +319,7 @@ function Reasons({ run }: { run: RunDocument }) {
       <Table
         label="Why products have no row"
         columns={[
-          { head: 'Reason', of: (row) => nameOf(row) },
+          { head: 'Reason', of: (row) => <ReasonLink run={run.run} row={row} />, class: 'whole' },
           { head: 'Products', of: (row) => count(row.products), class: 'n' },
           ...(isWaiting ? [{ head: 'Waiting', of: (row: ReasonRow) => count(row.waiting), class: 'n' }] : []),
           { head: 'Share', of: (row) => share(row.share), class: 'n' },
@@ -266,6 +330,14 @@ function Reasons({ run }: { run: RunDocument }) {
       />
     </Section>
   );
+}
+
+/** To the failed products with the reason; a report file has none, nor do those that only wait. */
+function ReasonLink({ run, row }: { run: string; row: ReasonRow }) {
+  const isFailure = (FAILURE_REASONS as readonly string[]).includes(row.reason);
+  if (isReport || !isFailure) return <>{nameOf(row)}</>;
+  const query = new URLSearchParams({ outcome: 'failed', reason: row.reason });
+  return <a href={`/runs/${encodeURIComponent(run)}/products?${query.toString()}`}>{nameOf(row)}</a>;
 }
 
 /** Only an address of the web is a link: it comes from a product list. */

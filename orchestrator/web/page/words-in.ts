@@ -1,6 +1,6 @@
 /** Finds the words of a glossary in a text. Pure. */
 
-export interface Part {
+interface Part {
   text: string;
   /** The word of the glossary that it is; null for text between them. */
   word: string | null;

@@ -100,7 +100,7 @@ describe('an address that other machines reach', () => {
 describe('on this machine', () => {
   it('shows without a token, and changes nothing', async () => {
     const url = await address(serve('{}', '--listen', '127.0.0.1:0'));
-    expect(await (await fetch(`${url}/api/runs`)).json()).toEqual({ runs: [], canAct: false });
+    expect(await (await fetch(`${url}/api/runs`)).json()).toEqual({ runs: [], canAct: false, nextDue: null });
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('# TYPE crawlfleet_run_phase gauge');
     expect((await fetch(`${url}/api/token`)).status).toBe(403);
     const response = await fetch(`${url}/api/runs/x/stop`, { method: 'POST', headers: { authorization: 'Bearer x' } });
@@ -121,5 +121,12 @@ describe('on this machine', () => {
   it('runs the schedule too, with one /healthz for both', async () => {
     const url = await address(serve('{}\nrun: { deadline: 4h }', '--listen', '127.0.0.1:0', '--schedule', '--dry-run'));
     expect(await (await fetch(`${url}/healthz`)).json()).toMatchObject({ ok: true, next: expect.any(String) });
+    const nextDue = (): Promise<string | null> =>
+      fetch(`${url}/api/runs`).then(
+        async (response) => ((await response.json()) as { nextDue: string | null }).nextDue,
+      );
+    expect(await waitFor(async () => (await nextDue()) ?? undefined, { what: 'the due time to be stored' })).toMatch(
+      /T02:00:00/,
+    );
   });
 });
