@@ -1,6 +1,5 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
 import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
-import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { RUN_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { standingInWords } from '../../../shared/domain/standing.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
@@ -332,11 +331,11 @@ function Reasons({ run }: { run: RunDocument }) {
   );
 }
 
-/** To the failed products with the reason; a report file has none, nor do those that only wait. */
+/** To the products with the reason; not from a report file, nor for those that only wait. */
 function ReasonLink({ run, row }: { run: string; row: ReasonRow }) {
-  const isFailure = (FAILURE_REASONS as readonly string[]).includes(row.reason);
-  if (isReport || !isFailure) return <>{nameOf(row)}</>;
-  const query = new URLSearchParams({ outcome: 'failed', reason: row.reason });
+  const { reason } = row;
+  if (isReport || row.products === 0) return <>{nameOf(row)}</>;
+  const query = new URLSearchParams(reason === 'gone' ? { outcome: 'gone' } : { outcome: 'failed', reason });
   return <a href={`/runs/${encodeURIComponent(run)}/products?${query.toString()}`}>{nameOf(row)}</a>;
 }
 
