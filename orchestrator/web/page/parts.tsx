@@ -103,10 +103,21 @@ export interface Column<T> {
   class?: string;
 }
 
-export function Table<T>({ label, columns, rows }: { label: string; columns: Column<T>[]; rows: T[] }) {
+/** @param stacks on a narrow screen each row becomes a list, for what must be read without scrolling sideways */
+export function Table<T>({
+  label,
+  columns,
+  rows,
+  stacks = false,
+}: {
+  label: string;
+  columns: Column<T>[];
+  rows: T[];
+  stacks?: boolean;
+}) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table>
+      <table class={stacks ? 'stacks' : ''}>
         <thead>
           <tr>
             {columns.map((column) => (
@@ -121,9 +132,9 @@ export function Table<T>({ label, columns, rows }: { label: string; columns: Col
             <tr key={i}>
               {columns.map((column) => {
                 const content = column.of(row);
-                const isWhole = typeof content === 'string' && isUnbreakable(content);
+                const ownClass = typeof content !== 'string' ? '' : isUnbreakable(content) ? 'whole' : 'wide';
                 return (
-                  <td key={column.head} class={column.class ?? (isWhole ? 'whole' : '')}>
+                  <td key={column.head} class={column.class ?? ownClass} data-head={column.head}>
                     {content}
                   </td>
                 );

@@ -317,6 +317,7 @@ function Reasons({ run }: { run: RunDocument }) {
     <Section title="Why products have no row">
       <Table
         label="Why products have no row"
+        stacks
         columns={[
           { head: 'Reason', of: (row) => <ReasonLink run={run.run} row={row} />, class: 'whole' },
           { head: 'Products', of: (row) => count(row.products), class: 'n' },
