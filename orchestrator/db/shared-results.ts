@@ -18,6 +18,8 @@ import { findColumn, readTable } from './table-info.ts';
 /** Groups of each kind that are too small to be judged. */
 const LISTED = 20;
 const EXAMPLES = 3;
+/** More groups of at least `commonFrom()` products do not fit into a run. */
+const MOST_LARGE = 400;
 /** A field that fewer of the other rows fill is not usual. */
 const USUAL = 0.9;
 /** Products per statement. */
@@ -65,38 +67,46 @@ type Group = { value: string; products: number; examples: string[] };
 
 /**
  * Products with the same value: all groups of at least `least`, and the largest of the others. Of products with the same
- * row, those that share a page count once: the redirect is their reason.
+ * row, those that share a page count once: the redirect is their reason. One pass: there is no index, and rows are wide.
  */
 async function groupBy(
   knex: Knex,
   { staging }: RunShape,
   { column, least }: { column: string; least: number },
 ): Promise<Group[]> {
-  const some = (): Knex.QueryBuilder => knex(staging).whereNotNull(column).options({ timeout: LONG_STATEMENT_MS });
   const [count, of] =
     column === CONTENT_COLUMN
       ? ['count(*) - count(??) + count(distinct ??)', [LANDING_COLUMN, LANDING_COLUMN]]
       : ['count(*)', []];
-  const groups = (narrow: (query: Knex.QueryBuilder) => void): Promise<{ value: SqlNumber; products: SqlNumber }[]> =>
-    rowsOf(
-      some()
-        .groupBy(column)
-        .modify(narrow)
-        .orderBy([{ column: 'products', order: 'desc' }, { column }])
-        // As text: a driver's number has only 53 bits.
-        .select(knex.raw(`cast(?? as char) as value, ${count} as products`, [column, ...of])),
-    );
-  const large = await groups((query) => void query.havingRaw(`${count} >= ?`, [...of, least]));
-  const small = await groups(
-    (query) => void query.havingRaw(`${count} > 1 and ${count} < ?`, [...of, ...of, least]).limit(LISTED),
+  const groups = await rowsOf<GroupRow>(
+    knex(staging)
+      .whereNotNull(column)
+      .groupBy(column)
+      .havingRaw(`${count} > 1`, of)
+      .orderBy([{ column: 'products', order: 'desc' }, { column }])
+      .limit(MOST_LARGE + LISTED)
+      // As text: a driver's number has only 53 bits.
+      .select(
+        knex.raw(`cast(?? as char) as value, ${count} as products`, [column, ...of]),
+        knex.raw('min(product_id) as ??, max(product_id) as ??', ['lowest', 'highest']),
+      )
+      .options({ timeout: LONG_STATEMENT_MS }),
   );
+  const isLarge = ({ products }: GroupRow): boolean => toNumber(products) >= least;
+  const small = groups.filter((group) => !isLarge(group)).slice(0, LISTED);
+  return withExamples([...groups.filter(isLarge), ...small], (value) => knex(staging).where({ [column]: value }));
+}
+
+type GroupRow = { value: string; products: SqlNumber; lowest: string; highest: string };
+
+/** With examples. Those of two are known; of more they are looked for, which reads the table up to the third. */
+async function withExamples(rows: readonly GroupRow[], of: (value: string) => Knex.QueryBuilder): Promise<Group[]> {
   const found: Group[] = [];
-  for (const { value, products } of [...large, ...small]) {
-    const examples = some()
-      .where({ [column]: value })
-      .orderBy('product_id')
-      .limit(EXAMPLES);
-    found.push({ value: String(value), products: toNumber(products), examples: await examples.pluck('product_id') });
+  for (const { value, products, lowest, highest } of rows) {
+    const some = of(value).orderBy('product_id').limit(EXAMPLES).options({ timeout: LONG_STATEMENT_MS });
+    const examples =
+      toNumber(products) <= 2 ? [...new Set([lowest, highest])] : await some.pluck<string[]>('product_id');
+    found.push({ value, products: toNumber(products), examples });
   }
   return found;
 }
@@ -105,21 +115,19 @@ async function groupBy(
 async function groupPaths(knex: Knex, { staging }: RunShape, least: number): Promise<Group[]> {
   const path = 'substr(??, 1, instr(??, ?))';
   const bindings = [LANDING_COLUMN, LANDING_COLUMN, '?'];
-  const landed = (): Knex.QueryBuilder => knex(staging).options({ timeout: LONG_STATEMENT_MS });
-  const paths = await rowsOf<{ value: string; products: SqlNumber }>(
-    landed()
+  const paths = await rowsOf<GroupRow>(
+    knex(staging)
       .whereRaw('instr(??, ?) > 0', [LANDING_COLUMN, '?'])
       .groupByRaw(path, bindings)
       .havingRaw('count(*) >= ? and count(distinct ??) > 1', [least, LANDING_COLUMN])
       .orderBy([{ column: 'products', order: 'desc' }, { column: 'value' }])
-      .select(knex.raw(`${path} as value, count(*) as products`, bindings)),
+      .select(
+        knex.raw(`${path} as value, count(*) as products`, bindings),
+        knex.raw('min(product_id) as ??, max(product_id) as ??', ['lowest', 'highest']),
+      )
+      .options({ timeout: LONG_STATEMENT_MS }),
   );
-  const found: Group[] = [];
-  for (const { value, products } of paths) {
-    const examples = landed().where(on(value)).orderBy('product_id').limit(EXAMPLES);
-    found.push({ value, products: toNumber(products), examples: await examples.pluck('product_id') });
-  }
-  return found;
+  return withExamples(paths, (value) => knex(staging).where(on(value)));
 }
 
 /** How many different titles the products of this page have, by the title field with the most; 1 without such a field. */
