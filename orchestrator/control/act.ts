@@ -85,7 +85,7 @@ export async function act(
     case 'note':
       await note(core, world, action.note, action.alarm);
       return;
-    case 'heed':
+    case 'keep-paces':
       return core.run.setPaces(action.paces);
     case 'load':
       return loadParts(core);

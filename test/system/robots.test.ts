@@ -97,7 +97,7 @@ describe('robots.txt', () => {
     expect(addresses(0, Infinity)).toBe(atWork);
     expect(exitCode, stderr).toBe(15);
     expect(report.reason).toMatch(
-      /products not crawled, .*at the wish of 127\.0\.0\.1:\d+, whose robots\.txt raised its Crawl-delay from 500ms to 2s/,
+      /products not crawled, .*because the site asked for a slower pace: robots\.txt of 127\.0\.0\.1:\d+ raised its Crawl-delay from 500ms to 2s/,
     );
     await expectSound(fleet, report, shop);
     const plan = await fleet.run('plan', '--dry-run', '--json');

@@ -7,7 +7,7 @@ import type { Action } from '../model/actions.ts';
 import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admission.ts';
 import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
-import { heedSite } from './site-cap.ts';
+import { keepSlowerPaces } from './site-cap.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
@@ -58,7 +58,7 @@ function decideFleet(world: World): Action[] {
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...takeUrls(world));
   if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
-  actions.push(...heedSite(world), ...stallNotes(world), ...unansweredNotes(world));
+  actions.push(...keepSlowerPaces(world), ...stallNotes(world), ...unansweredNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
   const isAnyReady = [...latest.values()].some((r) => r.phase === 'ready' || r.phase === 'crawling');

@@ -125,7 +125,7 @@ export function isSlotResting(world: World, record: InstanceRecord | undefined):
 }
 
 /** Stores what the site has asked for since, and says it once. */
-export function heedSite(world: World): Action[] {
+export function keepSlowerPaces(world: World): Action[] {
   const notes = (world.raised ?? knownPaces(world.run) ?? []).flatMap(({ host, cap }): Action[] => {
     if (cap?.runId !== world.run.id) return [];
     const key = `slower ${host} ${cap.delayMs}`;
@@ -136,7 +136,7 @@ export function heedSite(world: World): Action[] {
       'and the deadline may be missed';
     return [{ kind: 'note', note: { key, event: 'decision', detail }, alarm: true }];
   });
-  return world.raised === null ? notes : [{ kind: 'heed', paces: world.raised }, ...notes];
+  return world.raised === null ? notes : [{ kind: 'keep-paces', paces: world.raised }, ...notes];
 }
 
 /** Such as `at most 5.5/s, as 22 addresses make at 4s`. */
@@ -144,22 +144,22 @@ export const capInWords = (cap: HostCap): string =>
   `at most ${Number(rateOf(cap).toPrecision(3))}/s, as ${addressesInWords(cap.addresses, 'makes', 'make')} at ${formatDuration(cap.delayMs)}`;
 
 /**
- * Whose wish it was that a run is late: the hosts that asked for a slower pace in mid-run, and about how many of the
+ * The part of the site in a late run: the hosts that asked for a slower pace in mid-run, and about how many of the
  * `left` products that cost. Null where it cost none.
  */
-export function wishInWords(run: RunRecord, left: number, endMs: number): string | null {
-  const wishes = (knownPaces(run) ?? []).flatMap(({ host, cap }) => {
+export function slowerPaceInWords(run: RunRecord, left: number, endMs: number): string | null {
+  const slowed = (knownPaces(run) ?? []).flatMap(({ host, cap }) => {
     if (cap === undefined || cap.runId !== run.id) return [];
     const crawledMs = Math.max(0, endMs - cap.atMs);
     const cost = Math.floor(((cap.addresses * crawledMs) / run.plan.paceMs) * (1 - cap.beforeMs / cap.delayMs));
     return cost === 0 ? [] : [{ host, cap, cost }];
   });
-  if (left === 0 || wishes.length === 0) return null;
-  const cost = wishes.reduce((sum, wish) => sum + wish.cost, 0);
+  if (left === 0 || slowed.length === 0) return null;
+  const cost = slowed.reduce((sum, host) => sum + host.cost, 0);
   const share = cost >= left ? 'all' : `about ${cost}`;
-  const asked = wishes.map(
+  const asked = slowed.map(
     ({ host, cap }) =>
-      `${host}, whose robots.txt raised its Crawl-delay from ${formatDuration(cap.beforeMs)} to ${formatDuration(cap.delayMs)} in mid-run`,
+      `robots.txt of ${host} raised its Crawl-delay from ${formatDuration(cap.beforeMs)} to ${formatDuration(cap.delayMs)} in mid-run`,
   );
-  return `${share} of them at the wish of ${asked.join(', and of ')}`;
+  return `${share} of them because the site asked for a slower pace: ${asked.join('; ')}`;
 }

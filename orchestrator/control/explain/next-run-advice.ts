@@ -11,7 +11,7 @@ import { rightsRemedy } from '../launching/rights.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stateReasonRemedy, stateReasonText } from '../launching/state-reason.ts';
 import type { InstanceRecord, RunEvent, RunRecord, IncidentRecord } from '../model/stores.ts';
-import { wishInWords } from '../decide/site-cap.ts';
+import { slowerPaceInWords } from '../decide/site-cap.ts';
 import { drainAtMs, tailMs } from '../model/run-deadlines.ts';
 
 export interface AdviceInput {
@@ -52,11 +52,11 @@ export function nextRunAdvice(input: AdviceInput): string[] {
   const launched = records.filter((r) => r.instanceId !== null);
   const needed = neededInstances(input);
   const wasLate = left > 0 || (run.finishedAtMs ?? input.nowMs) > run.deadlineAtMs;
-  const wish = wasLate ? wishInWords(run, left, drainAtMs(run)) : null;
+  const slowed = wasLate ? slowerPaceInWords(run, left, drainAtMs(run)) : null;
   // More instances are not what the site has asked for.
-  if (wish !== null)
+  if (slowed !== null)
     advice.push(
-      `${left} products were not crawled, ${wish}: the next plan keeps that pace and no more addresses than were at work; ` +
+      `${left} products were not crawled, ${slowed}. The next plan keeps that pace and no more addresses than were at work; ` +
         'set a later deadline, or with the permission of the site a site.max_rate',
     );
   else if (wasLate && needed !== null)

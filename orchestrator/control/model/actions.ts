@@ -54,7 +54,7 @@ export type Action =
   /** Noted once in a run: as an event, and with `alarm` as an alarm too. */
   | { kind: 'note'; note: Note; alarm: boolean }
   /** Store what the hosts of the site ask for, which is slower than before. */
-  | { kind: 'heed'; paces: readonly HostPace[] }
+  | { kind: 'keep-paces'; paces: readonly HostPace[] }
   | { kind: 'load' }
   | { kind: 'remove-balancer'; region: string }
   /** Remove what ELBv2 may have under the run's name although its row names none. */

@@ -180,7 +180,7 @@ export class Observer {
     );
   }
 
-  /** What nobody could report, and what went on unseen, proves nothing. */
+  /** What no instance could report, and what went on unseen, proves nothing. */
   #countAnew(nowMs: number): void {
     const { processState, regions } = this.#core;
     this.#loopStartedAtMs = nowMs;

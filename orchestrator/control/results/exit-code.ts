@@ -18,8 +18,8 @@ export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
   onTime: boolean;
   /** Maximum share of failed products in a complete run. */
   maxFailed: number;
-  /** Whose wish it was that this many products are left; null where it was nobody's. Omitted: nobody's. */
-  wish?: (left: number) => string | null;
+  /** The part of the site in this many products that are left; null where it has none. Omitted: none. */
+  siteAsked?: (left: number) => string | null;
   /** The site was down when the crawl ended. */
   siteDown: boolean;
   /** Why the launches failed; null when they did not. It counts where products were left without an instance. */
@@ -69,8 +69,8 @@ function openEnd(input: EndInput): OpenEnd {
   const { request, planned, failed } = input;
   const left = input.reasons[input.uncrawledReason] ?? 0;
   const nothing = planned > 0 && (input.reasons['lost-instance'] ?? 0) === planned;
-  const leftToNobody = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
-  if (input.noInstances !== null && request === null && leftToNobody) {
+  const isStranded = nothing || (input.uncrawledReason === 'lost-instance' && left > 0);
+  if (input.noInstances !== null && request === null && isStranded) {
     const { cause, reason } = input.noInstances;
     const code = cause === 'rights' ? EXIT.config : EXIT.capacity;
     if (nothing) return ending('failed', code, reason);
@@ -132,11 +132,11 @@ export function productsOf({
   };
 }
 
-function missedDeadline({ reasons, uncrawledReason, onTime, wish }: EndInput, left: number): string | null {
+function missedDeadline({ reasons, uncrawledReason, onTime, siteAsked }: EndInput, left: number): string | null {
   if (left > 0 && (uncrawledReason === 'deadline' || uncrawledReason === 'robots')) {
     if (uncrawledReason === 'robots') return `${left} products not crawled, because robots.txt could not be read`;
-    const whose = wish?.(left) ?? null;
-    const why = whose === null ? '' : `, ${whose}`;
+    const asked = siteAsked?.(left) ?? null;
+    const why = asked === null ? '' : `, ${asked}`;
     return `${left} products not crawled${why}`;
   }
   const stuck = reasons.upload ?? 0;

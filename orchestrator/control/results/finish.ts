@@ -4,7 +4,7 @@ import { banNotes, bansOf, numberNotes } from './report.ts';
 import type { Core } from '../model/core.ts';
 import { launchEndOf } from '../launching/launch-end.ts';
 import { regionsOf } from '../model/run-settings.ts';
-import { wishInWords } from '../decide/site-cap.ts';
+import { slowerPaceInWords } from '../decide/site-cap.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
@@ -58,7 +58,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
-    wish: (left) => wishInWords(run, left, drainAtMs(run)),
+    siteAsked: (left) => slowerPaceInWords(run, left, drainAtMs(run)),
     mayStoreNothing: mayStoreNothing(run, products),
     noInstances: launchEndOf(
       run,

@@ -106,7 +106,7 @@ function reasonRows(run: Run, { misses, tries, tried }: Facts): ReasonRow[] {
     const share = tried === 0 ? 0 : Math.min(1, count / tried);
     const row = { reason, sign, products, waiting, share };
     const [cause] = seen;
-    // Nobody has requested these: those that were tried say why.
+    // No instance has requested these: those that were tried say why.
     if (reason !== 'site-changed' || cause === undefined)
       return { ...row, url: group.url, evidence: evidenceOf(group), todo: todoOf(run, group, share) };
     const all = seen.reduce((sum, own) => sum + own.count, 0);

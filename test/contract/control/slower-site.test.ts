@@ -38,7 +38,7 @@ async function eventsOf(kind: string): Promise<string> {
 }
 
 describe('a Crawl-delay that rises in mid-run', () => {
-  it('is not met by more addresses: the sum stays what those at work make of it, and the end says whose wish it was', async () => {
+  it('is not met by more addresses: the sum stays what those at work make of it, and the end says that the site asked for it', async () => {
     await open(FLEET);
     await whole.start();
     await whole.pass(15_000);
@@ -54,7 +54,7 @@ describe('a Crawl-delay that rises in mid-run', () => {
     expect(await eventsOf('alarm')).toMatch(/asks for 4s between two requests.*no address is added/);
   });
 
-  it('stays heeded by the next main server, though robots.txt no longer asks for it', async () => {
+  it('is kept by the next main server, though robots.txt no longer asks for it', async () => {
     await open(FLEET);
     await whole.start();
     await whole.pass(15_000);

@@ -117,13 +117,13 @@ describe('endOf', () => {
     expect(end.reason).toContain('load balancer');
   });
 
-  it('says whose wish a late run was', () => {
+  it('says that a run is late because the site asked for a slower pace', () => {
     const late = { reasons: { deadline: 30 }, failed: 30, stored: 68 };
-    const wish = (left: number): string => `all ${left} at the wish of shop.example`;
-    expect(endOf({ ...fine, ...late, wish }).reason).toBe(
-      'deadline missed: 30 products not crawled, all 30 at the wish of shop.example',
+    const siteAsked = (left: number): string => `all ${left} because the site asked for a slower pace`;
+    expect(endOf({ ...fine, ...late, siteAsked }).reason).toBe(
+      'deadline missed: 30 products not crawled, all 30 because the site asked for a slower pace',
     );
-    expect(endOf({ ...fine, ...late, wish: () => null }).reason).toBe('deadline missed: 30 products not crawled');
+    expect(endOf({ ...fine, ...late, siteAsked: () => null }).reason).toBe('deadline missed: 30 products not crawled');
   });
 
   it.each(CASES)('$what: $end', ({ change, end }) => {

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
 import {
   addressesAllowed,
-  heedSite,
+  keepSlowerPaces,
   isSlotResting,
   mayBeLaunched,
   raisedPaces,
   robotsInForce,
-  wishInWords,
+  slowerPaceInWords,
   withinCaps,
 } from '../../../orchestrator/control/decide/site-cap.ts';
 import { canFill, isFilledSoon } from '../../../orchestrator/control/decide/slot-attempts.ts';
@@ -77,7 +77,7 @@ describe('a Crawl-delay', () => {
     const world = seen(four, delayOf(ms));
     expect(world.raised).toBeNull();
     expect(addressesAllowed(world)).toBe(Infinity);
-    expect(heedSite(world)).toEqual([]);
+    expect(keepSlowerPaces(world)).toEqual([]);
   });
 
   it('counts only addresses that send requests', () => {
@@ -157,10 +157,10 @@ describe('under a cap', () => {
     expect(isFilledSoon(world, 0, undefined)).toBe(false);
   });
 
-  it('the site is heeded once: stored first, then said', () => {
+  it('a slower pace is kept once: stored first, then said', () => {
     const world = seen(four, delayOf(20_000));
-    const [heed, note] = heedSite(world);
-    expect(heed).toEqual({ kind: 'heed', paces: CAPPED });
+    const [kept, note] = keepSlowerPaces(world);
+    expect(kept).toEqual({ kind: 'keep-paces', paces: CAPPED });
     expect(note).toMatchObject({
       alarm: true,
       note: {
@@ -170,14 +170,14 @@ describe('under a cap', () => {
       },
     });
     const stored = seen(four, delayOf(20_000), CAPPED);
-    expect(heedSite(stored)).toEqual([note]);
+    expect(keepSlowerPaces(stored)).toEqual([note]);
     const key = note?.kind === 'note' ? note.note.key : '';
-    expect(heedSite({ ...stored, notedKeys: new Set([key]) })).toEqual([]);
+    expect(keepSlowerPaces({ ...stored, notedKeys: new Set([key]) })).toEqual([]);
   });
 
   it('of an earlier run nothing is said: the plan has', () => {
     const earlier = CAPPED.map((pace) => ({ ...pace, cap: { ...pace.cap!, runId: 'earlier' } }));
-    expect(heedSite(seen(four, delayOf(20_000), earlier))).toEqual([]);
+    expect(keepSlowerPaces(seen(four, delayOf(20_000), earlier))).toEqual([]);
   });
 });
 
@@ -213,16 +213,16 @@ describe('a late run', () => {
   const endMs = START_MS + 1_060_000;
 
   it('names the host that asked for less, and about how many products that cost', () => {
-    const wish = `at the wish of ${HOST}, whose robots.txt raised its Crawl-delay from 10s to 20s in mid-run`;
-    expect(wishInWords(run, 300, endMs)).toBe(`about 200 of them ${wish}`);
-    expect(wishInWords(run, 200, endMs)).toBe(`all of them ${wish}`);
+    const why = `because the site asked for a slower pace: robots.txt of ${HOST} raised its Crawl-delay from 10s to 20s in mid-run`;
+    expect(slowerPaceInWords(run, 300, endMs)).toBe(`about 200 of them ${why}`);
+    expect(slowerPaceInWords(run, 200, endMs)).toBe(`all of them ${why}`);
   });
 
-  it('names nobody when nothing is left, when it was asked too late to matter, and for the wish of an earlier run', () => {
-    expect(wishInWords(run, 0, endMs)).toBeNull();
-    expect(wishInWords(run, 300, START_MS + 60_001)).toBeNull();
-    expect(wishInWords({ ...run, id: 'other' }, 300, endMs)).toBeNull();
-    expect(wishInWords(aRun(), 300, endMs)).toBeNull();
+  it('names no host when nothing is left, when it asked too late to matter, and when it asked an earlier run', () => {
+    expect(slowerPaceInWords(run, 0, endMs)).toBeNull();
+    expect(slowerPaceInWords(run, 300, START_MS + 60_001)).toBeNull();
+    expect(slowerPaceInWords({ ...run, id: 'other' }, 300, endMs)).toBeNull();
+    expect(slowerPaceInWords(aRun(), 300, endMs)).toBeNull();
   });
 });
 
