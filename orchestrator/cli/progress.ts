@@ -2,7 +2,7 @@
 import { adviceOf, nameOf, namesOf } from '../../shared/domain/reason-row.ts';
 import { createLogUpdate } from 'log-update';
 import { formatDuration } from '../../shared/domain/quantity.ts';
-import { standingInWords } from '../../shared/domain/standing.ts';
+import { isLate, standingInWords } from '../../shared/domain/standing.ts';
 import { oneLine, plain } from '../../shared/domain/terminal-text.ts';
 import { liveCounts, reasonsOf } from '../app/read/run-documents.ts';
 import { openIncident } from '../control/decide/ban-policy.ts';
@@ -45,7 +45,7 @@ function segmentsOf(world: ProgressFacts): Segment[] {
     run.phase === 'crawling' && standing !== null
       ? {
           text: `ETA ${formatDuration(Date.parse(standing.end) - nowMs)}, ${standingInWords(standing)}`,
-          tone: standing.lateMs > 0 ? 'bad' : 'good',
+          tone: isLate(standing) ? 'bad' : 'good',
         }
       : null,
     leftMs >= 0

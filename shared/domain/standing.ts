@@ -6,8 +6,14 @@ export interface Standing {
   end: string;
   /** From the deadline to that moment, in milliseconds: positive is late, negative is to spare. */
   lateMs: number;
+  /** Products that a run which is over has left at its deadline. */
+  uncrawled: number;
 }
 
-/** `12m 5s late`, `1h 3m to spare`. */
-export const standingInWords = ({ lateMs }: Pick<Standing, 'lateMs'>): string =>
-  `${formatDuration(Math.abs(lateMs))} ${lateMs > 0 ? 'late' : 'to spare'}`;
+export const isLate = ({ lateMs, uncrawled }: Standing): boolean => lateMs > 0 || uncrawled > 0;
+
+/** `12m 5s late`, `1h 3m to spare`, `454 products not crawled in time`. */
+export function standingInWords({ lateMs, uncrawled }: Standing): string {
+  if (uncrawled > 0) return `${uncrawled} products not crawled in time`;
+  return `${formatDuration(Math.abs(lateMs))} ${lateMs > 0 ? 'late' : 'to spare'}`;
+}

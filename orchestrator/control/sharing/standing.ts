@@ -11,7 +11,10 @@ import { forecastEnd } from './end-forecast.ts';
  */
 export function standingOf(rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): Standing | null {
   const { run, fleet, nowMs } = rows;
-  const at = (endMs: number): Standing => ({ end: new Date(endMs).toISOString(), lateMs: endMs - run.deadlineAtMs });
+  const at = (endMs: number): Standing => {
+    const uncrawled = run.report?.products.reasons.deadline ?? 0;
+    return { end: new Date(endMs).toISOString(), lateMs: endMs - run.deadlineAtMs, uncrawled };
+  };
   if (run.finishedAtMs !== null) return at(run.finishedAtMs);
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   if (!fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0)) return null;

@@ -153,6 +153,16 @@ export function go(path: string): void {
   dispatchEvent(new PopStateEvent('popstate'));
 }
 
+/** Only an address of the web is a link: it comes from a product list. */
+export function SiteLink({ url }: { url: string }) {
+  if (!/^https?:\/\//i.test(url)) return <code>{url}</code>;
+  return (
+    <a href={url} rel="noreferrer">
+      {url}
+    </a>
+  );
+}
+
 /** What went wrong, and the way on: a token, or waiting. */
 export function Fault({ error }: { error: Error }) {
   const isToken = error instanceof NeedsToken;
@@ -212,7 +222,7 @@ export function TokenDialog() {
         <div class="row">
           <button>Sign in</button>
           <button type="button" onClick={() => dialog.current?.close()}>
-            Leave it
+            Cancel
           </button>
         </div>
       </form>

@@ -3,8 +3,8 @@ import { useEffect, useState } from 'preact/hooks';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import type { ProductsDocument } from '../serve-app.ts';
 import { findProducts } from './api.ts';
-import { count, plural } from './format.ts';
-import { Fault, go, Table, useLoaded } from './parts.tsx';
+import { count, isUnbreakable, plural } from './format.ts';
+import { Fault, go, SiteLink, Table, useLoaded } from './parts.tsx';
 
 const PARTS = ['text', 'outcome', 'reason', 'after'] as const;
 
@@ -83,12 +83,20 @@ function Found({
       {products.length > 0 && (
         <Table
           label="Products"
+          stacks
           columns={[
-            { head: 'ID', of: ({ id }) => <a href={`/products/${encodeURIComponent(id)}`}>{id}</a> },
+            {
+              head: 'ID',
+              of: ({ id }) => (
+                <a class={isUnbreakable(id) ? 'whole' : ''} href={`/products/${encodeURIComponent(id)}`}>
+                  {id}
+                </a>
+              ),
+            },
             { head: 'Outcome', of: ({ outcome }) => outcome ?? 'none yet' },
             { head: 'Reason', of: ({ reason }) => reason ?? '' },
             { head: 'Detail', of: ({ detail }) => detail ?? '' },
-            { head: 'URL', of: ({ url }) => url },
+            { head: 'URL', of: ({ url }) => <SiteLink url={url} /> },
           ]}
           rows={products}
         />

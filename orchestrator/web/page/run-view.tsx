@@ -1,7 +1,7 @@
 /** One run: how it stands against its deadline, its pace, its cap, and each of its instances. Live while it works. */
 import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { RUN_PHASE_FACTS } from '../../../shared/domain/phases.ts';
-import { standingInWords } from '../../../shared/domain/standing.ts';
+import { isLate, standingInWords } from '../../../shared/domain/standing.ts';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
@@ -20,6 +20,7 @@ import {
   Fault,
   Pill,
   Section,
+  SiteLink,
   Table,
   Time,
   type Tone,
@@ -247,7 +248,7 @@ function Now({ run, isOver }: { run: RunDocument; isOver: boolean }) {
           ) : (
             <>
               <ZonedTime at={standing.end} />,{' '}
-              <span class={`whole ${standing.lateMs > 0 ? 'bad' : 'good'}`}>{standingInWords(standing)}</span>
+              <span class={`whole ${isLate(standing) ? 'bad' : 'good'}`}>{standingInWords(standing)}</span>
             </>
           )}
         </dd>
@@ -323,7 +324,7 @@ function Reasons({ run }: { run: RunDocument }) {
           { head: 'Products', of: (row) => count(row.products), class: 'n' },
           ...(isWaiting ? [{ head: 'Waiting', of: (row: ReasonRow) => count(row.waiting), class: 'n' }] : []),
           { head: 'Share', of: (row) => share(row.share), class: 'n' },
-          { head: 'Example', of: ({ url }) => url !== null && <ExampleLink url={url} /> },
+          { head: 'Example', of: ({ url }) => url !== null && <SiteLink url={url} /> },
           { head: 'What to do', of: (row) => <Words text={adviceOf(row)} /> },
         ]}
         rows={[...run.reasons]}
@@ -338,16 +339,6 @@ function ReasonLink({ run, row }: { run: string; row: ReasonRow }) {
   if (isReport || row.products === 0) return <>{nameOf(row)}</>;
   const query = new URLSearchParams(reason === 'gone' ? { outcome: 'gone' } : { outcome: 'failed', reason });
   return <a href={`/runs/${encodeURIComponent(run)}/products?${query.toString()}`}>{nameOf(row)}</a>;
-}
-
-/** Only an address of the web is a link: it comes from a product list. */
-function ExampleLink({ url }: { url: string }) {
-  if (!/^https?:\/\//i.test(url)) return <code>{url}</code>;
-  return (
-    <a href={url} rel="noreferrer">
-      {url}
-    </a>
-  );
 }
 
 function BurnDown({ run, samples, isOver }: { run: RunDocument; samples: RunSample[]; isOver: boolean }) {

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import { renderProgress } from '../../../orchestrator/cli/progress.ts';
 import { tailMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { forecastEnd } from '../../../orchestrator/control/sharing/end-forecast.ts';
 import { standingOf } from '../../../orchestrator/control/sharing/standing.ts';
-import { standingInWords } from '../../../shared/domain/standing.ts';
+import { isLate, standingInWords } from '../../../shared/domain/standing.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { aRun, aWorld, anInstance } from './builders.ts';
 
@@ -17,7 +18,7 @@ describe('how a run stands against its deadline', () => {
       const { run } = world;
       const standing = standingOf(world)!;
       const endMs = forecastEnd(world).p50Ms! + tailMs(run.deadlineAtMs - run.startedAtMs);
-      expect(standing).toEqual({ end: new Date(endMs).toISOString(), lateMs: endMs - run.deadlineAtMs });
+      expect(standing).toEqual({ end: new Date(endMs).toISOString(), lateMs: endMs - run.deadlineAtMs, uncrawled: 0 });
       expect(standing.lateMs > 0).toBe(pending === 5_000);
       expect(renderProgress(world)).toContain(standingInWords(standing));
     }
@@ -34,6 +35,14 @@ describe('how a run stands against its deadline', () => {
     expect(standingInWords(at(90_000))).toBe('1m 30s late');
     expect(standingInWords(at(-90_000))).toBe('1m 30s to spare');
     expect(standingInWords(at(0))).toBe('0ms to spare');
+  });
+
+  it('is no time to spare when products were not crawled in time', () => {
+    const report = { products: { reasons: { deadline: 454, parse: 2 } } } as unknown as RunReport;
+    const run = aRun({ phase: 'completed', report });
+    const standing = standingOf(aWorld({ run: { ...run, finishedAtMs: run.deadlineAtMs - 1_900 } }))!;
+    expect(standingInWords(standing)).toBe('454 products not crawled in time');
+    expect(isLate(standing)).toBe(true);
   });
 
   it('is unknown before the first grant, and while nothing that is left can be crawled', () => {
