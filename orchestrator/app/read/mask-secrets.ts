@@ -1,6 +1,6 @@
-/** Settings as anybody who may read the page may see them. Pure. */
+/** Settings as everybody who may read the page may see them. Pure. */
 
-const SECRET = /token|secret|passw|credential|authorization|cookie$|private/i;
+const SECRET = /token|secret|passw|credential|authorization|cookie$|private|api[-_]?key/i;
 const SECRET_PARAMETER = /([?&][^=&#]*(?:token|secret|passw|signature|key|auth)[^=&#]*=)[^&#\s]+/gi;
 const USER_OF_URL = /(\w:\/\/)[^/?#\s]*@/g;
 const MASK = '***';
