@@ -160,7 +160,7 @@ describe('the page', () => {
     await page.getByLabel('Part of the ID').fill('p0001');
     await page.keyboard.press('Enter');
     await page.getByText('10 products found').waitFor();
-    await page.getByRole('link', { name: 'P00011' }).waitFor();
+    await page.getByRole('link', { name: 'P00011', exact: true }).waitFor();
     await page.getByRole('heading').getByRole('link', { name: run }).click();
     await page.getByText('Last lines of the log').click();
     await page.locator('pre', { hasText: ' info ' }).waitFor();
