@@ -146,7 +146,9 @@ describe('nextRunAdvice', () => {
     const cap = { addresses: 2, delayMs: 40_000, beforeMs: 10_000, atMs: START_MS, runId: run.id };
     const paces = [{ host: 'shop.example', intervalMs: 40_000, cap }];
     expect(nextRunAdvice({ ...base, run: { ...run, paces }, left: 900 })).toEqual([
-      expect.stringMatching(/^900 products were not crawled, all of them at the wish of shop\.example.*later deadline/),
+      expect.stringMatching(
+        /^900 products were not crawled, all of them because the site asked for a slower pace: robots\.txt of shop\.example.*later deadline/,
+      ),
     ]);
   });
 
