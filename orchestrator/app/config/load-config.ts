@@ -2,11 +2,11 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { parse as parseYamlValue } from 'yaml';
 import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { configSchema, type ConfigValues, MAX_IN_REGION } from './schema.ts';
+import { environmentValues, sectionShape, withoutDefault } from './environment.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
@@ -118,54 +118,6 @@ function readText(file: string, path: string): string {
   throw new AppError('config-invalid', `${path} is not a text file in UTF-8, so it cannot be the configuration`, {
     hint: 'Name the right file with --config.',
   });
-}
-
-/** Path by variable: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
-function environmentNames(): Map<string, string[]> {
-  const names = new Map<string, string[]>();
-  for (const [section, schema] of Object.entries(configSchema.shape)) {
-    const keys = Object.keys(sectionShape(schema));
-    if (keys.length === 0) names.set(`FLEET_${section}`.toUpperCase(), [section]);
-    for (const key of keys) names.set(`FLEET_${section}_${key}`.toUpperCase(), [section, key]);
-  }
-  return names;
-}
-
-function sectionShape(schema: z.ZodType): Record<string, z.ZodType> {
-  const inner = withoutDefault(schema);
-  return inner instanceof z.ZodObject ? inner.shape : {};
-}
-
-function withoutDefault(schema: z.ZodType): unknown {
-  let inner: unknown = schema;
-  while (inner instanceof z.ZodPrefault || inner instanceof z.ZodDefault || inner instanceof z.ZodNullable)
-    inner = inner.def.innerType;
-  return inner;
-}
-
-function environmentValues(
-  environment: Environment,
-  faults: string[],
-): { name: string; path: string[]; value: unknown }[] {
-  const names = environmentNames();
-  const values: { name: string; path: string[]; value: unknown }[] = [];
-  for (const [name, text] of Object.entries(environment)) {
-    if (!name.startsWith('FLEET_') || text === undefined) continue;
-    const path = names.get(name);
-    // A misspelt variable would silently run the crawl with another value.
-    if (!path) faults.push(`environment ${name}: no such setting`);
-    else values.push({ name, path, value: readEnvironmentText(text) });
-  }
-  return values;
-}
-
-/** Lists and numbers are parsed as YAML; everything else stays text. */
-function readEnvironmentText(text: string): unknown {
-  try {
-    return parseYamlValue(text);
-  } catch {
-    return text;
-  }
 }
 
 function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
