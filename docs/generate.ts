@@ -58,7 +58,12 @@ function configurationPage(): string {
     'file is parsed, so a value cannot change its structure, and the result is always text: set a number by its `FLEET_` variable. A mapping cannot',
     'contain variables. Messages quote the name of a variable, never its value.',
     '',
-    'A `FLEET_` variable sets one key. For a key with keys of its own its value is a YAML object: `FLEET_SITE_BAN=\'{ statuses: [403] }\'`.',
+    'A `FLEET_` variable sets one key:',
+    '',
+    '- A text, such as a password, is taken as it is: quotes, `#` and `${` have no meaning in it.',
+    '- Anything else is YAML: `FLEET_SITE_BAN=\'{ statuses: [403] }\'`.',
+    '- An empty variable is unset, so the file counts; the plan and `doctor` note it. For a key that may be null, the text `null` clears what the file',
+    '  says: `FLEET_RUN_MAX_COST=null` is no cap.',
   ];
   for (const [section, described] of Object.entries(schema.properties ?? {})) {
     const variable = `FLEET_${section}`.toUpperCase();

@@ -148,7 +148,10 @@ export async function examine(options: ExamineOptions): Promise<CheckResult[]> {
   }
   // If the settings are incomplete, the check of the settings reports what is missing.
   const place = { config, target: assumedTarget(config, dryRun, environment), environment };
-  const read: CheckResult = { check: configuration, findings: [mappingFinding(config)] };
+  const read: CheckResult = {
+    check: configuration,
+    findings: [mappingFinding(config), ...(config.notes ?? []).map(ok)],
+  };
   return [read, ...(await look(checksFor(dryRun, options.checks), place, {}, 1))];
 }
 

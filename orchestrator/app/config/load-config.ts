@@ -1,16 +1,15 @@
 /** The configuration: flag > environment (FLEET_…) > file > default. Lists all faults at once, with their lines. */
-import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
 import { configSchema, type ConfigValues, MAX_IN_REGION } from './schema.ts';
-import { environmentValues, sectionShape, withoutDefault } from './environment.ts';
+import { environmentValues, sectionShape, withoutDefault, withoutEmpty } from './environment.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
 import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
+import { readTextFile } from './text-file.ts';
 import { fillVariables, readDotEnv } from './variables.ts';
 import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
@@ -25,6 +24,8 @@ export interface Config {
   file: string;
   /** Paths of the mapping that find nothing on any page, one line each. Omitted: none. */
   misspelt?: readonly string[];
+  /** What the user should know of where the values come from, one line each. Omitted: nothing. */
+  notes?: readonly string[];
   /** Set for `orchestrator discover`. */
   discovery?: DiscoverSettings;
   /** Set for a series of `orchestrator probe`: maximum requests of its instance. */
@@ -51,7 +52,9 @@ type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 /** `given` wins over a `.env` beside the file. */
 export function loadConfig(path: string, given: Environment, flags: readonly FlagValue[] = []): Config {
   const file = resolve(path);
-  const environment = { ...readDotEnv(dirname(file)), ...given };
+  const [own, beside] = [withoutEmpty(given), withoutEmpty(readDotEnv(dirname(file)))];
+  const environment = { ...beside.set, ...own.set };
+  const notes = notesOf([...own.empty, ...beside.empty].filter((name) => environment[name] === undefined));
   const source = readYaml(readText(file, path));
   if (source.faults.length > 0) throw configError(path, source.faults);
   if (source.value !== null && (typeof source.value !== 'object' || Array.isArray(source.value))) {
@@ -61,16 +64,18 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   const tree = structuredClone(source.value ?? {}) as Record<string, unknown>;
   const origins = new Map<string, Origin>();
   const faults: string[] = [];
-  for (const { name, path: keys, value } of environmentValues(environment, faults)) {
-    put(tree, keys, value);
-    origins.set(keys.join('.'), { kind: 'environment', name });
-  }
+  const settings = environmentValues(environment, faults);
+  const isText = ({ value }: { value: unknown }): boolean => typeof value === 'string';
+  for (const { path: keys, value } of settings.filter((setting) => !isText(setting))) put(tree, keys, value);
+  const variables = fillVariables(tree, { environment, folder: dirname(file) });
+  // A text is taken whole: in a password `${` is no variable.
+  for (const { path: keys, value } of settings.filter(isText)) put(tree, keys, value);
+  for (const { name, path: keys } of settings) origins.set(keys.join('.'), { kind: 'environment', name });
   for (const { flag, path: keys, value } of flags) {
     put(tree, keys, value);
     origins.set(keys.join('.'), { kind: 'flag', name: flag });
   }
 
-  const variables = fillVariables(tree, { environment, folder: dirname(file) });
   faults.push(...variables.faults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const parsed = configSchema.safeParse(tree, { error: plainIssue });
   if (!parsed.success)
@@ -82,16 +87,29 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
     );
   const ownFaults = faults.length;
   const { mapping, misspelt } = loadMapping(tree, file, source, faults);
-  if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults);
+  if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults, notes);
   faults.push(...findContradictions(parsed.data, source));
   const placed = [...findDiscoverFaults(parsed.data), ...findNameFaults(parsed.data)];
   faults.push(...placed.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
-  if (faults.length > 0) throw configError(path, faults);
+  if (faults.length > 0) throw configError(path, faults, 0, notes);
   const { database } = parsed.data;
   const values = { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } };
-  return { values, mapping, file, ...(misspelt.length > 0 ? { misspelt } : {}) };
+  return {
+    values,
+    mapping,
+    file,
+    ...(misspelt.length > 0 ? { misspelt } : {}),
+    ...(notes.length > 0 ? { notes } : {}),
+  };
+}
+
+/** @param empty variables that set nothing */
+function notesOf(empty: readonly string[]): string[] {
+  if (empty.length === 0) return [];
+  const [names, are] = [empty.join(', '), empty.length === 1 ? 'is' : 'are'];
+  return [`${names} ${are} empty, which counts as unset; the text null clears a setting that may be null`];
 }
 
 /** Throws `config-invalid` for paths that find nothing on any page. A run only warns of them: no night is lost. */
@@ -106,18 +124,14 @@ function resolveSqlite(url: string, folder: string): string {
 }
 
 function readText(file: string, path: string): string {
-  let bytes: Buffer;
   try {
-    bytes = readFileSync(file);
+    return readTextFile(file);
   } catch (error) {
+    if (error instanceof AppError) throw error;
     throw new AppError('config-missing', `cannot read the configuration ${path}: ${describeError(error)}`, {
       hint: 'Name it with --config, or write one with: orchestrator init',
     });
   }
-  if (isUtf8(bytes) && !bytes.includes(0)) return bytes.toString('utf8');
-  throw new AppError('config-invalid', `${path} is not a text file in UTF-8, so it cannot be the configuration`, {
-    hint: 'Name the right file with --config.',
-  });
 }
 
 function put(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
@@ -244,10 +258,16 @@ const MAX_FAULTS = 50;
 const MAX_FAULT_CHARS = 1_000;
 
 /** `mappingFaults`: how many of the faults are about the mapping, which has its own docs page. */
-function configError(path: string, faults: readonly string[], mappingFaults = 0): AppError {
+function configError(
+  path: string,
+  faults: readonly string[],
+  mappingFaults = 0,
+  notes: readonly string[] = [],
+): AppError {
   const unique = [...new Set(faults)];
   const lines = unique.slice(0, MAX_FAULTS).map((fault) => `  ${plain(fault, MAX_FAULT_CHARS)}`);
   if (unique.length > MAX_FAULTS) lines.push(`  and ${unique.length - MAX_FAULTS} more`);
+  lines.push(...notes.map((note) => `  note: ${note}`));
   const pages = [
     ...(mappingFaults < faults.length ? ['keys: docs/configuration.md'] : []),
     ...(mappingFaults > 0 ? ['the mapping: docs/mapping.md'] : []),

@@ -175,6 +175,7 @@ const OWN_BALANCER_MS = 30_000;
 function warningsOf(config: Config, products: ProductList): string[] {
   const { site } = config.values;
   return [
+    ...(config.notes ?? []),
     ...(config.misspelt ?? []),
     ...(products.duplicates > 0
       ? [`${products.duplicates} IDs are listed more than once; each product is crawled once`]

@@ -91,6 +91,79 @@ describe('loadConfig', () => {
     });
   });
 
+  it('takes an empty variable as unset, and says so', () => {
+    const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
+    const empty = { FLEET_RUN_MAX_COST: '', FLEET_RESULTS_GUARD: '  ', FLEET_SITE_BAN: '\uFEFF' };
+    const { values, notes } = loadConfig(path, empty);
+    expect(values).toEqual(loadConfig(path, {}).values);
+    expect(notes).toEqual([
+      'FLEET_RUN_MAX_COST, FLEET_RESULTS_GUARD, FLEET_SITE_BAN are empty, which counts as unset; the text null clears a setting that may be null',
+    ]);
+    expect(loadConfig(path, {}).notes).toBeUndefined();
+    expect(faultsOf(GOOD.replace(/database.*/, ''), { FLEET_DATABASE_URL: '' })).toMatch(
+      /line 1: database: .*\n.*note: FLEET_DATABASE_URL is empty/,
+    );
+    expect(faultsOf(GOOD, { FLEET_RUN_DEDLINE: '' })).toContain('environment FLEET_RUN_DEDLINE: no such setting');
+  });
+
+  it('clears a setting that may be null by the exact text null, and no other', () => {
+    const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
+    const cleared = { FLEET_RUN_MAX_COST: 'null', FLEET_RESULTS_GUARD: 'null', FLEET_RUN_DEADLINE: 'null' };
+    expect(loadConfig(path, cleared).values).toMatchObject({
+      run: { max_cost: null, deadline: null },
+      results: { guard: null },
+    });
+    for (const other of ['~', 'Null', 'NULL', '# none', 'none'])
+      expect(faultsOf(GOOD, { FLEET_RUN_MAX_COST: other })).toContain('environment FLEET_RUN_MAX_COST: must be');
+    expect(faultsOf(GOOD, { FLEET_RUN_MAX_INSTANCES: 'null' })).toContain(
+      'environment FLEET_RUN_MAX_INSTANCES: must be',
+    );
+    expect(loadConfig(path, { FLEET_RESULTS_TABLE: 'null' }).values.results.table).toBe('null');
+  });
+
+  it.each([
+    'Tr0ub4dor-and-more #3',
+    "'quoted secret of mine'",
+    '00123456789012345',
+    '[a, b] and so on',
+    '{ a: 1 } x y z z',
+    'true: or false or so',
+    'pa$${ss ${NONE} ${ word',
+    '- - - - - - - - -',
+  ])('takes a text whole: %s', (secret) => {
+    const { values } = loadConfig(write(GOOD), {
+      FLEET_SERVER_OPERATOR_TOKEN: `\uFEFF${secret}`,
+      FLEET_PRODUCTS_QUERY: secret,
+      FLEET_SCHEDULE_WEBHOOK_SECRET: secret,
+    });
+    expect(values.server.operator_token).toBe(secret);
+    expect(values.products.query).toBe(secret);
+    expect(values.schedule.webhook_secret).toBe(secret);
+  });
+
+  it('reads everything else as YAML, and what may be text or a list as either', () => {
+    const { values, mapping } = loadConfig(write(GOOD), {
+      FLEET_SITE_PRODUCT_URL: '[{ url: "https://a.example/{id}" }, { url: "https://b.example/{id}", weight: 2 }]',
+      FLEET_SITE_MAPPING: '{ fields: { name: h2 } }',
+      FLEET_SITE_CONDITIONAL: 'true',
+      FLEET_SITE_COUNTRIES: '[JP, ap-northeast-1]',
+      FLEET_SITE_MAX_RATE: '5/s',
+      FLEET_RUN_MAX_FAILED: '0.1',
+      FLEET_RETENTION: '90d',
+      FLEET_NOTIFY: '[{ slack: "https://hooks.slack.example/x" }]',
+      FLEET_SERVER_OPERATOR_TLS: 'proxy',
+      FLEET_SERVER_OPERATOR_TOKEN: 'sixteen characters: or more',
+    });
+    expect(values.site).toMatchObject({ conditional: true, countries: ['JP', 'ap-northeast-1'], max_rate: 5 });
+    expect(values.site.product_url).toHaveLength(2);
+    expect(values).toMatchObject({ run: { max_failed: 0.1 }, retention: 90 * 86_400_000, notify: [{}] });
+    expect(values.server.operator_tls).toBe('proxy');
+    expect(columnsOf(mapping).map((c) => c.name)).toEqual(['name']);
+    expect(
+      loadConfig(write(GOOD), { FLEET_SITE_PRODUCT_URL: 'http://a.example/{id}?x=#1' }).values.site.product_url,
+    ).toBe('http://a.example/{id}?x=#1');
+  });
+
   it('lists all faults together, each with its line', () => {
     const text = faultsOf(`site:
   product_url: "https://shop.example/item"
