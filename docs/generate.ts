@@ -64,6 +64,9 @@ function configurationPage(): string {
     '- Anything else is YAML: `FLEET_SITE_BAN=\'{ statuses: [403] }\'`.',
     '- An empty variable is unset, so the file counts; the plan and `doctor` note it. For a key that may be null, the text `null` clears what the file',
     '  says: `FLEET_RUN_MAX_COST=null` is no cap.',
+    '',
+    'This file and those that it names (`.env`, the mapping, `${file:PATH}`, the lists of `discover`), and the list of `--ids`, are in UTF-8. A byte order',
+    'mark at the beginning of one, or of one of its lines, is no part of a value.',
   ];
   for (const [section, described] of Object.entries(schema.properties ?? {})) {
     const variable = `FLEET_${section}`.toUpperCase();

@@ -9,9 +9,9 @@ import { CHAIN_FORM } from './chain-form.ts';
 import { FaultList, isRecord, type MappingFault, type Path } from './faults.ts';
 import { type PlacedField, type PlacedPage, type PlacedRows, readPage, stepsOf, toPageMapping } from './placed-page.ts';
 import { SHORT_FORM } from './short-form.ts';
-import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { describeError } from '../../../shared/domain/errors.ts';
+import { readTextFile } from './text-file.ts';
 import { readYaml } from './yaml-source.ts';
 import type { PlacedStep } from './chain.ts';
 import { misspelling } from './path-spelling.ts';
@@ -134,7 +134,7 @@ export interface MappingFile {
 /** Throws errors of the file system. `shownAs` names the file in the faults. */
 export function readMappingFile(path: string, shownAs: string): MappingFile {
   // JSON is YAML, so one reader provides line numbers for both.
-  const source = readYaml(readFileSync(path, 'utf8'));
+  const source = readYaml(readTextFile(path));
   if (source.faults.length > 0)
     return { mapping: { pages: [] }, faults: source.faults.map((f) => `${shownAs} ${f}`), misspelt: [] };
   const { mapping, faults, misspelt } = readMapping(source.value);

@@ -3,11 +3,12 @@
  * a file; `$${` stands for `${` itself. They are filled in after parsing, so no value can change the structure. A mapping
  * has none: there `${` belongs to patterns.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { MappingFault } from './faults.ts';
+import { readTextFile, withoutMark } from './text-file.ts';
 
 interface Place {
   environment: Readonly<Record<string, string | undefined>>;
@@ -20,7 +21,7 @@ export function readDotEnv(folder: string): Record<string, string | undefined> {
   const file = join(folder, '.env');
   if (!existsSync(file)) return {};
   try {
-    return parseEnv(readFileSync(file, 'utf8'));
+    return parseEnv(readTextFile(file));
   } catch (error) {
     throw new AppError('config-invalid', `cannot read ${file}: ${describeError(error)}`);
   }
@@ -68,7 +69,7 @@ function valueOf(name: string, { environment, folder }: Place): string | { fault
   if (file !== undefined) {
     try {
       // Editors end a file with a line break.
-      return readFileSync(resolve(folder, file), 'utf8').replace(/\r?\n$/, '');
+      return readTextFile(resolve(folder, file)).replace(/\r?\n$/, '');
     } catch (error) {
       return { fault: `\${file:${file}} cannot be read: ${describeError(error)}` };
     }
@@ -76,5 +77,6 @@ function valueOf(name: string, { environment, folder }: Place): string | { fault
   if (!/^[A-Za-z_]\w*$/.test(name))
     return { fault: `\${${name}} is no variable: write \${NAME} or \${file:PATH}, or $\${ for the text itself` };
   const value = environment[name];
-  return value ?? { fault: `the variable ${name} is not set, neither in the environment nor in .env` };
+  if (value !== undefined) return withoutMark(value);
+  return { fault: `the variable ${name} is not set, neither in the environment nor in .env` };
 }

@@ -1,5 +1,4 @@
 /** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
-import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -19,6 +18,7 @@ import {
 import type { LinkRules } from '../../discovery/link-rules.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
+import { readTextFile } from '../config/text-file.ts';
 import type { ProductList } from '../plan/products.ts';
 import type { RunSource } from '../run/start-run.ts';
 import { readSitemaps } from './read-sitemaps.ts';
@@ -110,7 +110,7 @@ async function readScores(config: Config, rules: LinkRules): Promise<Map<string,
 
 function readLines(config: Config, key: string, file: string): string[] {
   try {
-    const lines = readFileSync(resolve(dirname(config.file), file), 'utf8').split(/\r?\n/);
+    const lines = readTextFile(resolve(dirname(config.file), file)).split(/\r?\n/);
     return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
   } catch (error) {
     throw new AppError('config-invalid', `cannot read discover.${key}, ${file}: ${describeError(error)}`, {

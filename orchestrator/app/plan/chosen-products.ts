@@ -1,7 +1,7 @@
 /** Products of a run that the user names, instead of the whole of products.query. */
-import { readFileSync } from 'node:fs';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
+import { readTextFile } from '../config/text-file.ts';
 import type { RunSource } from '../run/start-run.ts';
 
 /** Faults that are listed; the rest is counted. */
@@ -50,7 +50,7 @@ const nameOf = (file: string): string => (file === '-' ? 'stdin' : file);
 
 function readLines(file: string): string[] {
   try {
-    return readFileSync(file === '-' ? 0 : file, 'utf8').split(/\r?\n/);
+    return readTextFile(file === '-' ? 0 : file).split(/\r?\n/);
   } catch (error) {
     throw new AppError('usage', `cannot read the product IDs in ${nameOf(file)}: ${describeError(error)}`);
   }

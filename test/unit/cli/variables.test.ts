@@ -28,6 +28,36 @@ describe('variables in fleet.yaml', () => {
     expect(values.notify).toMatchObject([{ slack: 'https://hooks.slack.example/x' }]);
   });
 
+  it('have no byte order mark in them, wherever one was', () => {
+    writeFileSync(folder.file('.env'), '\uFEFFA=/a\nB="\uFEFF/b"\n\uFEFFFLEET_RESULTS_TABLE=t\n');
+    writeFileSync(folder.file('secret'), '\uFEFFhunter2-and-more-of-it\r\n');
+    writeFileSync(folder.file('mapping.yaml'), '\uFEFFfields: { title: h1 }\n');
+    const { values, mapping } = load(
+      'database: { url: "sqlite:${A}${B}${C}" }\nserver: { operator_token: "${file:secret}" }',
+      { C: '\uFEFF/c', FLEET_SITE_MAPPING: 'mapping.yaml' },
+    );
+    expect(values).toMatchObject({
+      database: { url: 'sqlite:/a/b/c' },
+      server: { operator_token: 'hunter2-and-more-of-it' },
+      results: { table: 't' },
+    });
+    expect(mapping.pages[0]!.fields.map(({ name }) => name)).toEqual(['title']);
+  });
+
+  it('come from files in UTF-8 only: others are refused', () => {
+    const utf16 = Buffer.from('\uFEFFA=1\r\n', 'utf16le');
+    writeFileSync(folder.file('secret'), utf16);
+    const more = 'database: { url: "sqlite:/x" }\nserver: { operator_token: "${file:secret}" }';
+    expect(() => load(more)).toThrow(/line 4: server\.operator_token: .*secret is not a text file in UTF-8/);
+    writeFileSync(folder.file('.env'), utf16);
+    expect(() => load(more)).toThrow(/\.env is not a text file in UTF-8/);
+    writeFileSync(folder.file('.env'), '');
+    writeFileSync(folder.file('mapping.yaml'), utf16);
+    expect(() => load('database: { url: "sqlite:/x" }', { FLEET_SITE_MAPPING: 'mapping.yaml' })).toThrow(
+      /mapping\.yaml is not a text file in UTF-8/,
+    );
+  });
+
   it('cannot change the structure, and are not filled in twice', () => {
     const { values } = load('database: { url: "sqlite:${NAME}" }\nresults: { table: t }', {
       NAME: '/x/${OTHER}", evil: { a: 1',
