@@ -11,6 +11,8 @@ outliveOutput();
 // Logs, reports and a SQLite database with private keys are created here: only their owner may read them.
 process.umask(0o077);
 provideHome(process.env);
+// As every empty variable of ours it is unset.
+if (process.env.FLEET_CONFIG === '') delete process.env.FLEET_CONFIG;
 
 try {
   await createProgram().parseAsync();

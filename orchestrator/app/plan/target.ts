@@ -25,9 +25,7 @@ export interface RunPlace {
 export const regionOf = (config: Config, environment: Environment): string | null =>
   config.values.aws.region ??
   config.values.aws.regions?.[0]?.region ??
-  environment.AWS_REGION ??
-  environment.AWS_DEFAULT_REGION ??
-  null;
+  (environment.AWS_REGION || environment.AWS_DEFAULT_REGION || null);
 
 /** The target as far as it is known, for checks that need no more. A missing bucket is an empty name. */
 export function assumedTarget(config: Config, dryRun: boolean, environment: Environment): Target {

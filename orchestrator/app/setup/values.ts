@@ -97,8 +97,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     flags.region ??
     aws?.region ??
     aws?.regions?.[0]?.region ??
-    environment.AWS_REGION ??
-    environment.AWS_DEFAULT_REGION;
+    (environment.AWS_REGION || environment.AWS_DEFAULT_REGION);
   const bucket = flags.bucket ?? aws?.bucket ?? undefined;
   const owner = flags.owner ?? aws?.owner ?? hostname();
   const name = flags.name ?? DEFAULT_NAME;

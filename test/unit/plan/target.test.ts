@@ -1,0 +1,10 @@
+import { expect, it } from 'vitest';
+import type { Config } from '../../../orchestrator/app/config/load-config.ts';
+import { regionOf } from '../../../orchestrator/app/plan/target.ts';
+
+const config = { values: { aws: { region: null, regions: null } } } as Config;
+
+it('takes an empty variable for a region as unset', () => {
+  expect(regionOf(config, { AWS_REGION: '', AWS_DEFAULT_REGION: 'eu-central-1' })).toBe('eu-central-1');
+  expect(regionOf(config, { AWS_REGION: '', AWS_DEFAULT_REGION: '' })).toBeNull();
+});
