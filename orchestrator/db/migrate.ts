@@ -12,7 +12,8 @@ import { MIGRATIONS } from './migrations.ts';
 import { inQuery, withRetry } from './retry.ts';
 import { mysqlRow, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 
-const LATEST = MIGRATIONS.length;
+/** The version of the tables that this program works with. */
+export const LATEST_VERSION = MIGRATIONS.length;
 const TABLE = 'crawlfleet_migrations';
 const LOCK_WAIT_S = 60;
 
@@ -24,20 +25,16 @@ export async function migrate(db: Database): Promise<void> {
 
 /** True when the tables exist and are up to date. Throws `database-schema` when they are newer than this program. */
 export async function isMigrated(db: Database): Promise<boolean> {
-  return (await knownVersion(db)) === LATEST;
+  return (await versionOf(db)) === LATEST_VERSION;
 }
 
-/** True when our tables exist, in this or an earlier version. Throws `database-schema` when they are newer. */
-export async function hasTables(db: Database): Promise<boolean> {
-  return (await knownVersion(db)) > 0;
-}
-
-async function knownVersion(db: Database): Promise<number> {
+/** The version of our tables; 0 without any. Throws `database-schema` when they are newer than this program. */
+export async function versionOf(db: Database): Promise<number> {
   const version = await inQuery(db, (knex) => currentVersion(knex));
-  if (version > LATEST) {
+  if (version > LATEST_VERSION) {
     throw new AppError(
       'database-schema',
-      `${db.label}: the crawlfleet tables are of version ${version}, this program knows ${LATEST}`,
+      `${db.label}: the crawlfleet tables are of version ${version}, this program knows ${LATEST_VERSION}`,
       { hint: 'Update crawlfleet on this machine to the version that made them, or a later one.' },
     );
   }

@@ -2,7 +2,7 @@
 import { readServerFacts } from '../../db/server-facts.ts';
 import { type Check, failed, type Finding, findingOf, ok, warning } from './check.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
-import { isMigrated } from '../../db/migrate.ts';
+import { LATEST_VERSION, versionOf } from '../../db/migrate.ts';
 import { refusalOfList } from '../plan/make-plan.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
 import { inQuery } from '../../db/retry.ts';
@@ -53,8 +53,11 @@ export const schema: Check = {
   needs: ['database'],
   async run({ facts }) {
     // Throws if the tables are newer than this program.
-    const isCurrent = await isMigrated(await facts.database());
-    return ok(isCurrent ? 'there, and of this version' : 'missing or of an earlier version: the next run makes them');
+    const version = await versionOf(await facts.database());
+    if (version === LATEST_VERSION) return ok('there, and of this version');
+    return ok(
+      version === 0 ? 'missing: the first run makes them' : `${earlierTables(version)}: the next run updates them`,
+    );
   },
 };
 
@@ -108,13 +111,21 @@ export const results: Check = {
   },
 };
 
+const earlierTables = (version: number): string => `of an earlier version, ${version}`;
+
 export const otherRun: Check = {
   id: 'other-run',
   title: 'other runs of this site on this database',
   needs: ['database', 'schema'],
   async run({ facts, config }) {
     const db = await facts.database();
-    if (!(await isMigrated(db))) return ok('none: there has been no run with this version');
+    const version = await versionOf(db);
+    if (version === 0) return ok('none: there has been no run');
+    if (version !== LATEST_VERSION)
+      return warning(
+        `not known: the crawlfleet tables are ${earlierTables(version)}`,
+        'Look with the version that made them, or update them with: orchestrator status',
+      );
     const { runs } = createStores(db);
     const names = lockNamesOfConfig(config);
     const holder = await livingHolder(runs, names);

@@ -5,7 +5,8 @@ import { hasBalancer } from '../../control/model/regions.ts';
 import type { RunRecord, RunStore, Stores } from '../../control/model/stores.ts';
 import { type Database, openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
-import { hasTables, migrate } from '../../db/migrate.ts';
+import { LATEST_VERSION, migrate, versionOf } from '../../db/migrate.ts';
+import type { Output } from '../caller.ts';
 import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
 import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
@@ -21,9 +22,20 @@ export async function withDatabase<T>(
 
 /** The stores for a command about an existing run. Creates no tables: this may be the wrong database. */
 export async function storesOf(database: Database): Promise<Stores> {
-  if (!(await hasTables(database))) throw noRun();
+  if ((await versionOf(database)) === 0) throw noRun();
   await migrate(database);
   return createStores(database);
+}
+
+/** The stores for a list of runs; null where our tables are missing. Says when those of an earlier version are updated. */
+export async function storesToList(database: Database, output: Pick<Output, 'line'>): Promise<Stores | null> {
+  const version = await versionOf(database);
+  if (version === 0) return null;
+  if (version !== LATEST_VERSION)
+    output.line(
+      `! ${database.label}: the crawlfleet tables are of an earlier version, ${version}, and are brought up to date`,
+    );
+  return await storesOf(database);
 }
 
 /** The named run. Throws `run-unknown`. */
@@ -46,6 +58,7 @@ export function assertKept({ id, prunedAtMs }: RunRecord): void {
 
 /** Newest runs, those of all sites that share the database. */
 const LOOKED_AT = 500;
+export const NO_RUN_YET = 'No run yet. Start one with: orchestrator run';
 /** Runs that a command without a RUN lists. */
 export const LISTED = 10;
 

@@ -17,9 +17,7 @@ import {
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
 import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
-import { withDatabase } from '../../app/run/find-run.ts';
-import { createStores } from '../../db/create-stores.ts';
-import { isMigrated } from '../../db/migrate.ts';
+import { storesToList, withDatabase } from '../../app/run/find-run.ts';
 import { confirmRun } from '../confirm.ts';
 import {
   type Copy,
@@ -237,7 +235,7 @@ async function prune(
   options: ImageOptions,
   output: Output,
 ): Promise<ExitCode> {
-  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options)) };
+  const needed = { owner: ownerOf(config), ids: new Set(await neededImages(options, output)) };
   const { answered, errors } = await listImages(places, output);
   const perRegion = answered.map(({ region, images, own }) => ({
     images,
@@ -269,10 +267,11 @@ async function prune(
 }
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
-const neededImages = (options: ImageOptions): Promise<string[]> =>
+const neededImages = (options: ImageOptions, output: Output): Promise<string[]> =>
   withDatabase(options, async (database, config) => {
     const { image, regions } = config.values.aws;
-    const used = (await isMigrated(database)) ? await imagesInUse(createStores(database)) : [];
+    const stores = await storesToList(database, output);
+    const used = stores === null ? [] : await imagesInUse(stores);
     return [image, ...(regions ?? []).map((there) => there.image)].flatMap((id) => id ?? []).concat(used);
   });
 

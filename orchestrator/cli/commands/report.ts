@@ -4,7 +4,17 @@ import { resolve } from 'node:path';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { htmlReport } from '../../app/read/report-html.ts';
-import { assertKept, findRun, getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import {
+  assertKept,
+  findRun,
+  getRun,
+  LISTED,
+  NO_RUN_YET,
+  runsOfSite,
+  storesOf,
+  storesToList,
+  withDatabase,
+} from '../../app/run/find-run.ts';
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
@@ -17,8 +27,6 @@ import { withRunBucket } from '../../app/cloud/run-bucket.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import { createStores } from '../../db/create-stores.ts';
-import { isMigrated } from '../../db/migrate.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
 import { renderTable } from '../../app/text-table.ts';
 
@@ -94,11 +102,11 @@ function renderVerdict(verdict: Verdict): string {
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
   return withDatabase(options, async (database, config) => {
     if (options.runId === undefined) {
-      const stores = createStores(database);
-      const runs = (await isMigrated(database)) ? (await runsOfSite(stores.runs, config)).slice(0, LISTED) : [];
+      const stores = await storesToList(database, output);
+      const runs = stores === null ? [] : (await runsOfSite(stores.runs, config)).slice(0, LISTED);
       const costs: RunCost[] = [];
-      for (const run of runs) costs.push(await read(stores, run));
-      output.line(costs.length === 0 ? 'No run yet. Start one with: orchestrator run' : renderRuns(costs));
+      for (const run of runs) costs.push(await read(stores!, run));
+      output.line(costs.length === 0 ? NO_RUN_YET : renderRuns(costs));
       output.document({ runs: costs.map(({ instances, ...cost }) => ({ ...cost, instances: instances.length })) });
       return EXIT.complete;
     }

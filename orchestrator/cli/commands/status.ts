@@ -16,11 +16,17 @@ import {
 import { AppError } from '../../../shared/domain/errors.ts';
 import { listFailed } from '../../app/run/carry-out.ts';
 import { renderReasons } from '../../app/run/render-reasons.ts';
-import { getRun, LISTED, runsOfSite, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import {
+  getRun,
+  LISTED,
+  NO_RUN_YET,
+  runsOfSite,
+  storesOf,
+  storesToList,
+  withDatabase,
+} from '../../app/run/find-run.ts';
 import { renderTable } from '../../app/text-table.ts';
 import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
-import { createStores } from '../../db/create-stores.ts';
-import { isMigrated } from '../../db/migrate.ts';
 import type { Output } from '../output.ts';
 
 export interface StatusOptions extends ConfigPlace {
@@ -31,15 +37,15 @@ export async function statusCommand(options: StatusOptions & { failed?: boolean 
   if (options.failed === true && options.runId === undefined)
     throw new AppError('usage', 'status --failed needs the name of a run');
   return withDatabase(options, async (database, config) => {
-    const stores = createStores(database);
-    const migrated = await isMigrated(database);
     if (options.runId === undefined) {
-      const runs = migrated ? (await runsOfSite(stores.runs, config)).slice(0, LISTED) : [];
-      output.line(runs.length === 0 ? 'No run yet. Start one with: orchestrator run' : await renderRuns(runs, stores));
+      const stores = await storesToList(database, output);
+      const runs = stores === null ? [] : (await runsOfSite(stores.runs, config)).slice(0, LISTED);
+      output.line(runs.length === 0 ? NO_RUN_YET : await renderRuns(runs, stores!));
       output.document({ runs: runs.map(summaryOf) });
       return EXIT.complete;
     }
-    const run = await getRun((await storesOf(database)).runs, options.runId);
+    const stores = await storesOf(database);
+    const run = await getRun(stores.runs, options.runId);
     const reader = stores.of(run.id);
     if (options.failed === true) return await showFailed(run, reader.work, output);
     const document = await readRun(run, reader);

@@ -3,6 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { otherRun } from '../../../orchestrator/app/checks/database.ts';
 import { carryOut } from '../../../orchestrator/app/run/carry-out.ts';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { endEarly } from '../../../orchestrator/app/run/end-early.ts';
@@ -191,6 +192,48 @@ describe('a database with tables of an earlier version', () => {
     expect(await explainCommand({ ...base(), runId: undefined }, output)).toBe(0);
     expect(documents).toMatchObject([{ run: id, state: 'completed' }]);
     expect(await isMigrated(bench.db)).toBe(true);
+  });
+
+  it.each([
+    ['status', statusCommand],
+    ['cost', costCommand],
+  ])('is not taken for one without runs by %s, which says so', async (_name, command) => {
+    const { id } = await aRun('completed');
+    await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
+    expect(await command({ ...base(), runId: undefined }, output)).toBe(0);
+    expect(documents).toMatchObject([{ runs: [{ run: id, state: 'completed' }] }]);
+    expect(lines[0]).toBe(
+      `! sqlite:${new URL(test.url).pathname}: the crawlfleet tables are of an earlier version, 3, and are brought up to date`,
+    );
+    lines = [];
+    await command({ ...base(), runId: undefined }, output);
+    expect(lines.join()).not.toContain('earlier version');
+  });
+
+  it('is not taken for one without runs by doctor, which changes nothing', async () => {
+    await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
+    const facts = { database: () => Promise.resolve(bench.db) };
+    const found = await otherRun.run({ facts, config: loadConfig(folder.file('fleet.yaml'), {}) } as never);
+    expect(found).toMatchObject({ level: 'warning', text: expect.stringContaining('not known') as string });
+    expect(await isMigrated(bench.db)).toBe(false);
+  });
+
+  it.each([
+    ['status', statusCommand],
+    ['cost', costCommand],
+  ])('is left alone by %s while a run is at work on it, and that is the error', async (_name, command) => {
+    const { id } = await aRun('crawling');
+    await bench.db
+      .knex('crawlfleet_runs')
+      .where({ id })
+      .update({ deadline_at: Date.now() + 3_600_000 });
+    await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
+    await expect(command({ ...base(), runId: undefined }, output)).rejects.toMatchObject({
+      code: 'database-schema',
+      message: expect.stringContaining(`run ${id} is in progress`) as string,
+    });
+    expect(lines.join('\n')).not.toContain('No run yet');
+    expect(await isMigrated(bench.db)).toBe(false);
   });
 });
 
