@@ -80,7 +80,7 @@ class Site {
   async night(render: Render, batch: number, stop: (path: string) => boolean): Promise<void> {
     const { db, config } = this;
     const output = { line: () => undefined, document: () => undefined };
-    await discoverSource(output, new AbortController().signal).choose({ config, database: db } as never);
+    await discoverSource(output, new AbortController().signal).choose({ config, database: db } as never, null);
     const stores = createStores(db);
     const lock = await stores.runs.acquireLock(lockRequest('bench', Date.now(), 3_600_000));
     if (!('fence' in lock)) throw new Error('the lock is taken');

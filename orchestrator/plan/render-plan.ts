@@ -47,6 +47,17 @@ export function renderPlan(plan: Plan, maxCost?: number | null): string {
   return lines.join('\n');
 }
 
+/** What is about to start, in one sentence: its kind, products, instances, price and end. */
+export function startInWords(plan: Plan, dryRun: boolean, nowMs: number): string {
+  const time = (afterMs: number): string =>
+    `${new Date(nowMs + afterMs).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const kind = dryRun
+    ? 'Dry run on this machine, which costs nothing'
+    : `On AWS, for about ${dollars(plan.cost.total)}`;
+  const fleet = `${plural(plan.products, noun(plan))} with ${plural(plan.instances, 'instance')} (${plan.instanceType})`;
+  return `${kind}: ${fleet}, probably over by ${time(plan.endP50Ms)}, deadline ${time(plan.deadlineMs)}.`;
+}
+
 /** Many pages of a discovery have no product. */
 const noun = ({ growth }: Plan): string => (growth === undefined ? 'product' : 'URL');
 

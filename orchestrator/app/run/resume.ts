@@ -130,7 +130,9 @@ async function takeUp(
     interrupts,
     progress: progress(run.plan),
   };
-  return workOn(options, () => output.line(`Run ${run.id} goes on from ${run.phase}.`)).catch((error: unknown) => {
+  return workOn(options, () =>
+    output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`),
+  ).catch((error: unknown) => {
     throw explainTakenPort(error, run.id, callbackListen);
   });
 }

@@ -1,16 +1,17 @@
 /** A child run of the products that failed in another one. */
-import type { Caller } from '../caller.ts';
+import type { Caller, Output } from '../caller.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { assertKept, findRun } from './find-run.ts';
+import { openDatabase } from '../../db/connect.ts';
+import { assertKept, findRun, getRun, storesOf } from './find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';
-import { type StartOptions, startRun } from './start-run.ts';
+import { type RunSource, type StartOptions, startRun } from './start-run.ts';
 
 export interface RetryOptions extends StartOptions {
   runId: string | undefined;
@@ -20,26 +21,30 @@ export interface RetryOptions extends StartOptions {
 
 /** As `run`, with the current configuration; without failed products it plans nothing, exit code 0. */
 export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCode> {
-  const { output } = caller;
-  return startRun(options, caller, {
-    async choose(checked) {
-      const { config } = checked;
-      const { results, site } = config.values;
-      const isOurs = (run: RunRecord): boolean => isRunEnd(run.phase) && run.settings.results.table === results.table;
-      const parent = await findRun(
-        checked.stores.runs,
-        { runId: options.runId, config },
-        `over yet for ${results.table}`,
-        isOurs,
-      );
+  return startRun(options, caller, failedProducts(options, caller.output));
+}
+
+/** The products that failed in the named run, else in the newest of this result table. */
+export function failedProducts({ runId, reasons }: Pick<RetryOptions, 'runId' | 'reasons'>, output: Output): RunSource {
+  return {
+    async parent(config) {
+      await using database = await openDatabase(config.values.database.url);
+      const { runs } = await storesOf(database);
+      const isOurs = (run: RunRecord): boolean => run.settings.results.table === config.values.results.table;
+      // One that has lost its main server is ended before its products are chosen.
+      return await findRun(runs, { runId, config }, `for ${config.values.results.table}`, isOurs);
+    },
+    async choose(checked, found) {
+      const { results, site } = checked.config.values;
+      const parent = await getRun(checked.stores.runs, found!.id);
       if (!isRunEnd(parent.phase))
         throw new AppError('run-unfinished', `run ${parent.id} is not over yet: it is ${parent.phase}`, {
           hint: `Wait for it, or take it up with: orchestrator resume ${parent.id}`,
         });
       assertKept(parent);
       assertSameWork(parent, { table: results.table, productUrl: site.product_url });
-      const products = await failedOf(checked, parent.id, options.reasons);
-      const why = options.reasons ? ` for ${options.reasons.join(' or ')}` : '';
+      const products = await failedOf(checked, parent.id, reasons);
+      const why = reasons ? ` for ${reasons.join(' or ')}` : '';
       if (products.ids.length > 0) {
         output.line(`Trying ${products.ids.length} products again that failed${why} in run ${parent.id}.`);
         return { products, parentId: parent.id };
@@ -48,7 +53,7 @@ export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCod
       output.document({ run: null, parent: parent.id, products: { planned: 0 }, exitCode: EXIT.complete });
       return null;
     },
-  });
+  };
 }
 
 /** Otherwise its products would be fetched from another site, or written to another table, under the old run's name. */

@@ -12,7 +12,7 @@ import { createResultTable } from '../../db/result-table.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Planned } from '../plan/fit-night.ts';
-import { renderPlan } from '../../plan/render-plan.ts';
+import { renderPlan, startInWords } from '../../plan/render-plan.ts';
 import { announceEnd, announceRefusal } from './announce.ts';
 import { publishReport } from './carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from '../checks/before-launch.ts';
@@ -43,7 +43,7 @@ export interface StartOptions extends ConfigPlace {
   configure?: (config: Config) => Config;
   dryRun: boolean;
   /** Asked once the plan is shown; false launches nothing. */
-  confirm: () => Promise<boolean>;
+  confirm: (dryRun: boolean) => Promise<boolean>;
   /** The due time that the run is started for; null by hand. */
   due?: DueTimeOfRun | null;
   /** No person sees what it says, and no daemon answers for it: an error before there is a run is announced. */
@@ -63,8 +63,13 @@ interface DueTimeOfRun {
 export interface RunSource {
   /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
+  /** The run that it tries again: the new one is of its kind, a dry run or on AWS. Called first. */
+  parent?(config: Config): Promise<RunRecord>;
   /** Null when there is nothing to do and the user knows why. The result table is checked afterwards. */
-  choose(checked: Preflight): Promise<{ products: ProductList; parentId: string | null } | null>;
+  choose(
+    checked: Preflight,
+    parent: RunRecord | null,
+  ): Promise<{ products: ProductList; parentId: string | null } | null>;
 }
 
 /** The product query of the configuration. `acceptDrop`: a shorter list is right. */
@@ -89,14 +94,25 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
   }
 }
 
+/** The run that a source tries again, and whether it is done as a dry run: `--dry-run` makes a dry run of any. */
+export async function kindOf(
+  source: RunSource,
+  asked: { dryRun: boolean },
+  config: Config,
+): Promise<{ parent: RunRecord | null; dryRun: boolean }> {
+  const parent = (await source.parent?.(config)) ?? null;
+  return { parent, dryRun: asked.dryRun || parent?.dryRun === true };
+}
+
 async function start(
   config: Config,
   options: StartOptions & { onBound: () => void },
   caller: Caller,
   source: RunSource,
 ): Promise<ExitCode> {
-  const { environment, dryRun } = options;
+  const { environment } = options;
   const { output, interrupts } = caller;
+  const { parent, dryRun } = await kindOf(source, options, config);
   // An error that stops the run is reported together with everything else that would stop it.
   const allAtOnce = <T>(step: Promise<T>, known: NonNullable<FactsOptions['known']> = {}): Promise<T> =>
     step.catch(async (error: unknown) => {
@@ -116,7 +132,7 @@ async function start(
     const cloud = target.kind !== 'sandbox';
     const garbage = { config, environment: options.environment, database, runs, dryRun: false, cloud };
     for (const line of await collectGarbageQuietly(garbage)) output.line(`! ${line}`);
-    const chosen = await allAtOnce(source.choose(checked), { database });
+    const chosen = await allAtOnce(source.choose(checked, parent), { database });
     if (chosen === null) return EXIT.complete;
     const { products: all, parentId } = chosen;
     // Of a discovery, only some paths are known.
@@ -153,7 +169,8 @@ async function start(
       },
     };
     if (products.ids.length === 0) return await runNothing(shared);
-    if (!(await options.confirm())) {
+    output.line(startInWords(plan, dryRun, systemClock.now()));
+    if (!(await options.confirm(dryRun))) {
       output.line('Nothing was launched.');
       return EXIT.interrupted;
     }

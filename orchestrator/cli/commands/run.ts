@@ -1,10 +1,11 @@
 /** `orchestrator plan`, `run`, `retry`, `resume` and `load`: the use cases of a run, with this terminal as their caller. */
 import express from 'express';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
-import { renderPlan } from '../../plan/render-plan.ts';
+import { renderPlan, startInWords } from '../../plan/render-plan.ts';
 import { refuseWebPages } from '../../server/health-app.ts';
 import { listen } from '../../server/listen.ts';
 import { metricsText } from '../../web/metrics.ts';
@@ -19,8 +20,8 @@ import { firstOfQuery, idsFrom } from '../../app/plan/chosen-products.ts';
 import type { CarriedOut } from '../../app/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../app/run/load-run.ts';
 import { resume, type ResumeOptions } from '../../app/run/resume.ts';
-import { type RetryOptions, retryRun } from '../../app/run/retry.ts';
-import { type RunSource, type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
+import { failedProducts, type RetryOptions, retryRun } from '../../app/run/retry.ts';
+import { kindOf, type RunSource, type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
 import { onLostOutput } from '../closed-output.ts';
 import { confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
@@ -39,18 +40,33 @@ export interface RunOptions extends Omit<StartOptions, 'confirm'> {
   limit?: number | undefined;
 }
 
+interface PlanOptions extends Omit<RunOptions, 'yes'> {
+  /** Instead of products.query: what failed in this run. */
+  retry?: string;
+}
+
 /** What a run would take, when it would end, and what it would cost. Changes nothing. */
-export async function planCommand(options: Omit<RunOptions, 'yes'>, output: Output): Promise<ExitCode> {
+export async function planCommand(options: PlanOptions, output: Output): Promise<ExitCode> {
   const config = loadConfig(options.configPath, options.environment, options.flags);
   refuseMisspelt(config);
-  const target = chooseTarget(config, options.dryRun, options.environment);
-  await using checked = await preflight(config, target, { migrate: false, environment: options.environment });
-  const products = await checked.readProducts(options.acceptDrop);
-  await checked.checkResults(products.ids);
-  const { plan } = await checked.plan(products);
+  const { environment, retry: runId } = options;
+  const source =
+    runId === undefined
+      ? wholeQuery(options.acceptDrop === true)
+      : failedProducts({ runId, reasons: undefined }, output);
+  const { parent, dryRun } = await kindOf(source, options, config);
+  const target = chooseTarget(config, dryRun, environment);
+  await using checked = await preflight(config, target, { migrate: false, environment });
+  const chosen = await source.choose(checked, parent);
+  if (chosen === null) return EXIT.complete;
+  await checked.checkResults(chosen.products.ids);
+  const { plan } = await checked.plan(chosen.products);
   output.line(renderPlan(plan, config.values.run.max_cost));
-  output.document(plan);
-  return refusalOfPlan(plan)?.exitCode ?? EXIT.complete;
+  const refusal = refusalOfPlan(plan);
+  const start = refusal === null && plan.products > 0 ? startInWords(plan, dryRun, systemClock.now()) : null;
+  if (start !== null) output.line(`\n${start}`);
+  output.document({ ...plan, dryRun, start });
+  return refusal?.exitCode ?? EXIT.complete;
 }
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
@@ -120,7 +136,7 @@ export function loadCommand(options: LoadOptions, output: Output): Promise<ExitC
 const confirmed = <T extends RunOptions>(options: T, { json }: Output, { interrupts }: Caller) => ({
   ...options,
   unattended: !process.stdin.isTTY && (options.due ?? null) === null,
-  confirm: () => confirmRun({ ...options, json, signal: interrupts.leave }),
+  confirm: (dryRun: boolean) => confirmRun({ ...options, dryRun, json, signal: interrupts.leave }),
 });
 
 /** Runs `work` with signals, progress and output of this process; for `leaveWithinMs` see watchInterrupts. */

@@ -20,9 +20,19 @@ import { readCount, readDueStart, readDuration, readFewCount, readReasons, readS
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'plan',
-    help: ['docs/decisions/0001-planning.md', 'plan --deadline 4h', 'plan --deadline 4h --dry-run --json'],
+    help: [
+      'docs/decisions/0001-planning.md',
+      'plan --deadline 4h',
+      'plan --deadline 4h --dry-run --json',
+      'plan --retry RUN --deadline 1h',
+    ],
     description: 'show instances, end, probability and price of a run; changes nothing',
-    options: [...planFlags, acceptDropFlag, dryRunFlag],
+    options: [
+      ...planFlags,
+      acceptDropFlag,
+      dryRunFlag,
+      flag('--retry <run>', 'plan what `retry` of this run would crawl').conflicts('acceptDrop'),
+    ],
     load: async () => (await import('../commands/run.ts')).planCommand,
   },
   {
@@ -67,7 +77,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
     name: 'retry',
     help: ['docs/exit-codes.md', 'retry --deadline 1h', 'retry --reason timeout,network'],
-    description: 'a run of the products that failed in another one',
+    description: 'a run of the products that failed in another one: a dry run if that was one, else on AWS',
     argument: ['[run]', 'default: the newest ended run'],
     options: [
       ...planFlags,

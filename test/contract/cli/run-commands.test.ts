@@ -17,7 +17,8 @@ import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/r
 import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
 import { gcCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
-import { retryCommand } from '../../../orchestrator/cli/commands/run.ts';
+import { inTerminal, planCommand, retryCommand } from '../../../orchestrator/cli/commands/run.ts';
+import { retryRun } from '../../../orchestrator/app/run/retry.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
@@ -33,6 +34,7 @@ import {
   bound,
   createInstance,
   createRun,
+  failed,
   load,
   NOW,
   openBench,
@@ -68,10 +70,10 @@ afterEach(async () => {
   folder.remove();
 });
 
-function configure(aws = '', url = test.url): void {
+function configure(aws = '', url = test.url, site = ''): void {
   writeFileSync(
     folder.file('fleet.yaml'),
-    `site: { product_url: "http://127.0.0.1:1/{id}", mapping: { fields: { title: h1 } } }
+    `site: { product_url: "http://127.0.0.1:1/{id}", mapping: { fields: { title: h1 } }${site} }
 products: { query: "select id from products" }
 database: { url: "${url}" }
 ${aws}`,
@@ -335,6 +337,48 @@ describe('retry', () => {
     await leave();
     await expect(retry(other)).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining('theirs') });
     await expect(retry(moved)).rejects.toMatchObject({ code: 'usage', message: expect.stringContaining(':2/{id}') });
+  });
+
+  /** A run with a failed product, and a configuration by which neither a site nor AWS is asked. */
+  async function withFailure(dryRun: boolean): Promise<string> {
+    configure(
+      'results: { table: mine }\nrun: { deadline: 1h }\naws: { region: eu-central-1 }\n',
+      test.url,
+      ', robots: ignore, interval: 1s',
+    );
+    const own = { ...settings('mine'), site: { productUrl: 'http://127.0.0.1:1/{id}' } };
+    const { id, run } = await createRun(bench, 2, { settings: own as never });
+    await load(bench, id, [stored(1, 'p1', { title: 'a' }), failed(2)]);
+    await run.setReport({} as never);
+    await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed', dry_run: dryRun });
+    await leave();
+    return id;
+  }
+
+  it('is a dry run as its run was, without --dry-run, and says what starts before it does', async () => {
+    const id = await withFailure(true);
+    let asked: boolean | null = null;
+    const confirm = (dryRun: boolean): Promise<boolean> => {
+      asked = dryRun;
+      return Promise.resolve(false);
+    };
+    const exitCode = await inTerminal(output, (caller) =>
+      retryRun({ ...base(), flags: [], dryRun: false, runId: undefined, reasons: undefined, confirm }, caller),
+    );
+    expect(exitCode).toBe(11);
+    expect(asked).toBe(true);
+    expect(lines.at(-2)).toMatch(
+      /^Dry run on this machine, which costs nothing: 1 product with 1 instance \(\S+\), probably over by 20.* UTC, deadline 20.* UTC\.$/,
+    );
+    expect(await planCommand({ ...base(), flags: [], dryRun: false, retry: id }, output)).toBe(0);
+    expect(documents).toMatchObject([{ products: 1, dryRun: true, start: lines.at(-1)!.trim() }]);
+  });
+
+  it('is on AWS as its run was, unless --dry-run is given', async () => {
+    const id = await withFailure(false);
+    const plan = (dryRun: boolean) => planCommand({ ...base(), flags: [], dryRun, retry: id }, output);
+    await expect(plan(false)).rejects.toThrow('a run on AWS needs');
+    expect(await plan(true)).toBe(0);
   });
 
   it('takes the newest run of its own table', async () => {

@@ -9,7 +9,7 @@ afterEach(() => folder.remove());
 
 const idsIn = async (contents: string | Buffer) => {
   writeFileSync(folder.file('ids.txt'), contents);
-  return (await idsFrom(folder.file('ids.txt')).choose(null as never))!.products.ids;
+  return (await idsFrom(folder.file('ids.txt')).choose(null as never, null))!.products.ids;
 };
 
 describe('a list of product IDs', () => {

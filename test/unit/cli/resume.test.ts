@@ -39,6 +39,6 @@ describe('a resumed run on AWS', () => {
     const progress = () => ({ show: () => undefined, end: () => undefined });
     const resumption = { run, stores, lock, config, interrupts, output, progress } as unknown as Resumption;
     await expect(resumeRun(resumption)).rejects.toBe(reached);
-    expect(said).toContain(`Run ${run.id} goes on from releasing.`);
+    expect(said).toContain(`Run ${run.id}, on AWS, goes on from releasing.`);
   }, 20_000);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
+import { renderPlan, startInWords } from '../../../orchestrator/plan/render-plan.ts';
 import { plan } from '../../support/plan-input.ts';
 
 describe('renderPlan', () => {
@@ -10,6 +10,17 @@ describe('renderPlan', () => {
     expect(text).toMatch(/cost +about \$1\.\d\d, cap \$5\.00/);
     expect(text).toMatch(/on time in 99\.9\d %/);
     expect(text).toContain('This fits.');
+  });
+
+  it('says in one sentence what is about to start', () => {
+    const p = plan({});
+    const nowMs = Date.UTC(2026, 10, 27, 1);
+    expect(startInWords(p, false, nowMs)).toMatch(
+      /^On AWS, for about \$1\.\d\d: 30,000 products with 22 instances \(t4g\.nano\), probably over by 2026-11-27 0\d:\d\d UTC, deadline 2026-11-27 05:00 UTC\.$/,
+    );
+    expect(startInWords(p, true, nowMs)).toMatch(
+      /^Dry run on this machine, which costs nothing: 30,000 products with /,
+    );
   });
 
   it('says what several domains of the shop add', () => {
