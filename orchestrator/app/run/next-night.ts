@@ -1,28 +1,47 @@
 /** What a run leaves for the nights after it: what was crawled when, and nothing that is older than `retention`. */
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { RunStore } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
+import { createStores } from '../../db/create-stores.ts';
 import { noteCrawls } from '../../db/crawls.ts';
 import { settleFrontier } from '../../db/settle-frontier.ts';
 import { prune, type Pruned } from '../../db/prune.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../plan/settings-of.ts';
+import { stateDirOf } from './run-session.ts';
 
 /** After a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
 
-/** Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`. */
-export function pruneRuns(
+/**
+ * Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`. The folder
+ * of a dry run, with its bucket and its machines, goes with the rest.
+ */
+export async function pruneRuns(
   db: Database,
-  { values: { results, discover } }: Config,
+  { file, values: { results, discover } }: Config,
   retentionMs: number,
   signal: AbortSignal,
 ): Promise<Pruned> {
   const nowMs = systemClock.now();
   const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
-  return prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
+  const pruned = await prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
+  await removeSandboxes(file, createStores(db).runs);
+  return pruned;
+}
+
+/** Also of runs that were pruned before: one that is only over still has results for `load` and `verify` there. */
+async function removeSandboxes(configFile: string, runs: Pick<RunStore, 'get'>): Promise<void> {
+  const { sandboxes, sandbox } = stateDirOf(configFile);
+  if (!existsSync(sandboxes)) return;
+  for (const id of readdirSync(sandboxes)) {
+    const run = await runs.get(id);
+    if (run !== null && run.prunedAtMs !== null) rmSync(sandbox(id), { recursive: true, force: true });
+  }
 }
 
 /** After a run: takes bounded time and never fails. */

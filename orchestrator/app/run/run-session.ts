@@ -167,6 +167,7 @@ export function stateDirOf(configFile: string) {
   return {
     root,
     run: (runId: string): string => join(root, 'runs', runId),
+    sandboxes: join(root, 'sandbox'),
     sandbox: (runId: string): string => join(root, 'sandbox', runId),
     prices: join(root, 'prices.json'),
     /** Build results that are kept: the Node that instances run. */

@@ -1,5 +1,5 @@
 /** cancel, stop, cost, watch, logs and gc on databases that contain runs; whole runs are in test/system. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -15,7 +15,7 @@ import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { cancelCommand, publishCommand, stopCommand } from '../../../orchestrator/cli/commands/end.ts';
 import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/report.ts';
 import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
-import { gcCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
+import { gcCommand, pruneCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { inTerminal, planCommand, retryCommand } from '../../../orchestrator/cli/commands/run.ts';
 import { retryRun } from '../../../orchestrator/app/run/retry.ts';
@@ -184,6 +184,31 @@ describe('a database without our tables', () => {
     const db = await openDatabase(other.url);
     expect(await db.knex('sqlite_master')).toEqual([]);
     await db.close();
+  });
+});
+
+describe('prune', () => {
+  it('removes the folder of a dry run whose run is over and pruned, and no other', async () => {
+    const { id: old, table } = await aRun('completed');
+    const { id: atWork } = await aRun('crawling');
+    const folders = [old, atWork, 'of-another-database'].map((id) => folder.file(`.crawlfleet/sandbox/${id}/s3`));
+    folders.forEach((path) => mkdirSync(path, { recursive: true }));
+    const isThere = () => folders.map((path) => existsSync(dirname(path)));
+    await bench.db.knex('crawlfleet_runs').update({ results_table: table });
+    await bench.db
+      .knex('crawlfleet_runs')
+      .where({ id: old })
+      .update({ finished_at: Date.now() - 3_600_000 });
+    configure(`results: { table: ${table} }\n`);
+    const prune = (olderThan: string) => pruneCommand({ ...base(), olderThan, yes: true }, output);
+    expect(await prune('2h')).toBe(0);
+    expect(isThere()).toEqual([true, true, true]);
+    expect(await prune('30m')).toBe(0);
+    expect(isThere()).toEqual([false, true, true]);
+    // What an earlier version has left goes, too.
+    mkdirSync(folders[0]!, { recursive: true });
+    expect(await prune('30m')).toBe(0);
+    expect(isThere()).toEqual([false, true, true]);
   });
 });
 
