@@ -29,6 +29,8 @@ export interface Child {
   /** Never rejects. */
   ended: Promise<ProcessExit>;
   logFile: string;
+  /** Its document, once it has ended. */
+  document: string;
 }
 
 export type Processes = ReturnType<typeof createProcesses>;
@@ -71,7 +73,7 @@ export function createProcesses({ launcher, configPath, processEnvironment, dryR
       child.once('exit', (code, signal) => onEnd((code as ExitCode | null) ?? signal!));
       child.once('error', () => onEnd(EXIT.internal));
     });
-    return { runner, ended, logFile };
+    return { runner, ended, logFile, document };
   };
   return {
     start,

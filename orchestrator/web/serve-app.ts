@@ -24,7 +24,7 @@ import { type LiveEvent, LiveRun } from './live-run.ts';
 import { metricsText } from './metrics.ts';
 
 /** What a button does to a run; resolves to a sentence for the user. */
-export type RunActions = Record<RunAction, (runId: string) => Promise<string>>;
+type RunActions = Record<RunAction, (runId: string) => Promise<string>>;
 const RUN_ACTIONS = ['stop', 'cancel', 'publish', 'retry'] as const;
 export type RunAction = (typeof RUN_ACTIONS)[number];
 
@@ -35,6 +35,8 @@ export interface ServeOptions {
   /** The page's files by path. */
   assets: ReadonlyMap<string, Asset>;
   actions: RunActions;
+  /** What `retry` of a run would start, in a sentence; throws where it would start nothing. */
+  startOfRetry: (runId: string) => Promise<string>;
   /** Null: the page shows everything and changes nothing. */
   token: string | null;
   /** True where callers other than this machine's own can connect: nothing is shown without the token. */
@@ -192,6 +194,9 @@ export function createServeApp(options: ServeOptions): Express {
     app.post(`/api/runs/:run/${action}`, requireToken(token), async (request, response) => {
       response.json({ message: await actions[action](String(request.params.run)) });
     });
+  app.get('/api/runs/:run/retry', requireToken(token), async (request, response) => {
+    response.json({ start: await options.startOfRetry(String(request.params.run)) });
+  });
   app.use((_request, response) => void response.status(404).json({ error: 'no such page' }));
   app.use(reportError);
   return app;

@@ -271,6 +271,11 @@ describe('the page', () => {
     expect((await live.finished).exitCode).toBe(11);
     await page.getByText('cancelled, exit 11').waitFor();
     await page.getByText('stop was asked for on the page').waitFor();
+    await page.getByRole('button', { name: 'Retry failed' }).click();
+    const question = page.getByRole('dialog', { name: `products that failed in dry run ${second}?` });
+    await question.getByText(/Dry run on this machine, .* \d+ products with \d+ instances? .* deadline 20/).waitFor();
+    await question.getByRole('button', { name: 'Leave it' }).click();
+    expect(await stage.newestRun()).toBe(second);
     await page.close();
   });
 

@@ -14,13 +14,14 @@ import { History } from '../../db/history.ts';
 import { migrate } from '../../db/migrate.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
 import { namedOf } from '../../app/run/announce.ts';
+import type { ProcessExit } from '../../schedule/decide.ts';
 import { tailOfLog } from './logs.ts';
 import { listen, type Listener, type Tls } from '../../server/listen.ts';
 import { pageAssets } from '../../web/bundle-page.ts';
-import { createServeApp, type RunAction, type RunActions } from '../../web/serve-app.ts';
+import { createServeApp, type RunAction } from '../../web/serve-app.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
-import { createProcesses, type ProcessOptions } from '../processes.ts';
+import { type Child, createProcesses, type ProcessOptions } from '../processes.ts';
 
 export interface ServeOptions extends ProcessOptions {
   environment: Environment;
@@ -46,7 +47,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
       history: new History(database),
       clock: systemClock,
       assets,
-      actions: actionsOf(options, stores),
+      ...buttonsOf(options, stores),
       token: config.values.server.operator_token,
       isOpen: place.isOpen,
       listenHost: place.host,
@@ -111,18 +112,32 @@ function placeOf({ file, values }: Config, address: string, setting: string): Pl
 
 /** How long the page waits for a command to end. */
 const ANSWER_WITHIN_MS = 8_000;
+/** How long for a plan, which asks site, AWS and database. */
+const PLAN_WITHIN_MS = 60_000;
 
 /** Each button starts the command of its name, as a process that outlives this one; so both do the same. */
-function actionsOf(options: ServeOptions, stores: ReturnType<typeof createStores>): RunActions {
+function buttonsOf(
+  options: ServeOptions,
+  stores: ReturnType<typeof createStores>,
+): Pick<Parameters<typeof createServeApp>[0], 'actions' | 'startOfRetry'> {
   const processes = createProcesses({ ...options, launcher: resolve(options.launcher) }, '');
+  // Without it, retry keeps the kind of its run.
+  const dry = options.dryRun ? ['--dry-run'] : [];
+  const assertKnown = async (runId: string): Promise<void> => {
+    if ((await stores.runs.get(runId)) === null)
+      throw new AppError('run-unknown', `there is no run ${runId} in this database`);
+  };
+  const endOf = async ({ ended }: Child, withinMs: number): Promise<ProcessExit | null> => {
+    const waited = new AbortController();
+    const end = await Promise.race([ended, systemClock.sleep(withinMs, waited.signal).then(() => null)]);
+    waited.abort();
+    return end;
+  };
   const carryOut = async (action: RunAction, runId: string, ...flags: string[]): Promise<string> => {
-    const run = await stores.runs.get(runId);
-    if (run === null) throw new AppError('run-unknown', `there is no run ${runId} in this database`);
+    await assertKnown(runId);
     await stores.of(runId).run.addEvent(eventOf('operator', systemClock.now(), `${action} was asked for on the page`));
     const child = processes.start(action, action, runId, ...flags);
-    const waited = new AbortController();
-    const end = await Promise.race([child.ended, systemClock.sleep(ANSWER_WITHIN_MS, waited.signal).then(() => null)]);
-    waited.abort();
+    const end = await endOf(child, ANSWER_WITHIN_MS);
     const said = lastWords(child.logFile);
     if (end === null)
       return `${said === '' ? `${action} has begun` : said} (it goes on; its output is in ${child.logFile})`;
@@ -130,10 +145,23 @@ function actionsOf(options: ServeOptions, stores: ReturnType<typeof createStores
     throw new AppError('usage', said === '' ? `${action} ended with ${end.code}` : said);
   };
   return {
-    stop: (id) => carryOut('stop', id),
-    cancel: (id) => carryOut('cancel', id, '--yes'),
-    publish: (id) => carryOut('publish', id),
-    retry: (id) => carryOut('retry', id, '--yes', ...(options.dryRun ? ['--dry-run'] : [])),
+    actions: {
+      stop: (id) => carryOut('stop', id),
+      cancel: (id) => carryOut('cancel', id, '--yes'),
+      publish: (id) => carryOut('publish', id),
+      retry: (id) => carryOut('retry', id, '--yes', ...dry),
+    },
+    async startOfRetry(runId) {
+      await assertKnown(runId);
+      const child = processes.start('plan', 'plan', '--retry', runId, ...dry);
+      const end = await endOf(child, PLAN_WITHIN_MS);
+      if (end?.code === EXIT.complete) {
+        const { start } = JSON.parse(readFileSync(child.document, 'utf8')) as { start?: string | null };
+        if (start) return start;
+      }
+      const why = end === null ? `its plan takes longer than ${PLAN_WITHIN_MS / 1_000} s` : lastWords(child.logFile);
+      throw new AppError('usage', `retry would start nothing: ${why}`);
+    },
   };
 }
 

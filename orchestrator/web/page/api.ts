@@ -74,6 +74,10 @@ export async function downloadRows(run: string, ending: 'csv' | 'ndjson'): Promi
 export const readSlot = async (run: string, slot: number): Promise<RunEvent[]> =>
   ((await (await call(path('runs', run, 'slots', String(slot)))).json()) as { events: RunEvent[] }).events;
 
+/** What a retry of the run would start. The server plans it first. */
+export const startOfRetry = async (run: string): Promise<string> =>
+  ((await (await call(path('runs', run, 'retry'))).json()) as { start: string }).start;
+
 /** What the server says about it. */
 export const act = async (run: string, action: RunAction): Promise<string> =>
   ((await (await call(path('runs', run, action), { method: 'POST' })).json()) as { message: string }).message;

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { RunDocument, Story } from '../../app/read/run-documents.ts';
 import type { RunSample } from '../../control/model/sample.ts';
 import type { RunAction } from '../serve-app.ts';
-import { act, downloadRows, NeedsToken, readLog, readSettings, token, watchRun } from './api.ts';
+import { act, downloadRows, NeedsToken, readLog, readSettings, startOfRetry, token, watchRun } from './api.ts';
 import { Chart } from './charts.tsx';
 import { count, duration, milliseconds, plural, rate, share, usd } from './format.ts';
 import { groupStory, isAlarm, type StoryGroup } from './story.ts';
@@ -596,17 +596,23 @@ function Happened({ newest, older, seen }: StoryGroup & { seen: Set<string> }) {
   );
 }
 
-const BUTTONS: Record<RunAction, { label: string; question: (run: string) => string }> = {
+const nameOfRun = ({ run, dryRun }: RunDocument): string => `${dryRun ? 'dry run' : 'run'} ${run}`;
+
+const BUTTONS: Record<RunAction, { label: string; question: (run: RunDocument) => string | Promise<string> }> = {
   stop: {
     label: 'Stop',
-    question: (run) => `Stop run ${run}? Its instances upload what they have, and that is published.`,
+    question: (run) => `Stop ${nameOfRun(run)}? Its instances upload what they have, and that is published.`,
   },
   cancel: {
     label: 'Cancel',
-    question: (run) => `Cancel run ${run} and discard its results? Nothing of it is published.`,
+    question: (run) => `Cancel ${nameOfRun(run)} and discard its results? Nothing of it is published.`,
   },
-  publish: { label: 'Publish', question: (run) => `Publish the held rows of run ${run} as they are?` },
-  retry: { label: 'Retry failed', question: (run) => `Start a run of the products that failed in run ${run}?` },
+  publish: { label: 'Publish', question: (run) => `Publish the held rows of ${nameOfRun(run)} as they are?` },
+  retry: {
+    label: 'Retry failed',
+    question: async (run) =>
+      `Start a run of the products that failed in ${nameOfRun(run)}? ${await startOfRetry(run.run)}`,
+  },
 };
 
 function actionsFor({ state, products, live, canRetry }: RunDocument): RunAction[] {
@@ -616,20 +622,32 @@ function actionsFor({ state, products, live, canRetry }: RunDocument): RunAction
 }
 
 function Buttons({ run }: { run: RunDocument }) {
-  const [asked, setAsked] = useState<RunAction | null>(null);
+  const [asked, setAsked] = useState<{ action: RunAction; question: string } | null>(null);
   const [said, setSaid] = useState<{ text: string; isFault: boolean } | null>(null);
-  const carryOut = async (action: RunAction): Promise<void> => {
+  const [isBusy, setBusy] = useState(false);
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
+    setBusy(true);
     try {
-      setSaid({ text: await act(run.run, action), isFault: false });
+      await work();
     } catch (error) {
-      if (error instanceof NeedsToken) return askForToken(error.message);
-      setSaid({ text: error instanceof Error ? error.message : String(error), isFault: true });
+      const isToken = error instanceof NeedsToken;
+      setSaid(isToken ? null : { text: error instanceof Error ? error.message : String(error), isFault: true });
+      if (isToken) askForToken(error.message);
+    } finally {
+      setBusy(false);
     }
   };
-  const press = (action: RunAction): void =>
-    token.get() === null
-      ? askForToken('Changing a run needs the operator token (server.operator_token).')
-      : setAsked(action);
+  const press = (action: RunAction): void => {
+    if (token.get() === null) return askForToken('Changing a run needs the operator token (server.operator_token).');
+    void attempt(async () => {
+      const question = BUTTONS[action].question(run);
+      if (typeof question !== 'string') setSaid({ text: 'Planning it …', isFault: false });
+      setAsked({ action, question: await question });
+      setSaid(null);
+    });
+  };
+  const carryOut = (action: RunAction): Promise<void> =>
+    attempt(async () => setSaid({ text: await act(run.run, action), isFault: false }));
   return (
     <div class="actions">
       {actionsFor(run).map((action) => (
@@ -637,7 +655,7 @@ function Buttons({ run }: { run: RunDocument }) {
           key={action}
           class={action === 'cancel' ? 'danger' : ''}
           onClick={() => press(action)}
-          disabled={run.request !== null && action !== 'cancel' && run.state !== 'held'}
+          disabled={isBusy || (action === 'stop' && run.request !== null)}
         >
           {BUTTONS[action].label}
         </button>
@@ -649,9 +667,9 @@ function Buttons({ run }: { run: RunDocument }) {
       )}
       {asked && (
         <Confirm
-          question={BUTTONS[asked].question(run.run)}
-          label={BUTTONS[asked].label}
-          action={() => carryOut(asked)}
+          question={asked.question}
+          label={BUTTONS[asked.action].label}
+          action={() => carryOut(asked.action)}
           onDone={() => setAsked(null)}
         />
       )}

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type CommandResult, type RunningCommand, startCommand, waitFor } from '../../support/processes.ts';
 import { makeSelfSigned } from '../../support/self-signed.ts';
 import { type TempDir, tempDir } from '../../support/temp-dir.ts';
+import { createRun, failed, load, openBench, settings, stored } from '../db/harness.ts';
 import { LAUNCHER } from '../../system/fleet.ts';
 
 const TOKEN = 'sixteen-characters-or-more';
@@ -94,6 +95,37 @@ describe('an address that other machines reach', () => {
     // The page itself has nothing in it.
     expect(await get('/')).toBe(200);
     expect(await get('/healthz')).toBe(200);
+  });
+});
+
+describe('retry', () => {
+  it('says with the token what it would start, of the kind of its run', async () => {
+    const bench = await openBench({ url: `sqlite:${folder.file('fleet.db')}` });
+    const ended: string[] = [];
+    for (const [i, dryRun] of [true, false].entries()) {
+      const own = { ...settings('product_snapshots'), site: { productUrl: 'https://s.example/{id}' } };
+      const { id, run } = await createRun(bench, 2, { settings: own as never });
+      await load(bench, id, [stored(1, `p${i}`, { title: 'a' }), failed(2)]);
+      await run.setReport({} as never);
+      await bench.db.knex('crawlfleet_runs').where({ id }).update({ phase: 'completed', dry_run: dryRun });
+      ended.push(id);
+    }
+    await bench.stores.runs.releaseLock(bench.fence);
+    await bench.db.close();
+    writeFileSync(folder.file('.env'), 'FLEET_SITE_ROBOTS=ignore\n');
+    const server = `{ operator_token: ${TOKEN} }\nrun: { deadline: 1h }`;
+    const url = await address(serve(server, '--listen', '127.0.0.1:0'));
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    const [dry, paid] = ended.map((id) => `${url}/api/runs/${id}/retry`) as [string, string];
+    expect((await fetch(dry)).status).toBe(401);
+    expect(await (await fetch(dry, { headers })).json()).toEqual({
+      start: expect.stringMatching(
+        /^Dry run on this machine, which costs nothing: 1 product with 1 instance .* deadline /,
+      ) as string,
+    });
+    const refused = await fetch(paid, { headers });
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({ error: expect.stringContaining('a run on AWS needs') as string });
   });
 });
 

@@ -218,6 +218,7 @@ export class Stage {
       runner: `here:${1_000 + ++this.#made}:1`,
       ended: promise,
       logFile: '',
+      document: '',
       living: true,
       end: (code, reason) => {
         process.living = false;
