@@ -74,6 +74,9 @@ function isUnderNohup() {
   }
 }
 
+/** Set for the program when it was started by npx: what it advises then names npx, too. */
+const NPX = 'CRAWLFLEET_NPX';
+
 /** How often to check whether npm is still running. */
 const LOOK_MS = 500;
 /** An npm script or npx command that runs this program. */
@@ -91,6 +94,7 @@ function endWithNpm() {
   const script = process.env.npm_lifecycle_script;
   // npm did not start this program's child processes.
   delete process.env.npm_lifecycle_script;
+  if (process.env.npm_command === 'exec' && OWN_COMMAND.test(script ?? '')) process.env[NPX] = '1';
   if (process.env[NOHUP] || script === undefined || !OWN_COMMAND.test(script) || BACKGROUND.test(script)) return;
   const starter = process.ppid;
   const timer = setInterval(() => {

@@ -4,6 +4,7 @@ import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { printable } from '../../shared/domain/terminal-text.ts';
 import { painter } from './paint.ts';
+import { asTyped, programName } from './typed-name.ts';
 
 /** Lines go to stdout, or to stderr with --json; control characters are escaped. Documents appear only with --json. */
 export interface Output extends UseCaseOutput {
@@ -14,6 +15,8 @@ export interface Output extends UseCaseOutput {
 
 export type Detail = 'quiet' | 'normal' | 'verbose';
 
+const shown = (text: string): string => asTyped(printable(text));
+
 export function createOutput(json: boolean, detail: Detail = 'normal'): Output {
   const stream = json ? process.stderr : process.stdout;
   const paint = painter(stream);
@@ -21,10 +24,10 @@ export function createOutput(json: boolean, detail: Detail = 'normal'): Output {
     json,
     detail,
     line(text = '') {
-      if (detail !== 'quiet' || text.startsWith('!')) stream.write(`${printable(text)}\n`);
+      if (detail !== 'quiet' || text.startsWith('!')) stream.write(`${shown(text)}\n`);
     },
     verdict: (text, isGood) =>
-      void stream.write(`\n${paint(isGood ? 'good' : 'bad', `${isGood ? '✓' : '✕'} ${printable(text)}`)}\n`),
+      void stream.write(`\n${paint(isGood ? 'good' : 'bad', `${isGood ? '✓' : '✕'} ${shown(text)}`)}\n`),
     document: (value) => {
       if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
     },
@@ -44,8 +47,8 @@ export function errorDocument(error: unknown) {
 export function printError(error: unknown, json: boolean): ExitCode {
   const document = errorDocument(error);
   const { message, hint } = document.error;
-  const say = (text: string): void => void process.stderr.write(`${printable(text)}\n`);
-  say(`orchestrator: ${message}`);
+  const say = (text: string): void => void process.stderr.write(`${shown(text)}\n`);
+  say(`${programName()}: ${message}`);
   if (hint) say(`  ${hint}`);
   if (!(error instanceof AppError) && error instanceof Error && error.stack) say(error.stack);
   if (json) process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);

@@ -1,6 +1,7 @@
 /** `orchestrator init`: writes fleet.yaml and mapping.yaml, with --url those of a shop; never over a file. */
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { shellWord } from '../../../shared/domain/shell-word.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formOf, placeText, type ProposedField } from '../../app/setup/propose-fields.ts';
@@ -65,15 +66,15 @@ const documentOf = ({ template, ids, fields, render, notes }: ShopProposal) => (
 
 const nextOfTemplate = (fleet: string): string[] => [
   'Next: edit them, see what a product page gives with',
-  `  orchestrator extract --config ${fleet} --url URL`,
+  `  orchestrator extract --config ${shellWord(fleet)} --url URL`,
   'and look at the plan with',
-  `  orchestrator plan --config ${fleet} --deadline 4h --dry-run`,
+  `  orchestrator plan --config ${shellWord(fleet)} --deadline 4h --dry-run`,
 ];
 
 const nextOfShop = (fleet: string, { ids }: ShopProposal): string[] => [
   `fleet.db has a table of ${ids.length === 1 ? 'one product' : `${ids.length} products`}: those of the pages. Add yours, or set database.url and products.query.`,
   'Next: a first dry run on this machine, which asks the shop for these pages only:',
-  `  orchestrator run --config ${fleet} --deadline 5m --dry-run`,
+  `  orchestrator run --config ${shellWord(fleet)} --deadline 5m --dry-run`,
 ];
 
 function assertNew(files: readonly string[]): void {

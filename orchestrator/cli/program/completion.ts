@@ -1,27 +1,31 @@
 /** `orchestrator completion`: what a shell offers while a command is typed. */
 import { type Command, Option } from 'commander';
+import { NAMES } from '../typed-name.ts';
 
 /** The scripts only ask: what is offered is decided here, for all shells alike. */
 const SCRIPTS = {
   bash: `_orchestrator() {
   local IFS=$'\\n'
-  COMPREPLY=($(orchestrator completion bash --words "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  COMPREPLY=($("\${COMP_WORDS[0]}" completion bash --words "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
-complete -o default -F _orchestrator orchestrator
+complete -o default -F _orchestrator ${NAMES.join(' ')}
 `,
-  zsh: `#compdef orchestrator
+  zsh: `#compdef ${NAMES.join(' ')}
 _orchestrator() {
   local -a found
-  found=("\${(@f)$(orchestrator completion zsh --words "\${words[@]:1:$((CURRENT - 1))}" 2>/dev/null)}")
+  found=("\${(@f)$("\${words[1]}" completion zsh --words "\${words[@]:1:$((CURRENT - 1))}" 2>/dev/null)}")
   compadd -a found || _files
 }
-compdef _orchestrator orchestrator
+compdef _orchestrator ${NAMES.join(' ')}
 `,
-  fish: `complete -c orchestrator -a '(orchestrator completion fish --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-`,
+  fish: NAMES.map(
+    (name) =>
+      `complete -c ${name} -a '(${name} completion fish --words (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'\n`,
+  ).join(''),
 } as const;
 
-type Shell = keyof typeof SCRIPTS;
+/** Undefined for a shell that has none. */
+export const completionScript = (shell: string): string | undefined => SCRIPTS[shell as keyof typeof SCRIPTS];
 
 export function addCompletion(program: Command): void {
   program
@@ -38,7 +42,7 @@ export function addCompletion(program: Command): void {
         process.stdout.write(found.map((word) => `${word}\n`).join(''));
         return;
       }
-      const script = SCRIPTS[shell as Shell];
+      const script = completionScript(shell);
       if (script === undefined) command.error(`error: ${shell} is none of ${Object.keys(SCRIPTS).join(', ')}`);
       process.stdout.write(script);
     });

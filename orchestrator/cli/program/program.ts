@@ -6,6 +6,7 @@ import { addCommand } from './add-command.ts';
 import { addCompletion } from './completion.ts';
 import { READING_COMMANDS } from './reading-commands.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
+import { asTyped } from '../typed-name.ts';
 import { TRIAL_COMMANDS } from './trial-commands.ts';
 
 const COMMANDS = {
@@ -30,6 +31,10 @@ export function createProgram(): Command {
     .description('Plans, boots and watches a polite crawl fleet, and has the rows in the database before the deadline.')
     .version(VERSION)
     .showHelpAfterError('(orchestrator --help lists the commands)')
+    .configureOutput({
+      writeOut: (text) => void process.stdout.write(asTyped(text)),
+      writeErr: (text) => void process.stderr.write(asTyped(text)),
+    })
     // Commands created after this call inherit it.
     .exitOverride();
   for (const [heading, commands] of Object.entries(COMMANDS)) {
