@@ -1,4 +1,5 @@
 /** Limits for one page. A page beyond them fails as too large: half of its values would be worse than none. */
+import { MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
 
 export class PageLimitError extends Error {}
 
@@ -12,8 +13,6 @@ export const MAX_JSON_BLOCKS = 1_000;
 export const MAX_SOURCE_CHARS = 5_000_000;
 /** Maximum rows of one page. */
 export const MAX_ROWS = 10_000;
-/** Maximum bytes of JSON for all rows of one product: they are one record of the journal and one line of a part. */
-export const MAX_ROWS_BYTES = 8_000_000;
 /** Maximum processor time for the patterns of the mapping on one page, in milliseconds. */
 const MAX_SEARCH_MS = 3_000;
 /** Maximum nesting of records. */

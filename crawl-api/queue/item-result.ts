@@ -1,9 +1,14 @@
 /** Turns the result of a product into the line of a part. */
 import { describeMissingField, describePoorPage, LITTLE_TEXT_CHARS } from '../../shared/domain/failure-kind.ts';
+import { describeError } from '../../shared/domain/errors.ts';
 import type { FailureReason } from '../../shared/domain/outcome.ts';
 import { describeRule, type Evidence } from '../../shared/domain/verdict.ts';
+import type { KeyedRow } from '../../shared/domain/mapping.ts';
 import type { PageStamp } from '../../shared/domain/validators.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
+import { countValues } from '../../shared/wire/foreign-json.ts';
+import { type ItemResult, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
+import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
+import { rowBytes } from '../extract/values.ts';
 import type { PageResult } from '../fetch/page-result.ts';
 import { createEvidence, type Judgement, LESS_THAN_USUAL, type PageShape } from '../politeness/judgement.ts';
 import type { Item } from './queue-state.ts';
@@ -45,10 +50,30 @@ export function toItemResult(tried: Try, page: PageResult, judgement: Judgement)
     case 'page': {
       const { rows } = page.extraction;
       const stamp = judgement.kind === 'right' ? tried.stamp : null;
-      if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement)))
+      if (rows !== null && (judgement.kind === 'right' || isLessAgain(item, judgement))) {
+        const excess = excessOf(rows);
+        if (excess !== null) return fail('too-large', excess);
         return { ...commonOf(tried), outcome: 'stored', rows, ...(stamp ? { page: stamp } : {}) };
+      }
       return fail('parse', parseDetail(page, judgement));
     }
+  }
+}
+
+/** Escapes may take six bytes each, and the key of a row is in it twice. */
+const MOST_PER_BYTE = 12;
+
+/** Why the main server would not read these rows in a part, or null. Few rows need more than the estimate. */
+function excessOf(rows: readonly KeyedRow[]): string | null {
+  const estimate = rows.reduce((sum, { row }) => sum + rowBytes(row), 0);
+  if (estimate * MOST_PER_BYTE <= MAX_ROWS_BYTES) return null;
+  const json = Buffer.from(JSON.stringify(rows));
+  if (json.length > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
+  try {
+    countValues(json);
+    return null;
+  } catch (error) {
+    return `the rows are too large: ${describeError(error)}`;
   }
 }
 

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
+import { foreignList, parseForeign } from './foreign-json.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
 import { pageStampSchema, validatorsSchema } from './validators.ts';
 
@@ -15,6 +16,11 @@ export const MAX_LINK_CHARS = 2_000;
 
 /** Maximum products per part, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
+
+/** Maximum bytes of JSON for all rows of one product. */
+export const MAX_ROWS_BYTES = 8_000_000;
+/** Maximum bytes of a line: besides its rows, up to 1,000 links of 2,000 characters, and what surrounds them. */
+export const MAX_LINE_BYTES = 12_000_000;
 
 /**
  * Hand-written: a union would try each of its types on every value of a million rows, half of the time to read a part.
@@ -91,11 +97,11 @@ export const itemResultSchema = z.discriminatedUnion('outcome', [
     ...common,
     outcome: z.literal('stored'),
     /** One record with the key null; for a mapping with `rows` any number, each with its own key. */
-    rows: z.array(keyedRowSchema),
+    rows: foreignList(keyedRowSchema),
     /** Where the request for its page ended, if elsewhere than at `url`. */
     finalUrl: z.string().max(MAX_LINK_CHARS).exactOptional(),
     /** In a discovery: the page's links as absolute URLs. */
-    links: z.array(z.string().max(MAX_LINK_CHARS)).max(MAX_LINKS).exactOptional(),
+    links: foreignList(z.string().max(MAX_LINK_CHARS)).check(z.maxLength(MAX_LINKS)).exactOptional(),
     /** With `site.conditional`: the page's validators, if one page alone gave the rows. */
     page: pageStampSchema.exactOptional(),
     /** The site answered 304 to these: `rows` is empty, and the stored rows are still right. */
@@ -123,7 +129,7 @@ export const manifestSchema = z.strictObject({
   /** The main server closes a lost instance's epoch with the parts in the bucket. */
   closedBy: z.enum(['instance', 'main-server']),
   closedAt: z.iso.datetime(),
-  parts: z.array(partRefSchema),
+  parts: foreignList(partRefSchema),
   /** Its journal was damaged: it may have reported parts that it no longer knows of. They count, too. */
   damaged: z.literal(true).exactOptional(),
   progress: progressSchema,
@@ -142,16 +148,15 @@ export function encodeManifest(manifest: Manifest, privateKey: KeyObject): Uint8
   return Buffer.from(JSON.stringify({ manifest: text, signature }));
 }
 
-/** The manifest in these bytes, without checking its signature; throws when the form is wrong. */
+/** The manifest in these bytes, without checking its signature; throws an Error of one sentence when the form is wrong. */
 export function readUnsigned(bytes: Uint8Array): Manifest {
-  const { manifest } = signedManifestSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
-  return manifestSchema.parse(JSON.parse(manifest));
+  return parseForeign(manifestSchema, Buffer.from(parseForeign(signedManifestSchema, bytes).manifest));
 }
 
-/** The manifest in these bytes; throws when the form or the signature is wrong. */
+/** The manifest in these bytes; throws an Error of one sentence when the form or the signature is wrong. */
 export function decodeManifest(bytes: Uint8Array, publicKey: KeyObject): Manifest {
-  const { manifest, signature } = signedManifestSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+  const { manifest, signature } = parseForeign(signedManifestSchema, bytes);
   if (!verify(null, Buffer.from(manifest), publicKey, Buffer.from(signature, 'base64')))
     throw new Error('the manifest is not signed by its instance');
-  return manifestSchema.parse(JSON.parse(manifest));
+  return parseForeign(manifestSchema, Buffer.from(manifest));
 }

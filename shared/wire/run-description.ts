@@ -4,6 +4,7 @@
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { z } from 'zod';
+import { parseForeign } from './foreign-json.ts';
 import { importPublicKey } from './signature.ts';
 
 const runDescriptionSchema = z.strictObject({
@@ -43,8 +44,8 @@ export function encodeRunDescription(description: RunDescription, privateKey: Ke
  * so this proves integrity, not authorship. The bucket's policy ensures that only the main server may write it.
  */
 export function decodeRunDescription(bytes: Uint8Array): RunDescription {
-  const { description, signature } = signedSchema.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
-  const parsed = runDescriptionSchema.parse(JSON.parse(description));
+  const { description, signature } = parseForeign(signedSchema, bytes);
+  const parsed = parseForeign(runDescriptionSchema, Buffer.from(description));
   if (!verify(null, Buffer.from(description), importPublicKey(parsed.publicKey), Buffer.from(signature, 'base64')))
     throw new Error('the description is not signed by its run');
   return parsed;

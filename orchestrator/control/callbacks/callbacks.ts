@@ -3,6 +3,7 @@
  * a repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: server/callback-app.ts.
  */
 import type { KeyObject } from 'node:crypto';
+import type { ZodType } from 'zod';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
@@ -18,6 +19,7 @@ import {
   type Incident,
 } from '../../../shared/wire/callbacks.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { parseForeign } from '../../../shared/wire/foreign-json.ts';
 import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { alarmOnce } from '../run-notes.ts';
 import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
@@ -310,7 +312,7 @@ export class Callbacks {
   async #authenticate<T>(
     callback: Callback,
     path: string,
-    schema: Schema<T>,
+    schema: ZodType<T>,
   ): Promise<{ record: InstanceRecord; message: T } | CallbackReply> {
     const known = await this.#callers.find(callback, true);
     if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
@@ -372,18 +374,15 @@ function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 
   return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
 }
 
-interface Schema<T> {
-  parse(value: unknown): T;
-}
-
-const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
+/** Maximum values of a body: 20,000 chunks and 500 parts make some 23,000. */
+const MAX_CALLBACK_VALUES = 50_000;
 
 /** The body parsed by its schema, or what is wrong with it. */
-function parseBody<T>(schema: Schema<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
+function parseBody<T>(schema: ZodType<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
   try {
-    return { ok: true, value: schema.parse(JSON.parse(UTF8.decode(body))) };
+    return { ok: true, value: parseForeign(schema, body, MAX_CALLBACK_VALUES) };
   } catch (error) {
-    return { ok: false, error: describeError(error).slice(0, 500) };
+    return { ok: false, error: describeError(error) };
   }
 }
 

@@ -75,10 +75,15 @@ describe('the callback listener', () => {
     ['nothing', ''],
     ['another shape', '{"phase":"crawling"}'],
     ['a field too many', null],
+    ['nested deep', '['.repeat(1_000)],
   ])('refuses a signed body that is %s', async (_what, text) => {
     const caller = await stage.ready(0);
     const body = text ?? caller.heartbeatBody({ extra: 1 } as Partial<Heartbeat>);
-    await expectRefused(400, () => caller.signed(HEARTBEAT_PATH, body));
+    await expectRefused(400, async () => {
+      const answer = await caller.signed(HEARTBEAT_PATH, body);
+      expect(answer.body.error).toMatch(/^[^\n]{1,200}$/);
+      return answer;
+    });
     await expectRefused(400, () => caller.signed(COMPLETION_PATH, text ?? '{"extra":1}'));
   });
 
