@@ -9,6 +9,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   browser: { slow: true, load: () => import('./browser/browser.ts') },
   'whole-run': { slow: true, load: () => import('./whole-run/whole-run.ts') },
   loading: { slow: true, load: () => import('./loading/loading.ts') },
+  reading: { load: () => import('./loading/reading.ts') },
   changes: { slow: true, load: () => import('./loading/changes.ts') },
   unchanged: { slow: true, load: () => import('./loading/unchanged.ts') },
   callbacks: { slow: true, load: () => import('./callbacks/callbacks.ts') },

@@ -17,6 +17,8 @@ export class LinkIntake {
   readonly #runId: string;
   readonly #frontier: Frontier;
   readonly #rules: LinkRules;
+  /** The patterns that a transaction has cut. */
+  readonly #cut = new WeakMap<Knex.Transaction, ReadonlySet<string>>();
 
   private constructor(runId: string, frontier: Frontier, rules: LinkRules) {
     this.#runId = runId;
@@ -54,7 +56,11 @@ export class LinkIntake {
     const takable = found.filter(({ id, path }) => id !== null || !traps.isCut(path));
     if (takable.length < found.length) counts.denied.trap = (counts.denied.trap ?? 0) + found.length - takable.length;
     add(counts, await this.#frontier.enter(trx, takable, { runId: this.#runId, nowMs }));
+    // A part may be loaded in pieces.
+    const cutBefore = this.#cut.get(trx) ?? new Set();
+    this.#cut.set(trx, new Set(traps.fresh));
     for (const pattern of traps.fresh) {
+      if (cutBefore.has(pattern)) continue;
       const isCut = (path: string): boolean => traps.isCut(path);
       const { dropped, fell } = await this.#frontier.cut(trx, pattern, { runId: this.#runId, isCut });
       add(counts, { fresh: -dropped, known: 0, dropped, fell, hidden: 0 });

@@ -7,14 +7,14 @@ import { ledgerDetail } from '../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
-import type { AssertCounts } from '../control/results/assertions.ts';
+import { type AssertCounts, sumAssertCounts } from '../control/results/assertions.ts';
 import { assertRows } from './assert-rows.ts';
 import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import type { LinkIntake } from './link-intake.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
-import { countMarks, marksOf, type ShownCounts } from './settled-values.ts';
+import { countMarks, marksOf, type ShownCounts, sumMarks } from './settled-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
 import { checkNames, stageKept } from './validators.ts';
 
@@ -102,6 +102,21 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     counts.rows += s.rows;
   }
   return counts;
+}
+
+/** The counts of a part that was loaded in pieces. */
+export function sumCounts(pieces: readonly LoadCounts[]): LoadCounts {
+  const sum = (count: (piece: LoadCounts) => number): number => pieces.reduce((all, piece) => all + count(piece), 0);
+  return {
+    stored: sum(({ stored }) => stored),
+    gone: sum(({ gone }) => gone),
+    failed: sum(({ failed }) => failed),
+    rows: sum(({ rows }) => rows),
+    unchanged: sum(({ unchanged }) => unchanged),
+    savedBytes: sum(({ savedBytes }) => savedBytes),
+    marks: sumMarks(pieces.map(({ marks }) => marks)),
+    asserts: sumAssertCounts(pieces.map(({ asserts }) => asserts)),
+  };
 }
 
 /** The results of open products planned under that number and id; each once, sorted by id like the staging table. */

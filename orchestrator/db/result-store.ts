@@ -4,7 +4,7 @@ import type { OutcomeCounts } from '../../shared/domain/outcome.ts';
 import { AppError } from '../../shared/domain/errors.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
+import { type PartResults, piecesOf } from '../control/model/part-results.ts';
 import type { FillRates, RunReport, ValueProfile } from '../control/model/report.ts';
 import type { AssertCounts } from '../control/results/assertions.ts';
 import type {
@@ -23,7 +23,7 @@ import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import { readFill } from './fill.ts';
 import { LinkIntake } from './link-intake.ts';
-import { loadResults } from './load-part.ts';
+import { type LoadCounts, loadResults, sumCounts } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { assertDecided } from './assert-decided.ts';
 import { noteNumbers, readDecisions } from './number-columns.ts';
@@ -84,7 +84,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     return rows.map((row) => PART.read(row));
   }
 
-  async load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
+  async load(part: PartId, results: PartResults): Promise<OutcomeCounts> {
     const { db, id } = this;
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const nowMs = this.now();
@@ -97,8 +97,10 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       const { slot, epoch, seq } = place;
       if (!row) throw new AppError('internal', `part ${seq} of slot ${slot} epoch ${epoch} is not in the ledger`);
       if (row.state === 'loaded') return countsOf(row);
-      const load = { runId: id, shape, place, results, nowMs, links };
-      const { rows, marks, unchanged, savedBytes, asserts, ...counts } = await loadResults(trx, db, load);
+      const loads: LoadCounts[] = [];
+      for await (const piece of piecesOf(results))
+        loads.push(await loadResults(trx, db, { runId: id, shape, place, results: piece, nowMs, links }));
+      const { rows, marks, unchanged, savedBytes, asserts, ...counts } = sumCounts(loads);
       await known.update({
         ...counts,
         result_rows: rows,

@@ -3,7 +3,9 @@
  * the checks prove nothing. Production code does not know about them.
  */
 import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
+import { type PartResults, piecesOf } from '../../orchestrator/control/model/part-results.ts';
 import type { RunStores } from '../../orchestrator/control/model/stores.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 
 export interface Bug {
@@ -46,6 +48,8 @@ function inStores<K extends keyof RunStores>(
     }),
   };
 }
+
+const wholeOf = async (given: PartResults): Promise<ItemResult[]> => (await Array.fromAsync(piecesOf(given))).flat();
 
 /** One part of the cloud, with some methods replaced. */
 function inCloud<K extends keyof FaultyCloud>(
@@ -120,7 +124,8 @@ export const BUGS: Record<string, Bug> = {
       return {
         load: async (part, loaded) => {
           const counts = await results.load(part, loaded);
-          if (loads++ % 2 === 0) for (const { id } of loaded) world.db.run(world.run.id).staging?.delete(id);
+          if (loads++ % 2 === 0)
+            for (const { id } of await wholeOf(loaded)) world.db.run(world.run.id).staging?.delete(id);
           return counts;
         },
       };
@@ -262,7 +267,8 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I8'],
     faults: [],
     wrongs: inStores('results', (results) => ({
-      load: (part, loaded) => {
+      load: async (part, given) => {
+        const loaded = await wholeOf(given);
         const rows = loaded.map((r) => (r.outcome === 'stored' ? r.rows : [])).filter((r) => r.length > 0);
         const shifted = loaded.map((r) =>
           r.outcome === 'stored' ? { ...r, rows: rows.at(rows.indexOf(r.rows) - 1) ?? r.rows } : r,
@@ -283,10 +289,12 @@ export const BUGS: Record<string, Bug> = {
     faults: [],
     discovery: true,
     wrongs: inStores('results', (results) => ({
-      load: (part, loaded) =>
+      load: async (part, loaded) =>
         results.load(
           part,
-          loaded.map((r) => (r.outcome === 'stored' && r.links ? { ...r, links: [...r.links, ...r.links] } : r)),
+          (await wholeOf(loaded)).map((r) =>
+            r.outcome === 'stored' && r.links ? { ...r, links: [...r.links, ...r.links] } : r,
+          ),
         ),
     })),
   },

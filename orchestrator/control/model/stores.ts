@@ -3,6 +3,7 @@
  * SQLite. Every method is one transaction. The stores of a run are bound to a fence, the number under which the caller
  * holds the lock. A write under an old fence changes nothing and throws `lock-held`.
  */
+import type { PartResults } from './part-results.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { MissReason } from '../../../shared/domain/failure-kind.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
@@ -11,7 +12,6 @@ import type { Product } from '../../../shared/domain/product.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { Hello, PartRef, Progress } from '../../../shared/wire/callbacks.ts';
-import type { ItemResult } from '../../../shared/wire/part.ts';
 import type { Balancer } from '../../cloud/load-balancer.ts';
 import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../../cloud/compute.ts';
 import type { HostPace } from '../../plan/host-pace.ts';
@@ -589,9 +589,9 @@ export interface ResultStore extends ResultReader {
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
    * the ledger row to `loaded`. Loading it again changes nothing. A product is loaded with all its rows or none: one
-   * row that the database rejects makes it failed(load).
+   * row that the database rejects makes it failed(load). What reading a piece throws rolls all of it back.
    */
-  load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts>;
+  load(part: PartId, results: PartResults): Promise<OutcomeCounts>;
   /** Marks an unreadable part as `failed`; its products stay open. */
   failPart(part: PartId, detail: string): Promise<void>;
   /**

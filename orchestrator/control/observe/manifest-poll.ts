@@ -3,13 +3,13 @@
  * do. A lost callback then costs time, not results.
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, runPrefix, shardPrefix } from '../../../shared/domain/keys.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
-import { readPart, type PartName } from '../results/load-parts.ts';
+import { countProducts, isDamaged, type PartName } from '../results/load-parts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
@@ -36,6 +36,8 @@ export class ManifestPoll {
   readonly #polledAtMs = new Map<string, number>();
   /** Epochs whose manifest was found, so that a refused one is not recorded again and again. */
   readonly #found = new Set<string>();
+  /** Keys of parts that cannot be read: they are read once. */
+  readonly #unreadable = new Set<string>();
   #busy = false;
   #askedAtMs = -Infinity;
 
@@ -108,7 +110,8 @@ export class ManifestPoll {
       // Clocks differ: nothing was put into the bucket later than now.
       const atMs = Math.min(object.modifiedAtMs ?? 0, core.clock.now());
       if (atMs > (this.uploads.get(name) ?? 0)) this.uploads.set(name, atMs);
-      const part = known.has(object.key) ? null : parsePartKey(core.runId, object.key);
+      const isKnown = known.has(object.key) || this.#unreadable.has(object.key);
+      const part = isKnown ? null : parsePartKey(core.runId, object.key);
       if (!part) continue;
       const { key: partKey, sizeBytes } = object;
       const products = await this.#countProducts({ key: partKey, sha256: part.sha256, sizeBytes });
@@ -126,10 +129,11 @@ export class ManifestPoll {
   /** Null for an unreadable part: the manifest, or the closing of the epoch, decides what becomes of it. */
   async #countProducts(part: PartName): Promise<number | null> {
     try {
-      return (await readPart(this.#core.objects, part)).length;
+      return await countProducts(this.#core.objects, part);
     } catch (error) {
-      if (error instanceof AppError) return null;
-      throw error;
+      if (!isDamaged(error)) throw error;
+      this.#unreadable.add(part.key);
+      return null;
     }
   }
 }

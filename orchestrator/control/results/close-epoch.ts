@@ -1,6 +1,6 @@
 /** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
 import { manifestKey, parsePartKey, shardPrefix } from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { isServing } from '../../../shared/domain/states.ts';
@@ -9,7 +9,7 @@ import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/w
 import { importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { openIncident } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
-import { loadParts, readPart } from './load-parts.ts';
+import { countProducts, isDamaged, loadParts } from './load-parts.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
@@ -63,7 +63,7 @@ export async function fetchManifest(objects: ObjectStore, key: string): Promise<
   try {
     return await objects.get(key, MAX_MANIFEST_BYTES);
   } catch (error) {
-    if (error instanceof AppError && error.code === 'object-corrupt') return describeError(error);
+    if (isDamaged(error)) return describeError(error);
     throw error;
   }
 }
@@ -116,6 +116,7 @@ export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: Ep
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register({ slot, epoch }, own.parts);
   await core.results.register({ slot, epoch }, await findParts(core, record, found));
+  await setAsideUnreadable(core, record, found);
   await loadParts(core, { slot, epoch });
   const returned = await core.work.returnChunks({ slot, epoch });
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
@@ -141,24 +142,44 @@ export function ourManifest(
   };
 }
 
-/** By key; null for a part that cannot be read. */
-type FoundParts = Map<string, PartRef | null>;
+/** By key; the fault of a part that cannot be read, null where the ledger has it already. */
+type FoundParts = Map<string, PartRef | { fault: string | null }>;
 
-/** The parts that are in the bucket by now; those that were found before are not read again. */
+/** The parts that are in the bucket by now. Those that were found before, or are in the ledger, are not read again. */
 async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: FoundParts): Promise<PartRef[]> {
+  const ledger = new Map((await core.results.parts({ slot, epoch })).map((part) => [part.key, part]));
   for await (const { key, sizeBytes } of core.objects.list(shardPrefix(core.runId, slot, epoch))) {
     const name = parsePartKey(core.runId, key);
     if (!name || found.has(key)) continue;
     const { seq, sha256 } = name;
+    const entered = ledger.get(key);
     try {
-      const results = await readPart(core.objects, { key, sha256, sizeBytes });
-      found.set(key, { seq, key, sha256, sizeBytes, products: results.length });
+      if (entered?.state === 'failed') found.set(key, { fault: null });
+      else {
+        const products = entered?.products ?? (await countProducts(core.objects, { key, sha256, sizeBytes }));
+        found.set(key, { seq, key, sha256, sizeBytes, products });
+      }
     } catch (error) {
       // A bucket that does not answer proves nothing about the part: closing is retried.
-      if (!(error instanceof AppError)) throw error;
-      found.set(key, null);
-      await core.alarm(`part ${key} of a lost instance is left out: ${describeError(error)}`, { slot, epoch });
+      if (!isDamaged(error)) throw error;
+      found.set(key, { fault: error.message });
+      await core.alarm(`part ${key} of a lost instance is left out: ${error.message}`, { slot, epoch });
     }
   }
-  return [...found.values()].filter((part) => part !== null).sort((a, b) => a.seq - b.seq);
+  return [...found.values()].filter((part) => 'seq' in part).sort((a, b) => a.seq - b.seq);
+}
+
+/**
+ * Enters the unreadable parts as failed, so that a main server that takes up the run does not read them again. After the
+ * readable ones: where two have one number, that one counts.
+ */
+async function setAsideUnreadable(core: Core, { slot, epoch }: InstanceRecord, found: FoundParts): Promise<void> {
+  for (const [key, part] of found) {
+    const name = parsePartKey(core.runId, key);
+    if (!name || !('fault' in part) || part.fault === null) continue;
+    const { seq, sha256 } = name;
+    if ((await core.results.parts({ slot, epoch })).some((entered) => entered.seq === seq)) continue;
+    await core.results.register({ slot, epoch }, [{ seq, key, sha256, sizeBytes: 0, products: 0 }]);
+    await core.results.failPart({ slot, epoch, seq }, part.fault);
+  }
 }

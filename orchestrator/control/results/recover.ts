@@ -13,9 +13,10 @@ import { createKeyPair, exportPublicKey, importPublicKey, sha256Hex } from '../.
 import type { LaunchRequest } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Core } from '../model/core.ts';
+import { piecesOf } from '../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
 import { ourManifest } from './close-epoch.ts';
-import { readPart } from './load-parts.ts';
+import { countProducts, isDamaged, readPart, setAside } from './load-parts.ts';
 import { REBUILT } from './run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
@@ -65,15 +66,14 @@ export async function isOver(
   const settled = new Set<number>();
   for (const part of epochs.flatMap((e) => e.parts)) {
     try {
-      for (const { n } of await readPart(objects, part)) settled.add(n);
+      for await (const piece of piecesOf(await readPart(objects, part)))
+        for (const { n } of piece) if (n <= run.planned) settled.add(n);
     } catch (error) {
       if (!isDamaged(error)) throw error;
     }
   }
   return settled.size >= run.planned;
 }
-
-const isDamaged = (error: unknown): error is AppError => error instanceof AppError && error.code.startsWith('object-');
 
 /** The row of a run known only from the bucket. Its private key is lost, so no orders can be signed for it. */
 export function rebuiltRun(description: RunDescription): NewRun {
@@ -126,13 +126,12 @@ async function loadOne(core: RecoverCore, slot: number, epoch: number, part: Buc
   const register = (products: number): Promise<void> => core.results.register({ slot, epoch }, [{ ...part, products }]);
   try {
     const results = await readPart(core.objects, part);
-    await register(results.length);
+    await register('length' in results ? results.length : await countProducts(core.objects, part));
     return await core.results.load({ slot, epoch, seq: part.seq }, results);
   } catch (error) {
     if (!isDamaged(error)) throw error;
     await register(0);
-    await core.results.failPart({ slot, epoch, seq: part.seq }, error.message);
-    await core.alarm(`${error.message}; its products count as not crawled`, { slot, epoch });
+    await setAside(core, { slot, epoch, seq: part.seq }, error);
     return null;
   }
 }

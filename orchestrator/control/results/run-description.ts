@@ -1,5 +1,5 @@
 /** The description of a run in the bucket: written before its first launch, read when the database has lost the run. */
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { productListKey, runDescriptionKey } from '../../../shared/domain/keys.ts';
@@ -11,7 +11,9 @@ import {
   listedProductSchema,
   type RunDescription,
 } from '../../../shared/wire/run-description.ts';
+import { parseForeign } from '../../../shared/wire/foreign-json.ts';
 import { importPrivateKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { gzipLines } from './gzip-lines.ts';
 import type { NewRun } from '../model/stores.ts';
 
 /** Reason in the row of an instance that is known from the bucket only. */
@@ -19,8 +21,8 @@ export const REBUILT = 'rebuilt';
 
 /** Products in one list object: some 2 MB of text. */
 const LIST_PRODUCTS = 50_000;
-/** 50,000 IDs of 2,000 bytes, each of them escaped. */
-const MAX_LIST_BYTES = 700_000_000;
+/** Of a list and of one of its lines: 50,000 IDs of 2,000 bytes, each of them escaped. */
+const LIST_BYTES = { text: 700_000_000, line: 20_000 };
 
 /** S3 answers SlowDown for some seconds while it scales, for longer than the SDK retries. */
 const TRIES = 7;
@@ -105,14 +107,17 @@ export async function readProductIds(objects: ObjectStore, description: RunDescr
     if (!bytes) throw new AppError('object-missing', `the bucket has no object ${key}`);
     if (sha256Hex(bytes) !== sha256)
       throw new AppError('object-corrupt', `the object ${key} does not have the hash that run.json names`);
-    const text = gunzipSync(bytes, { maxOutputLength: MAX_LIST_BYTES }).toString('utf8');
     const before = ids.length;
-    for (const line of text.split('\n')) {
-      if (line === '') continue;
-      const { n, id } = listedProductSchema.parse(JSON.parse(line));
-      if (n !== ids.length + 1)
-        throw new AppError('object-corrupt', `the object ${key} has no product ${ids.length + 1}`);
-      ids.push(id);
+    try {
+      for await (const line of gzipLines(bytes, LIST_BYTES)) {
+        const { n, id } = parseForeign(listedProductSchema, line);
+        if (n !== ids.length + 1) throw new Error(`it has no product ${ids.length + 1}`);
+        ids.push(id);
+      }
+    } catch (error) {
+      throw new AppError('object-corrupt', `the object ${key} is not a list of products: ${describeError(error)}`, {
+        cause: error,
+      });
     }
     if (ids.length - before !== products)
       throw new AppError('object-corrupt', `the object ${key} does not have ${products} products`);

@@ -10,7 +10,7 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { decodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
 import { importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { fetchManifest } from '../results/close-epoch.ts';
-import { fetchPart, linesOf } from '../results/load-parts.ts';
+import { countProducts } from '../results/load-parts.ts';
 import { readAhead } from '../results/read-ahead.ts';
 import { REBUILT } from '../results/run-description.ts';
 
@@ -191,12 +191,12 @@ async function readManifest(
   if (instance.manifestSha256 !== null && sha256Hex(bytes) !== instance.manifestSha256)
     return 'another hash than the one in the ledger';
   // Its key was lost with the database, which the run has reported: only the form and the hash can be checked.
-  if (instance.publicKey === null && instance.reason === REBUILT) return readUnsigned(bytes);
+  const isUnsigned = instance.publicKey === null && instance.reason === REBUILT;
   const keys = [instance.publicKey, run.publicKey].filter((k) => k !== null);
   let fault = 'no key to check it with';
-  for (const key of keys) {
+  for (const key of isUnsigned ? [null] : keys) {
     try {
-      return decodeManifest(bytes, importPublicKey(key));
+      return key === null ? readUnsigned(bytes) : decodeManifest(bytes, importPublicKey(key));
     } catch (error) {
       fault = describeError(error);
     }
@@ -208,12 +208,9 @@ async function readManifest(
 export async function checkParts({ parts, objects }: BucketInput): Promise<Difference[]> {
   const broken: string[] = [];
   const loaded = parts.filter((part) => part.state === 'loaded');
-  const countLines = async (part: PartRecord): Promise<number> => {
-    let lines = 0;
-    for (const _ of linesOf(await fetchPart(objects, part))) lines++;
-    return lines;
-  };
-  for await (const [part, read] of readAhead(loaded, countLines, READS)) {
+  const count = ({ key, sha256, sizeBytes }: PartRecord): Promise<number> =>
+    countProducts(objects, { key, sha256, sizeBytes });
+  for await (const [part, read] of readAhead(loaded, count, READS)) {
     if ('error' in read) broken.push(describeError(read.error));
     else if (read.value !== part.products)
       broken.push(`${part.key}: ${read.value} products, the ledger says ${part.products}`);

@@ -7,6 +7,7 @@ import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
+import { type PartResults, piecesOf } from '../../control/model/part-results.ts';
 import type { FillRates, ValueProfile } from '../../control/model/report.ts';
 import type { AssertCounts } from '../../control/results/assertions.ts';
 import { eventOf } from '../../control/model/run-event.ts';
@@ -55,7 +56,9 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
     );
   }
 
-  load(part: PartId, results: readonly ItemResult[]): Promise<OutcomeCounts> {
+  async load(part: PartId, given: PartResults): Promise<OutcomeCounts> {
+    const results: ItemResult[] = [];
+    for await (const piece of piecesOf(given)) results.push(...piece);
     return this.write('results.load', (run) => {
       const known = run.parts.get(partPlace(part));
       if (!known)

@@ -189,6 +189,56 @@ describe('closeEpoch', () => {
     expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
   });
 
+  it('reads a broken part once, whichever main server comes to close the epoch', async () => {
+    await lost();
+    const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3])];
+    objects.objects.set(bad.key, objects.objects.get(bad.key)!.subarray(0, 40));
+    const reads: string[] = [];
+    objects.onCall = (operation, key) => {
+      if (operation === 'get') reads.push(key);
+    };
+    const { work } = stage.core;
+    stage.core.work = Object.assign(Object.create(work) as typeof work, {
+      returnChunks: () => Promise.reject(new Error('killed')),
+    });
+    await expect(closeEpoch(stage.core, run, { slot: 0, epoch: 1 })).rejects.toThrow('killed');
+    stage.core.work = work;
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(reads.filter((key) => key === bad.key)).toHaveLength(1);
+    expect(stage.core.alarms.filter((alarm) => alarm.includes(bad.key))).toHaveLength(1);
+    expect(await stage.core.results.parts()).toMatchObject([
+      { key: bad.key, state: 'failed' },
+      { key: good.key, state: 'loaded' },
+    ]);
+    expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it('reads none that the ledger has set aside, or will load', async () => {
+    const caller = await lost();
+    const [bad, good] = [await putPart(0, 1, 0, [1, 2]), await putPart(0, 1, 1, [3])];
+    await stage.core.results.register({ slot: 0, epoch: 1 }, [bad, good]);
+    await stage.core.results.failPart({ slot: 0, epoch: 1, seq: 0 }, 'as large as a house');
+    const reads: string[] = [];
+    objects.onCall = (operation, key) => {
+      if (operation === 'get') reads.push(key);
+    };
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(reads).toEqual([manifestKey(run.id, 0, 1), good.key]);
+    expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
+    expect((await stage.record(caller)).manifestKey).not.toBeNull();
+  });
+
+  it('counts the readable one of two parts with one number', async () => {
+    await lost();
+    const good = await putPart(0, 1, 0, [1, 2]);
+    for (const sha256 of ['0'.repeat(64), 'f'.repeat(64)])
+      await objects.putIfAbsent(partKey(run.id, { slot: 0, epoch: 1, seq: 0, sha256 }), Buffer.from('rubbish'));
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.core.results.parts()).toMatchObject([{ key: good.key, state: 'loaded' }]);
+    expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
+  });
+
   it('leaves nothing out because the bucket does not answer: it retries', async () => {
     const caller = await lost();
     await putPart(0, 1, 0, [1, 2, 3]);

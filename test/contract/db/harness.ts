@@ -1,4 +1,5 @@
 /** A migrated database with stores and builders for runs, shared by the contract tests of the stores. */
+import type { PartResults } from '../../../orchestrator/control/model/part-results.ts';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { Field, KeyedRow, Mapping, PageMapping, Row, Step } from '../../../shared/domain/mapping.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
@@ -250,12 +251,12 @@ export function partRef(runId: string, { slot, epoch, seq }: PartId, products = 
 export async function load(
   bench: Bench,
   runId: string,
-  results: readonly ItemResult[],
+  results: PartResults,
   { slot, epoch = 1, seq }: { slot: number; epoch?: number; seq: number } = { slot: 0, seq: 0 },
 ) {
   const part = { slot, epoch, seq };
   const { results: store } = bound(bench, runId);
-  await store.register(part, [partRef(runId, part, results.length)]);
+  await store.register(part, [partRef(runId, part, 'length' in results ? results.length : 1)]);
   return store.load(part, results);
 }
 

@@ -1,3 +1,4 @@
+import { AppError } from '../../../shared/domain/errors.ts';
 import { expect, it } from 'vitest';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
@@ -64,6 +65,29 @@ onEveryEngine('Loading a part', (bench, engine) => {
       ]);
       expect(items[2]?.detail).toMatch(/^script-shell, HTTP 403: d+$/);
       expect(items[2]?.detail).toHaveLength(500);
+    },
+  );
+
+  itWithSql(engine)(
+    'loads a part in pieces as if it were whole, and none of it when a piece cannot be read',
+    async () => {
+      const { id } = await createRun(bench(), 4);
+      const pieces = [[stored(2), failed(1, 'HTTP 500')], [stored(2, 'p2', { title: 'again' }), gone(3)], [stored(4)]];
+      let breaks = true;
+      const part = async function* () {
+        yield* pieces.slice(0, 2);
+        if (breaks) throw new AppError('object-corrupt', 'line 5');
+        yield pieces[2]!;
+      };
+      const given = { [Symbol.asyncIterator]: part };
+      await expect(load(bench(), id, given)).rejects.toThrow('line 5');
+      expect(await staged(id)).toEqual([]);
+      expect(await bound(bench(), id).results.parts()).toMatchObject([{ state: 'seen', stored: 0 }]);
+      breaks = false;
+      const counts = { stored: 2, gone: 1, failed: 1 };
+      expect(await load(bench(), id, given)).toEqual(counts);
+      expect((await staged(id)).map((r) => r.title)).toEqual(['Title 2', 'Title 4']);
+      expect(await bound(bench(), id).results.parts()).toMatchObject([{ state: 'loaded', ...counts }]);
     },
   );
 

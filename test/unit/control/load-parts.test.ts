@@ -5,7 +5,8 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aCore } from './fake-core.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { loadParts, readPart } from '../../../orchestrator/control/results/load-parts.ts';
+import { countProducts, loadParts, readPart } from '../../../orchestrator/control/results/load-parts.ts';
+import { type PartResults, piecesOf } from '../../../orchestrator/control/model/part-results.ts';
 
 const common = { url: 'https://shop.example/', at: '2026-11-21T02:15:30.123Z', attempts: 1 };
 const STORED = {
@@ -50,6 +51,110 @@ describe('readPart', () => {
     ['a record with an empty key', JSON.stringify({ ...STORED, rows: [{ key: '', row: {} }] })],
   ])('refuses %s', async (_, line) => {
     await expect(read(`${JSON.stringify(FAILED)}\n${line}\n`)).rejects.toMatchObject({ code: 'object-corrupt' });
+  });
+});
+
+describe('A part that no instance makes', () => {
+  const line = (rows: string): string => `${JSON.stringify({ ...STORED, rows: [] }).replace('[]', `[${rows}]`)}\n`;
+
+  it.each([
+    ['has a line longer than a product’s rows', line(`{"key":null,"row":{"a":"${'x'.repeat(12e6)}"}}`), /line of more/],
+    ['is nested deep', `${'['.repeat(100_000)}\n`, /line 1: it is nested more than 16 deep/],
+    ['has a line of many containers', line('{},'.repeat(400_000)), /line 1: it has more than 300000 values/],
+    [
+      'has more products than an instance puts into a part',
+      `${JSON.stringify(FAILED)}\n`.repeat(1_001),
+      /more than 1000 products/,
+    ],
+    [
+      'has rows of ever other columns',
+      line(Array.from({ length: 60_000 }, (_, i) => `{"key":"1","row":{"k${i}":1}}`).join(',')),
+      /line 1: it has objects of more than 50000 shapes/,
+    ],
+    ['has wrong rows', line('0,'.repeat(1_000)), /line 1: .* is not valid JSON$/],
+    ['has wrong values', line('0,0'), /line 1: rows: Invalid input$/],
+    ['has other keys', '{"n":1,"outcome":"gone","\\u001b[2J":1}\n', /line 1: id: Invalid input\P{Cc}*$/u],
+  ])('is refused in one sentence with its key when it %s', async (_what, text, fault) => {
+    const refusal: unknown = await read(text).catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: 'object-corrupt' });
+    const { message } = refusal as Error;
+    expect(message).toMatch(/^the object part is not a part: /);
+    expect(message).toMatch(fault);
+    expect(message.length).toBeLessThan(500);
+  });
+
+  it('is not fetched when it is larger than any', async () => {
+    const asked: (number | undefined)[] = [];
+    const get = (_key: string, maxBytes?: number): Promise<null> => Promise.resolve((asked.push(maxBytes), null));
+    const objects = { get } as unknown as ObjectStore;
+    await expect(readPart(objects, { key: 'part', sha256: '', sizeBytes: 1e9 })).rejects.toThrow('no object part');
+    expect(asked).toEqual([16e6]);
+  });
+
+  it('must have as many products as its instance reported', async () => {
+    const body = gzipSync(`${JSON.stringify(STORED)}\n${JSON.stringify(FAILED)}\n`);
+    const objects = { get: () => Promise.resolve(body) } as unknown as ObjectStore;
+    const part = { key: 'part', sha256: sha256Hex(body), sizeBytes: body.length };
+    await expect(readPart(objects, { ...part, products: 1 })).rejects.toThrow('more than 1 products');
+    await expect(readPart(objects, { ...part, products: 3 })).rejects.toThrow('2 products, and not 3 as reported');
+    expect(await readPart(objects, { ...part, products: 2 })).toHaveLength(2);
+    expect(await countProducts(objects, part)).toBe(2);
+  });
+});
+
+describe('A part larger than an instance makes it', () => {
+  const text = 'x'.repeat(30_000);
+  const results = Array.from({ length: 1_000 }, (_, i) => ({
+    ...STORED,
+    n: i + 1,
+    rows: [{ key: null, row: { text } }],
+  }));
+  const lines = results.map((one) => `${JSON.stringify(one)}\n`);
+
+  it('is read in pieces, as often as asked', async () => {
+    const read1 = await read(lines.join(''));
+    expect(Array.isArray(read1)).toBe(false);
+    for (const _ of [1, 2]) {
+      const pieces = await Array.fromAsync(piecesOf(read1));
+      expect(pieces.length).toBeGreaterThan(2);
+      expect(pieces.flat()).toEqual(results);
+    }
+  });
+
+  it('ends at its first wrong line', async () => {
+    const read1 = await read([...lines.slice(0, 999), '{}\n'].join(''));
+    await expect(Array.fromAsync(piecesOf(read1))).rejects.toThrow(/not a part: line 1000: /);
+  });
+
+  it('is set aside with an alarm when a later piece is wrong, and loading goes on', async () => {
+    const bodies = [gzipSync([...lines.slice(0, 999), '{}\n'].join('')), gzipSync(lines[0]!)];
+    const parts = bodies.map((body, seq) => ({
+      slot: 0,
+      epoch: 1,
+      seq,
+      key: `${seq}`,
+      sha256: sha256Hex(body),
+      sizeBytes: body.length,
+      products: seq === 0 ? 1_000 : 1,
+    }));
+    const [loaded, failed]: [number[], unknown[]] = [[], []];
+    const core = aCore({
+      clock: new VirtualClock(),
+      objects: { get: (key: string) => Promise.resolve(bodies[Number(key)]) } as unknown as ObjectStore,
+      results: {
+        parts: () => Promise.resolve(parts),
+        load: async ({ seq }: { seq: number }, given: PartResults) => {
+          for await (const _ of piecesOf(given));
+          loaded.push(seq);
+        },
+        failPart: ({ seq }: { seq: number }, detail: string) => Promise.resolve(void failed.push([seq, detail])),
+      } as unknown as ResultStore,
+      oneAtATime: (work) => work(),
+    });
+    await loadParts(core);
+    expect(loaded).toEqual([1]);
+    expect(failed).toEqual([[0, expect.stringMatching(/^the object 0 is not a part: line 1000: /)]]);
+    expect(core.alarms).toEqual([expect.stringMatching(/; its products count as not crawled$/)]);
   });
 });
 

@@ -1,8 +1,9 @@
 /** Checks of manifests and parts in the bucket. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
+import type { InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests, checkParts } from '../../../orchestrator/control/verify/verify.ts';
+import { REBUILT } from '../../../orchestrator/control/results/run-description.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
@@ -70,6 +71,42 @@ describe('A manifest', () => {
   it('may lack parts that were reported before the journal was damaged', async () => {
     expect(await differences([part(0)], both, { damaged: true })).toEqual([]);
   });
+});
+
+describe('A manifest that is none', () => {
+  const keys = createKeyPair();
+  const signed = (manifest: unknown): Buffer =>
+    Buffer.from(JSON.stringify({ manifest: JSON.stringify(manifest), signature: '' }));
+
+  it.each<[string, Buffer, RegExp]>([
+    ['no JSON', Buffer.from('rubbish\u001b[2J'), /not valid JSON$/],
+    ['no object', Buffer.from('[]'), /^Invalid input: expected object/],
+    ['nested deep', Buffer.from('['.repeat(1e6)), /^it is nested more than 16 deep$/],
+    ['unsigned', signed({ version: 1 }), /^the manifest is not signed by its instance$/],
+  ])('is one sentence for verify when it is %s', async (_what, bytes, fault) => {
+    const found = await foundIn(bytes, { publicKey: exportPublicKey(keys.publicKey) });
+    expect(found).toMatch(fault);
+    expect(found).toMatch(/^\P{Cc}*$/u);
+  });
+
+  it.each<[string, unknown, RegExp]>([
+    ['other fields', { version: 1, parts: [] }, /^run: Invalid input/],
+    ['no parts', { version: 1, parts: Array(50_000).fill(0) }, /^run: Invalid input/],
+  ])('does not stop verify where its key was lost and it has %s', async (_what, manifest, fault) => {
+    expect(await foundIn(signed(manifest), { publicKey: null, reason: REBUILT })).toMatch(fault);
+  });
+
+  /** What `verify` says of these bytes as the manifest of the only epoch. */
+  async function foundIn(bytes: Buffer, more: Partial<InstanceRecord>): Promise<string> {
+    const objects = new MemoryObjectStore();
+    const key = manifestKey('r', 0, 1);
+    await objects.putIfAbsent(key, bytes);
+    const instance = anInstance(0, { epoch: 1, manifestKey: key, manifestSha256: null, ...more });
+    const given = { ...run, publicKey: exportPublicKey(createKeyPair().publicKey) };
+    const { differences } = await checkManifests({ run: given, instances: [instance], parts: [], objects });
+    expect(differences).toMatchObject([{ check: 'every manifest is whole and signed', expected: key }]);
+    return differences[0]!.found;
+  }
 });
 
 describe('The parts', () => {
