@@ -15,10 +15,13 @@ import { freePort } from './listener-ports.ts';
 import { listOwned } from './elbv2-owned.ts';
 import {
   type Balancer,
+  type BalancerPart,
   type BalancerRequest,
   type ExistingBalancer,
+  isRefusal,
   type LoadBalancer,
   type OwnedBalancer,
+  PartsLeft,
   TARGET_STATES,
   type TargetHealth,
 } from './load-balancer.ts';
@@ -28,6 +31,31 @@ const RELEASE_PAUSES_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000]
 
 /** Maximum reads of the listeners of a shared load balancer before giving up. */
 const SHARED_TRIES = 10;
+
+/** What AWS refuses to delete of one balancer. */
+class Kept {
+  readonly #parts: BalancerPart[] = [];
+  #error: AppError | null = null;
+
+  isNothing(): boolean {
+    return this.#error === null;
+  }
+
+  /** Throws what is no refusal; with `always` it counts as one. */
+  async unless(part: BalancerPart, remove: () => Promise<void>, always = false): Promise<void> {
+    try {
+      await remove();
+    } catch (error) {
+      if (!(error instanceof AppError) || !(always || isRefusal(error))) throw error;
+      this.#parts.push(part);
+      this.#error ??= error;
+    }
+  }
+
+  check(): void {
+    if (this.#error !== null) throw new PartsLeft(this.#error.code, this.#error.message, this.#parts);
+  }
+}
 
 export interface Elbv2Options extends AwsOptions {
   /** Default: the system's. */
@@ -143,19 +171,20 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     );
   }
 
-  async remove(balancer: Balancer): Promise<void> {
-    await this.#removeListener(balancer.listenerArn);
-    if (!balancer.shared) await this.#deleteBalancer(balancer.loadBalancerArn);
-    await this.#removeGroup(balancer.targetGroupArn);
+  async remove({ loadBalancerArn, targetGroupArn, listenerArn, shared }: Balancer): Promise<void> {
+    const kept = new Kept();
+    if (shared) await kept.unless('listener', () => this.#removeListener(listenerArn));
+    else {
+      // Without it the target group is free sooner. A load balancer that goes takes it along in any case.
+      await new Kept().unless('listener', () => this.#removeListener(listenerArn));
+      await kept.unless('load balancer', () => this.#deleteBalancer(loadBalancerArn));
+    }
+    await this.#removeGroup(targetGroupArn, kept);
   }
 
   async removeByName(name: string): Promise<void> {
     const balancer = await this.#findBalancer(name);
-    if (balancer) await this.#removeBalancer(balancer.LoadBalancerArn!);
-    const group = await this.#findGroup(name);
-    if (!group) return;
-    await this.#removeListenersTo(group);
-    await this.#removeGroup(group.TargetGroupArn!);
+    await this.#removeFound(balancer?.LoadBalancerArn ?? null, await this.#findGroup(name));
   }
 
   async list(owner: string): Promise<OwnedBalancer[]> {
@@ -167,22 +196,27 @@ export class Elbv2LoadBalancer implements LoadBalancer {
   }
 
   async removeOwned({ loadBalancerArn, targetGroupArn }: OwnedBalancer): Promise<void> {
-    if (loadBalancerArn !== null) await this.#removeBalancer(loadBalancerArn);
-    if (targetGroupArn === null) return;
-    const group = await this.#describeGroup({ TargetGroupArns: [targetGroupArn] });
-    if (group) await this.#removeListenersTo(group);
-    await this.#removeGroup(targetGroupArn);
+    const group = targetGroupArn === null ? null : await this.#describeGroup({ TargetGroupArns: [targetGroupArn] });
+    await this.#removeFound(loadBalancerArn, group);
   }
 
   /**
-   * On the user's load balancers: a listener that forwards to one of our groups is ours, whatever became of the run.
+   * The load balancer goes with its listeners. On those of the user's, a listener that forwards to one of our groups is
+   * ours, whatever became of the run.
    */
-  async #removeListenersTo({ TargetGroupArn, LoadBalancerArns }: TargetGroup): Promise<void> {
-    for (const arn of LoadBalancerArns ?? []) {
-      const listeners = await this.#listeners(arn);
-      for (const { DefaultActions, ListenerArn } of listeners)
-        if (DefaultActions?.some((a) => forwardsTo(a, TargetGroupArn!))) await this.#removeListener(ListenerArn!);
-    }
+  async #removeFound(loadBalancerArn: string | null, group: TargetGroup | null): Promise<void> {
+    const kept = new Kept();
+    if (loadBalancerArn !== null) await kept.unless('load balancer', () => this.#deleteBalancer(loadBalancerArn));
+    const { TargetGroupArn, LoadBalancerArns = [] } = group ?? {};
+    for (const arn of LoadBalancerArns.filter((other) => other !== loadBalancerArn))
+      await kept.unless('listener', () => this.#removeListenersTo(TargetGroupArn!, arn));
+    if (TargetGroupArn === undefined) kept.check();
+    else await this.#removeGroup(TargetGroupArn, kept);
+  }
+
+  async #removeListenersTo(targetGroupArn: string, loadBalancerArn: string): Promise<void> {
+    for (const { DefaultActions, ListenerArn } of await this.#listeners(loadBalancerArn))
+      if (DefaultActions?.some((a) => forwardsTo(a, targetGroupArn))) await this.#removeListener(ListenerArn!);
   }
 
   /** By its ARN, or by its name. */
@@ -254,9 +288,9 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     return made;
   }
 
-  /** The default is 300 s. This only saves time, so an endpoint without the call is no reason to stop. */
+  /** The default is 300 s. This only saves time: neither an endpoint without the call nor a missing right stops the run. */
   async #noDeregistrationDelay(targetGroupArn: string): Promise<void> {
-    await this.#elb.unless('capability-missing', 'ModifyTargetGroupAttributes', (elb) =>
+    await this.#elb.unless(['capability-missing', 'denied'], 'ModifyTargetGroupAttributes', (elb) =>
       elb.modifyTargetGroupAttributes({
         TargetGroupArn: targetGroupArn,
         Attributes: [{ Key: 'deregistration_delay.timeout_seconds', Value: '0' }],
@@ -306,21 +340,23 @@ export class Elbv2LoadBalancer implements LoadBalancer {
     await this.#elb.unless('not-found', 'DeleteListener', (elb) => elb.deleteListener({ ListenerArn: arn }));
   }
 
-  /** With its listeners. */
-  async #removeBalancer(arn: string): Promise<void> {
-    for (const listener of await this.#listeners(arn)) await this.#removeListener(listener.ListenerArn!);
-    await this.#deleteBalancer(arn);
-  }
-
   async #deleteBalancer(arn: string): Promise<void> {
     await this.#elb.unless('not-found', 'DeleteLoadBalancer', (elb) =>
       elb.deleteLoadBalancer({ LoadBalancerArn: arn }),
     );
   }
 
-  async #removeGroup(arn: string): Promise<void> {
+  /** Throws what is kept of the balancer in the end. */
+  async #removeGroup(arn: string, kept: Kept): Promise<void> {
+    // What is kept before it may use it for good: it is not waited for.
+    const isFree = kept.isNothing();
+    await kept.unless('target group', () => this.#deleteGroup(arn, isFree ? RELEASE_PAUSES_MS : []), !isFree);
+    kept.check();
+  }
+
+  async #deleteGroup(arn: string, pausesMs: readonly number[]): Promise<void> {
     const elb = await this.#elb.client();
-    for (const pauseMs of [...RELEASE_PAUSES_MS, null]) {
+    for (const pauseMs of [...pausesMs, null]) {
       try {
         await elb.deleteTargetGroup({ TargetGroupArn: arn });
         return;

@@ -3,6 +3,8 @@
  * behind a load balancer of the user's, to which the run only adds its own listener and removes it again.
  */
 
+import { AppError, type ErrorCode } from '../../shared/domain/errors.ts';
+
 /** How the URL of a run without a load balancer begins; the run follows. Its offers go to the instances themselves. */
 export const DIRECT = 'direct:';
 
@@ -51,6 +53,23 @@ export interface OwnedBalancer {
   tags: Record<string, string>;
 }
 
+/** Only the first one costs anything. */
+export type BalancerPart = 'load balancer' | 'listener' | 'target group';
+
+/** A missing right or a wrong parameter: no retry changes it. Takes anything thrown. */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof AppError && (error.code === 'aws-denied' || error.code === 'aws-invalid');
+
+/** AWS refuses to delete these parts of a balancer. Whatever else it had is gone. */
+export class PartsLeft extends AppError {
+  readonly parts: readonly BalancerPart[];
+
+  constructor(code: ErrorCode, message: string, parts: readonly BalancerPart[]) {
+    super(code, message);
+    this.parts = parts;
+  }
+}
+
 export type BalancerScheme = 'internal' | 'internet-facing';
 
 /**
@@ -89,15 +108,21 @@ export interface LoadBalancer {
   whyUnhealthy(balancer: Balancer, instanceId: string): Promise<string | null>;
   /** A missing target counts as done. */
   deregister(balancer: Balancer, instanceId: string): Promise<void>;
-  /** Removes listener, load balancer (unless it is the user's) and target group. Missing resources count as removed. */
+  /**
+   * Removes listener, load balancer (unless it is the user's) and target group. Missing resources count as removed. What
+   * AWS refuses to delete does not keep the rest: `PartsLeft` then names it.
+   */
   remove(balancer: Balancer): Promise<void>;
   /**
    * Removes everything with this name and the listeners that forward to it, for a run that died before storing the
-   * resources.
+   * resources. Fails as `remove` does.
    */
   removeByName(name: string): Promise<void>;
   /** Everything in the account and region with this value of the tag crawlfleet:owner; all pages. */
   list(owner: string): Promise<OwnedBalancer[]>;
-  /** Removes exactly the named resources and the listeners that forward to them. Missing resources count as removed. */
+  /**
+   * Removes exactly the named resources and the listeners that forward to them. Missing resources count as removed. Fails
+   * as `remove` does.
+   */
   removeOwned(owned: OwnedBalancer): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { API_PORT, HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { TAG } from '../../cloud/compute.ts';
-import type { BalancerRequest } from '../../cloud/load-balancer.ts';
+import { type BalancerRequest, isRefusal } from '../../cloud/load-balancer.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
 import { BALANCER_PORT } from './launch.ts';
@@ -17,10 +17,6 @@ import type { World } from '../model/world.ts';
 
 /** ELBv2 names have at most 32 characters; the run's id has fewer. */
 const balancerName = (runId: string): string => `cf-${runId}`;
-
-/** An error of ELBv2 that no retry will change: a missing right or a wrong parameter. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof AppError && (error.code === 'aws-denied' || error.code === 'aws-invalid');
 
 /** Keys or rights may come back. */
 const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';

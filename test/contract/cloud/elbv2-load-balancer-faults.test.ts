@@ -159,6 +159,63 @@ describe('Elbv2LoadBalancer against a scripted endpoint', () => {
     expect(calls.map((c) => c.get('Action'))).toEqual(['DeleteListener', 'DeleteLoadBalancer', 'DeleteTargetGroup']);
   });
 
+  it.each(['AccessDenied', 'InvalidAction'])(
+    'makes a balancer although ModifyTargetGroupAttributes answers %s',
+    async (code) => {
+      const { balancers } = await balancersAt((action) => {
+        if (action === 'ModifyTargetGroupAttributes') return elbError(code);
+        if (action === 'DescribeTargetGroups') return result(action, GROUP);
+        if (action === 'DescribeLoadBalancers') return result(action, LB);
+        return result(action, action === 'CreateListener' ? LISTENER : '<Listeners/>');
+      });
+      expect(await balancers.ensure(REQUEST)).toMatchObject({ targetGroupArn: 'arn:g' });
+    },
+  );
+
+  const OWNED = { name: 'crawl-1', loadBalancerArn: 'arn:b', targetGroupArn: 'arn:g', createdAtMs: null, tags: {} };
+  const JOINED = GROUP.replace('</member>', '<LoadBalancerArns><member>arn:user</member></LoadBalancerArns></member>');
+
+  it.each([
+    // The load balancer takes its listeners along.
+    ['DeleteListener', 'remove', [], ['DeleteLoadBalancer', 'DeleteTargetGroup']],
+    ['DeleteLoadBalancer', 'remove', ['load balancer'], ['DeleteListener', 'DeleteTargetGroup']],
+    ['DeleteTargetGroup', 'remove', ['target group'], ['DeleteListener', 'DeleteLoadBalancer']],
+    ['DescribeListeners', 'removeByName', ['listener'], ['DeleteLoadBalancer', 'DeleteTargetGroup']],
+    ['DeleteLoadBalancer', 'removeOwned', ['load balancer'], ['DeleteListener', 'DeleteTargetGroup']],
+  ] as const)('%s refused to %s: %j is left, and the rest is removed', async (refused, how, left, removed) => {
+    const { balancers, calls } = await balancersAt((action) => {
+      if (action === refused) return elbError('AccessDenied');
+      if (action === 'DescribeTargetGroups') return result(action, JOINED);
+      if (action === 'DescribeLoadBalancers') return result(action, LB);
+      const forwards =
+        '<DefaultActions><member><TargetGroupArn>arn:g</TargetGroupArn></member></DefaultActions></member>';
+      return result(action, action === 'DescribeListeners' ? LISTENER.replace('</member>', forwards) : '');
+    });
+    const work = {
+      remove: () => balancers.remove(BALANCER),
+      removeByName: () => balancers.removeByName('crawl-1'),
+      removeOwned: () => balancers.removeOwned(OWNED),
+    }[how]();
+    if (left.length === 0) await work;
+    else
+      await expect(work).rejects.toMatchObject({
+        code: 'aws-denied',
+        parts: left,
+        message: expect.stringContaining('AccessDenied'),
+      });
+    const deleted = calls.map((c) => c.get('Action')!).filter((a) => a.startsWith('Delete') && a !== refused);
+    expect(deleted.toSorted()).toEqual(removed);
+  });
+
+  it('does not wait for a target group that a load balancer uses which cannot be deleted', async () => {
+    const { balancers, calls } = await balancersAt((action) =>
+      elbError(action === 'DeleteTargetGroup' ? 'ResourceInUse' : 'AccessDenied'),
+    );
+    const left = ['load balancer', 'target group'];
+    await expect(balancers.remove(BALANCER)).rejects.toMatchObject({ code: 'aws-denied', parts: left });
+    expect(calls.filter((c) => c.get('Action') === 'DeleteTargetGroup')).toHaveLength(1);
+  });
+
   it.each([
     ['provisioning', false],
     ['active', true],
