@@ -9,7 +9,7 @@ import { publishRun } from './results/finish.ts';
 import { adopt, claim, launch } from './launching/launch.ts';
 import { bansOf } from './results/report.ts';
 import { loadParts } from './results/load-parts.ts';
-import { makeBalancer, sweepBalancer } from './launching/make-balancer.ts';
+import { makeBalancer, removeBalancer, sweepBalancer } from './launching/make-balancer.ts';
 import { LOSS } from './decide/slot-attempts.ts';
 import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
@@ -174,13 +174,6 @@ async function forgetBalancer(core: Core, { fleet, regions }: World, region: str
   const there = fleet.all.filter((i) => i.registered && regionNamed(regions, i.request.region).name === region);
   for (const at of there) await core.fleet.patch(at, { registered: false });
   await core.run.setBalancer(region, null);
-}
-
-async function removeBalancer(core: Core, world: World, region: string): Promise<void> {
-  const { balancers } = regionNamed(core.regions, region);
-  await balancers.remove(regionNamed(world.regions, region).balancer!);
-  await core.run.setBalancer(region, null);
-  core.processState.region(region).balancerMayRemain = false;
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Core } from './model/core.ts';
 import { decide } from './decide/decide.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { Observer } from './observe/observe.ts';
+import { leaveBehind } from './results/left-behind.ts';
 import { powerOffAtMs } from './model/run-deadlines.ts';
 import type { RegionState } from './model/regions.ts';
 import type { World } from './model/world.ts';
@@ -66,7 +67,7 @@ export class ControlLoop implements LoopLink {
         const world = await this.#tryObserve();
         if (this.#fatal) throw this.#fatal;
         if (world) {
-          if (this.#isOver(world)) return;
+          if (this.#isOver(world) && (await this.#tryLeave(world))) return;
           this.#start(world, decide(world), signal);
         }
         const seenMs = this.#core.clock.monotonic();
@@ -91,13 +92,27 @@ export class ControlLoop implements LoopLink {
     }
   }
 
+  /** Stores what of the run stays at AWS; false when that has to be tried again. */
+  async #tryLeave(world: World): Promise<boolean> {
+    try {
+      await leaveBehind(this.#core, world);
+      return true;
+    } catch (error) {
+      if (isFatal(error)) throw error;
+      this.#core.log.warn({ error: describeError(error) }, 'cannot store what the run leaves behind; trying again');
+      return false;
+    }
+  }
+
   #isOver(world: World): boolean {
     if (!isRunEnd(world.run.phase)) return false;
     // Not the observed value: an action that has failed since may have left something.
     const { processState } = this.#core;
     // What is left where AWS does not answer has had its alarm.
-    const hasMore = ({ name, balancer, isOut }: RegionState): boolean =>
-      !isOut && (balancer !== null || processState.region(name).balancerMayRemain);
+    const hasMore = ({ name, balancer, isOut }: RegionState): boolean => {
+      const { balancerLeft, balancerMayRemain } = processState.region(name);
+      return !isOut && balancerLeft === null && (balancer !== null || balancerMayRemain);
+    };
     const left = world.regions.some(hasMore) || world.fleet.all.some((i) => i.phase !== 'terminated');
     if (!left) return this.#underWay.size === 0;
     // Long after the power-off, whatever EC2 still shows is for a person to look into. A clock that jumps is no wait.

@@ -202,6 +202,10 @@ export class KnexRunRow extends BoundRun implements RunRow {
     });
   }
 
+  async setEnd(exitCode: ExitCode, reason: string): Promise<void> {
+    await this.#update({ exit_code: exitCode, reason });
+  }
+
   async setBalancer(region: string, balancer: Balancer | null): Promise<void> {
     const { id } = this;
     await this.write(async (trx) => {

@@ -54,6 +54,24 @@ export function estimateCost(input: EstimateInput): CostBreakdown {
   });
 }
 
+/** What a load balancer without traffic costs in a month; 0 where it is the user's own. */
+export function balancerPerMonth(region: string, terms: BillingTerms, prices?: Prices | null): number {
+  const { balancerHour, ipv4Hour } = servicePrices(region, prices);
+  if (terms.ownBalancer || terms.noBalancer) return 0;
+  return round(HOURS_PER_MONTH * (balancerHour + (terms.balancerAddresses ?? 0) * ipv4Hour));
+}
+
+/** What an instance costs in a month with its address and its volume, but without traffic. */
+export function instancePerMonth(
+  region: string,
+  { volumeGb = ROOT_VOLUME_GB }: BillingTerms,
+  prices: Prices | null,
+  instanceType: string,
+): number {
+  const { ipv4Hour, gp3GbMonth } = servicePrices(region, prices);
+  return round(HOURS_PER_MONTH * (hourlyPrice(region, instanceType, prices).usd + ipv4Hour) + volumeGb * gp3GbMonth);
+}
+
 interface BilledInstance {
   /** Omitted: the region of the input. */
   region?: string;

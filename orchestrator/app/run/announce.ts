@@ -102,12 +102,13 @@ export async function endOf(runs: Pick<RunStore, 'get'>, runId: string): Promise
 
 /** The part of a report that notices and the record of a schedule have. */
 function resultOf(report: RunReport): RunResult {
-  const { run, state, exitCode, reason, onTime, products, cost } = report;
+  const { run, state, exitCode, reason, onTime, products, cost, leftBehind } = report;
   const { planned, stored, gone, failed } = products;
   const counts = { planned, stored, gone, failed };
   const reasons = report.reasons?.slice(0, MAX_REASONS) ?? [];
   const general = report.discovery ? adviceForDiscovery(hintOf(exitCode, run)) : hintOf(exitCode, run);
-  const hint = BY_REASON.includes(exitCode) && reasons.length > 0 ? hintBy(reasons) : general;
+  const byReason = BY_REASON.includes(exitCode) && reasons.length > 0 ? hintBy(reasons) : general;
+  const hint = leftBehind === undefined ? byReason : plain(leftBehind.join(' '), 600);
   const result = { run, state, exitCode, reason, onTime, products: counts, cost: cost.actual, hint };
   return reasons.length === 0 ? result : { ...result, reasons };
 }

@@ -48,6 +48,7 @@ export function renderReport(report: RunReport): string {
       ]),
     ),
   ];
+  if (report.leftBehind) lines.push('', ...report.leftBehind.map((line) => `  left behind  ${oneLine(line)}`));
   if (report.reasons && report.reasons.length > 0) lines.push('', renderReasons(report.reasons));
   if (report.values) lines.push('', renderValues(report.values));
   if (report.bans.length > 0) lines.push('', renderBans(report.bans));

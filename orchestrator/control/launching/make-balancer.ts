@@ -3,7 +3,9 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { API_PORT, HEALTH_PATH } from '../../../shared/wire/instance-api.ts';
 import { TAG } from '../../cloud/compute.ts';
-import { type BalancerRequest, isRefusal } from '../../cloud/load-balancer.ts';
+import { type BalancerRequest, isRefusal, PartsLeft } from '../../cloud/load-balancer.ts';
+import { balancerName } from '../model/balancer-name.ts';
+import { describeBalancerLeft } from '../results/left-behind.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core } from '../model/core.ts';
 import { BALANCER_PORT } from './launch.ts';
@@ -14,9 +16,6 @@ import { noteRefused } from '../model/rights.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
-
-/** ELBv2 names have at most 32 characters; the run's id has fewer. */
-const balancerName = (runId: string): string => `cf-${runId}`;
 
 /** Keys or rights may come back. */
 const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';
@@ -106,6 +105,21 @@ function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): str
   return [...new Map(subnets.map((s) => [s.zone, s.id])).values()];
 }
 
+/** Removes the balancer that the run's row names. Throws to be retried, after a refusal with an alarm. */
+export async function removeBalancer(core: Core, { run, regions }: World, region: string): Promise<void> {
+  const known = core.processState.region(region);
+  const { balancers } = regionNamed(core.regions, region);
+  try {
+    await balancers.remove(regionNamed(regions, region).balancer!);
+  } catch (error) {
+    if (isRefusal(error)) await tellLeft(core, run, region, error);
+    throw error;
+  }
+  known.balancerLeft = null;
+  known.balancerMayRemain = false;
+  await core.run.setBalancer(region, null);
+}
+
 /**
  * Removes what ELBv2 has under the run's name at its end: the row names only a complete balancer. Throws to be retried;
  * where a retry is of no use, it raises an alarm instead.
@@ -113,18 +127,22 @@ function oneSubnetPerZone(subnets: readonly { id: string; zone: string }[]): str
 export async function sweepBalancer(core: Core, { run, limits }: World, region: string): Promise<void> {
   const { clock } = core;
   const known = core.processState.region(region);
-  const name = balancerName(run.id);
   try {
-    await regionNamed(core.regions, region).balancers.removeByName(name);
+    await regionNamed(core.regions, region).balancers.removeByName(balancerName(run.id));
   } catch (error) {
     known.sweepFailingMs ??= clock.monotonic();
     const lastsMs = clock.monotonic() - known.sweepFailingMs;
     if (!isRefusal(error) && lastsMs < limits.terminateMs) throw error;
-    await alarmOnce(
-      core,
-      `balancer left ${region}`,
-      `what may be left of the load balancer ${name} in ${region} could not be removed in ${formatDuration(lastsMs)}: ${describeError(error)}; orchestrator gc removes it when it may`,
-    );
+    await tellLeft(core, run, region, error);
   }
   known.balancerMayRemain = false;
+}
+
+/** Remembers what the end of the run leaves behind, unless a later attempt removes it. */
+async function tellLeft(core: Core, run: RunRecord, region: string, error: unknown): Promise<void> {
+  const parts = error instanceof PartsLeft ? error.parts : null;
+  const left = { parts, words: describeError(error) };
+  core.processState.region(region).balancerLeft = left;
+  const { line } = describeBalancerLeft(run, region, left);
+  await alarmOnce(core, `balancer left ${region}`, `not removed: ${line}`);
 }

@@ -1,8 +1,15 @@
 /** What one main server remembers beside the database. A restart loses all of it: docs/decisions/0002-control-loop.md says what that costs. */
+import type { BalancerPart } from '../../cloud/load-balancer.ts';
 import { allRights } from './rights.ts';
 import type { StallCause, ActiveStallCause } from './stall-causes.ts';
 import type { UnansweredOffers } from './world.ts';
 import type { Pools } from './launch-history.ts';
+
+/** What AWS has refused to delete of the balancer, and its words; `parts` null where that is not known. */
+export interface BalancerLeft {
+  parts: readonly BalancerPart[] | null;
+  words: string;
+}
 
 /** Of one region. */
 export class RegionProcessState {
@@ -15,6 +22,8 @@ export class RegionProcessState {
   /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
   balancerFailingMs: number | null = null;
   sweepFailingMs: number | null = null;
+  /** The last attempt to remove the balancer was refused; null otherwise. */
+  balancerLeft: BalancerLeft | null = null;
   /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */
   balancerMayRemain = true;
 }

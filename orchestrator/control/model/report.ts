@@ -109,6 +109,8 @@ export interface RunReport {
     /** Pages without a product, which are in no count of `products`; reports of earlier versions count them there. */
     linkPages?: OutcomeCounts & { planned: number };
   };
+  /** What AWS has not let the run remove, with its price a month; omitted where nothing is left. */
+  leftBehind?: readonly string[];
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
 }

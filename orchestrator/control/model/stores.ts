@@ -234,6 +234,8 @@ export interface RunRow extends RunRowReader {
     to: RunPhase,
     detail?: { reason?: string; exitCode?: ExitCode; request?: StopRequest },
   ): Promise<boolean>;
+  /** Replaces how a run has ended that is over already: something of it was left behind. */
+  setEnd(exitCode: ExitCode, reason: string): Promise<void>;
   /** Stores the balancer of one region, or with null that there is none. */
   setBalancer(region: string, balancer: Balancer | null): Promise<void>;
   /** As RunStore does, for the requests of the main server too. */

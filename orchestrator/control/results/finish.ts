@@ -20,6 +20,7 @@ import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
 import { intervalUnder } from '../observe/robots-cache.ts';
 import { REBUILT } from './run-description.ts';
+import { leftBehind } from './left-behind.ts';
 import { costOfRun } from './cost-of-run.ts';
 import type { InstanceRecord, Refusal, RunEvent, RunReader, RunRecord, RunStores } from '../model/stores.ts';
 
@@ -158,6 +159,7 @@ export async function buildReport(
     core.fleet.incidents(),
     core.results.totals(),
   ]);
+  const left = await leftBehind(core);
   const { stored, gone, failed, reasons } = productsOf(outcomes);
   const { linkPages } = outcomes;
   const finishedAtMs = run.finishedAtMs ?? core.clock.now();
@@ -249,6 +251,7 @@ export async function buildReport(
     },
     ...(run.values ? { values: run.values } : {}),
     numbers: (run.numbers ?? []).filter(({ decided, empty }) => decided + empty > 0),
+    ...(left.length === 0 ? {} : { leftBehind: left }),
     notes: [
       ...heldNotes(run),
       ...(run.fill?.notes ?? []),

@@ -92,6 +92,10 @@ export class MemoryRunRow extends BoundMemory implements RunRow {
     });
   }
 
+  setEnd(exitCode: ExitCode, reason: string): Promise<void> {
+    return this.#change('runs.setEnd', { exitCode, reason });
+  }
+
   setReport(report: RunReport): Promise<void> {
     return this.#change('runs.setReport', { report });
   }

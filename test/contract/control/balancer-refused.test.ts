@@ -1,5 +1,9 @@
 /** Whole runs whose load balancer cannot be made: what they cost, what is left, what the user sees. */
 import { describe, expect, it } from 'vitest';
+import { OWNER } from '../../../orchestrator/simulation/world.ts';
+import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { PartsLeft } from '../../../orchestrator/cloud/load-balancer.ts';
+import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';
@@ -101,5 +105,57 @@ describe('a load balancer that cannot be made for a while', () => {
     // It was removed by the run's row: nothing is left to search for.
     expect(whole.cloud.balancers.calls.filter((c) => c.name === 'removeByName')).toEqual([]);
     expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});
+
+describe('a load balancer that AWS refuses to delete', () => {
+  const DENIED = 'DeleteLoadBalancer at AWS failed: AccessDenied: not authorized';
+
+  async function playRefused(refused: (n: number) => boolean = () => true): Promise<void> {
+    whole = await WholeRun.open(SMALL);
+    let n = 0;
+    whole.cloud.balancers.onCall = ({ name }) => {
+      if (name === 'remove' && refused(++n)) throw new PartsLeft('aws-denied', DENIED, ['load balancer']);
+    };
+    await whole.play();
+  }
+
+  it('is left behind when nothing else is to do: an alarm, exit 4, its price a month, and its rows are there', async () => {
+    await playRefused();
+    const { deadlineAtMs, exitCode, phase, reason, balancers } = whole.record();
+    expect(whole.clock.now()).toBeLessThan(deadlineAtMs);
+    expect(whole.rows()).toHaveLength((await whole.outcomes()).stored);
+    expect({ phase, exitCode }).toEqual({ phase: 'completed', exitCode: 4 });
+    expect(reason).toMatch(/^left behind: the load balancer cf-\S+ \(\$\d+ a month\)$/);
+    // The row would make the next run of its window finish this one.
+    expect(balancers).toEqual({});
+    const alarms = whole.server!.alarms.filter((a) => a.includes(DENIED));
+    expect(alarms).toHaveLength(1);
+    expect(alarms[0]).toMatch(/\$\d+ a month.*orchestrator gc/);
+    const { leftBehind } = await buildReport(whole.server!.core);
+    expect(leftBehind).toEqual([
+      expect.stringMatching(/^the load balancer cf-.* in ap-northeast-1, \$\d+ a month: .*AccessDenied/),
+    ]);
+    const { tags } = (await whole.cloud.balancers.list(OWNER))[0]!;
+    expect(tags[TAG.run]).toBe(whole.run.id);
+  });
+
+  it('is no alarm for the end when the right comes back before the instances are gone', async () => {
+    await playRefused((n) => n === 1);
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0, reason: null });
+    expect(whole.cloud.balancers.names()).toEqual([]);
+    expect((await buildReport(whole.server!.core)).leftBehind).toBeUndefined();
+  });
+
+  it('costs nothing where only its target group stays, and the run still ends with 4', async () => {
+    whole = await WholeRun.open(SMALL);
+    whole.cloud.balancers.onCall = ({ name }) => {
+      if (name === 'remove') throw new PartsLeft('aws-denied', 'DeleteTargetGroup: AccessDenied', ['target group']);
+    };
+    await whole.play();
+    expect(whole.record()).toMatchObject({
+      exitCode: 4,
+      reason: expect.stringMatching(/the target group cf-\S+ \(no cost\)/),
+    });
   });
 });

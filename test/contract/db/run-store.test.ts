@@ -203,7 +203,8 @@ onEveryEngine('RunStore', (bench, engine) => {
       detail: 'x',
     });
     await run.setBalancer('eu-west-1', null);
-    expect((await runs.get(id))?.balancers).toEqual({});
+    await run.setEnd(4, 'left behind');
+    expect(await runs.get(id)).toMatchObject({ balancers: {}, exitCode: 4, reason: 'left behind' });
   });
 
   it('keeps what the hosts of the site ask for', async () => {
@@ -379,6 +380,7 @@ onEveryEngine('A main server that has lost its lock', (bench) => {
       ['create', () => createRun({ ...bench(), fence: old }, 1)],
       ['move', () => late.run.move('planned', 'launching')],
       ['setBalancer', () => late.run.setBalancer('any', null)],
+      ['setEnd', () => late.run.setEnd(4, '')],
       ['setReport', () => late.run.setReport({} as never)],
       ['claim', () => late.fleet.claim(claim)],
       ['patch', () => late.fleet.patch(at(0), { attempts: 1 })],
