@@ -14,6 +14,7 @@ import { LOSS } from './decide/slot-attempts.ts';
 import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
 import { ALL_GONE, banRemedy, circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
+import { noteRefused } from './model/rights.ts';
 import { regionNamed } from './model/regions.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
@@ -158,13 +159,17 @@ function whatBanned(record: InstanceRecord | undefined): string {
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<void> {
   const { name, balancer } = regionNamed(world.regions, world.fleet.find(action)!.request.region);
   const { balancers } = regionNamed(core.regions, name);
+  const { rights } = core.processState.region(name);
   try {
-    if ((await balancers.register(balancer!, action.instanceId)) === 'registered') {
-      await core.fleet.patch(action, { registered: true });
-    }
+    const isRegistered = (await balancers.register(balancer!, action.instanceId)) === 'registered';
+    rights.register = null;
+    if (isRegistered) await core.fleet.patch(action, { registered: true });
   } catch (error) {
-    if (!(error instanceof AppError) || error.code !== 'aws-not-found') throw error;
-    await forgetBalancer(core, world, name);
+    const code = error instanceof AppError ? error.code : null;
+    if (code === 'aws-not-found') return forgetBalancer(core, world, name);
+    if (code === 'aws-denied')
+      noteRefused(rights, 'register', { cause: 'denied', message: describeError(error), nowMs: core.clock.now() });
+    throw error;
   }
 }
 
@@ -205,9 +210,12 @@ async function terminate(core: Core, world: World, action: Extract<Action, { kin
 async function askToEnd(core: Core, world: World, record: InstanceRecord, instanceId: string): Promise<void> {
   const { nowMs, limits } = world;
   const at = { slot: record.slot, epoch: record.epoch };
-  // The row may hold an outdated state of an instance that EC2 no longer shows.
-  const shown = regionNamed(world.regions, record.request.region).cloud?.find(record);
-  if (shown && record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs)
+  // The row may hold an outdated state of an instance that EC2 no longer shows, and so may the last view of an EC2 that
+  // has not answered since.
+  const { cloud } = regionNamed(world.regions, record.request.region);
+  const shown = cloud?.find(record);
+  const isTold = record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
+  if (shown && isTold && cloud!.seenAtMs > record.phaseAtMs + limits.terminateMs)
     await alarmOnce(
       core,
       `ends slowly ${instanceId}`,

@@ -9,7 +9,7 @@ import type { Core } from './model/core.ts';
 import { decide } from './decide/decide.ts';
 import type { Dispatcher } from './sharing/dispatch.ts';
 import { Observer } from './observe/observe.ts';
-import { leaveBehind } from './results/left-behind.ts';
+import { isSettled, leaveBehind } from './results/left-behind.ts';
 import { powerOffAtMs } from './model/run-deadlines.ts';
 import type { RegionState } from './model/regions.ts';
 import type { World } from './model/world.ts';
@@ -113,7 +113,7 @@ export class ControlLoop implements LoopLink {
       const { balancerLeft, balancerMayRemain } = processState.region(name);
       return !isOut && balancerLeft === null && (balancer !== null || balancerMayRemain);
     };
-    const left = world.regions.some(hasMore) || world.fleet.all.some((i) => i.phase !== 'terminated');
+    const left = world.regions.some(hasMore) || world.fleet.all.some((i) => !isSettled(world, i));
     if (!left) return this.#underWay.size === 0;
     // Long after the power-off, whatever EC2 still shows is for a person to look into. A clock that jumps is no wait.
     return world.nowMs > Math.max(powerOffAtMs(world.run), world.loopStartedAtMs) + world.limits.terminateMs;

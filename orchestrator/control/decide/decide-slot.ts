@@ -19,6 +19,7 @@ import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { ownPaceMs } from '../sharing/workers.ts';
+import { isAnythingHandedOut, isLasting } from '../launching/rights.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { isSlotResting, mayBeLaunched } from './site-cap.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
@@ -172,6 +173,7 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   if (gone) return [lose(record, gone, wordsOf(cloudInstance))];
   const shared = sharedDetail(world, record);
   if (shared) return [lose(record, LOSS.sharedAddress, shared)];
+  if (cannotBeRegistered(world, record)) return [lose(record, LOSS.notNeeded, UNREGISTERED)];
   if (isNeverHealthy(world, record)) return [lose(record, LOSS.neverHealthy)];
   // A part in the bucket is a sign of life too, when callbacks do not get through.
   const heardMs = Math.max(
@@ -198,6 +200,15 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   else if (isThrough(record)) actions.push(move(record, 'uploading'));
   return actions;
 }
+
+const UNREGISTERED = 'AWS refuses to register it, so it gets no product';
+
+/** Others work on its share, and the right has been missing for long. Before the first product the run ends instead. */
+const cannotBeRegistered = (world: World, record: InstanceRecord): boolean =>
+  record.phase === 'ready' &&
+  !record.registered &&
+  isLasting(regionOf(world, record).rights.register, world.run) &&
+  isAnythingHandedOut(world);
 
 /** Silent for too long while EC2 shows it running. With passing health checks it is slow, not dead, for twice as long. */
 function isSilent(world: World, record: InstanceRecord, silentMs: number): boolean {

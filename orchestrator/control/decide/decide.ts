@@ -11,7 +11,7 @@ import { keepSlowerPaces } from './site-cap.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
-import { lostRights } from '../launching/rights.ts';
+import { isRefusedFromTheStart, lostRights, refusedNotes } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from '../sharing/chunk-limits.ts';
 import { takeUrls } from '../sharing/discovery.ts';
@@ -50,7 +50,9 @@ export function decide(world: World): Action[] {
 
 function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
-  const halt = haltReason(world) ?? (mustEnd(world) ? 'no-balancer' : stallEnd(world));
+  const halt =
+    haltReason(world) ??
+    (mustEnd(world) ? 'no-balancer' : isRefusedFromTheStart(world) ? 'refused-right' : stallEnd(world));
   if (halt !== null) actions.push({ kind: 'halt', reason: halt });
   for (const region of world.regions) actions.push(...decideBalancer(world, region));
   const latest = world.fleet.latest;
@@ -58,7 +60,7 @@ function decideFleet(world: World): Action[] {
   for (let slot = 0; slot < slots; slot++) actions.push(...decideSlot(world, slot, latest.get(slot)));
   if (halt === null) actions.push(...takeUrls(world));
   if (halt === null) actions.push(...rotations(world), ...extraLaunches(world), ...lateNotes(world));
-  actions.push(...keepSlowerPaces(world), ...stallNotes(world), ...unansweredNotes(world));
+  actions.push(...keepSlowerPaces(world), ...stallNotes(world), ...unansweredNotes(world), ...refusedNotes(world));
   actions.push(...decideOldEpochs(world, latest));
 
   const isAnyReady = [...latest.values()].some((r) => r.phase === 'ready' || r.phase === 'crawling');

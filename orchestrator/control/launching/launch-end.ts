@@ -1,7 +1,7 @@
 /** The end of a run in which no launch brought an instance any more. Pure. */
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import { deathAtLaunch } from '../model/launch-history.ts';
-import type { Rights } from '../model/rights.ts';
+import { neededRefused, type Refused, type Rights } from '../model/rights.ts';
 import { lostRights, rightsRemedy } from './rights.ts';
 import { stateReasonRemedy, stateReasonText } from './state-reason.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
@@ -24,8 +24,9 @@ export function launchEndOf(
 ): LaunchEnd | null {
   const asked = instances.filter((r) => r.launchedAtMs !== null && r.attempts > 0);
   const last = asked.toSorted((a, b) => a.launchedAtMs! - b.launchedAtMs!).at(-1);
-  const refused = lostRights({ run, fleet: new FleetSnapshot(instances), regions }) ?? regions[0]!.rights.launch;
-  if (refused !== null) return refusedRights(refused);
+  const { launch } = regions[0]!.rights;
+  const refused = lostRights({ run, fleet: new FleetSnapshot(instances), regions }) ?? launch;
+  if (refused !== null) return refusedRights(refused, neededRefused(regions[0]!.rights).includes(refused));
   const answer = last?.answer;
   if (last === undefined || answer === undefined) return null;
   const death = deathAtLaunch(last);
@@ -47,9 +48,9 @@ export function launchEndOf(
   return { cause: 'capacity', reason: `EC2 gave no instance${typesText(asked, '; ')}` };
 }
 
-const refusedRights = (refused: { cause: 'credentials' | 'denied'; message: string }): LaunchEnd => ({
+const refusedRights = (refused: Pick<Refused, 'cause' | 'message'>, isNeeded = false): LaunchEnd => ({
   cause: 'rights',
-  reason: `AWS refuses to launch: ${refused.message}; ${rightsRemedy(refused)}`,
+  reason: `AWS refuses ${isNeeded ? 'a call that the run needs' : 'to launch'}: ${refused.message}; ${rightsRemedy(refused)}`,
 });
 
 /** The types that the account may not launch, with what to do; empty when there are none. */

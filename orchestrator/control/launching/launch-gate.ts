@@ -5,6 +5,7 @@
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { isGivenUp } from '../model/instance-state.ts';
+import { neededRefused } from '../model/rights.ts';
 import { rightsGate } from './rights.ts';
 import type { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { RegionState } from '../model/regions.ts';
@@ -14,6 +15,7 @@ import type { LaunchGate, World } from '../model/world.ts';
 export function launchGate(world: World, region: RegionState): LaunchGate {
   // Without its balancer no instance there would get a product.
   if (region.isOut || (region.balancerRefused && region.balancer === null)) return 'held';
+  if (neededRefused(region.rights).length > 0) return 'held';
   const gates = [quotaGate(world, region), rightsGate(world, region), deathGate(world, region)];
   return gates.find((g) => g === 'held') ?? gates.find((g) => g === 'one') ?? 'open';
 }

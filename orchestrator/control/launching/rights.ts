@@ -8,7 +8,10 @@ import { isServing } from '../../../shared/domain/states.ts';
 import type { LaunchGate, World } from '../model/world.ts';
 import { stallWindowMs } from '../decide/watchdog.ts';
 import type { RegionState } from '../model/regions.ts';
-import type { Refused, Rights } from '../model/rights.ts';
+import { isRepeated, neededRefused, type Refused, type Rights } from '../model/rights.ts';
+import { isDraining } from '../model/run-deadlines.ts';
+import type { Action } from '../model/actions.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
 
 /** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
 export function rightsGate({ nowMs, limits }: World, { rights }: RegionState): LaunchGate {
@@ -30,11 +33,41 @@ interface LostRights extends Pick<World, 'run' | 'fleet'> {
   regions: readonly Pick<RegionState, 'rights'>[];
 }
 
+/** Whether AWS refuses for good, in each region, what new instances need, before any product was handed out. */
+export function isRefusedFromTheStart(world: World): boolean {
+  const { run, regions } = world;
+  if (isDraining(world) || isAnythingHandedOut(world)) return false;
+  return regions.every(({ rights }) => neededRefused(rights).some((refused) => isLasting(refused, run)));
+}
+
+export const isAnythingHandedOut = ({ work, fleet }: Pick<World, 'work' | 'fleet'>): boolean =>
+  work.granted > 0 || fleet.all.some((r) => (r.progress?.assigned ?? 0) > 0);
+
+/** One alarm for each region and call. */
+export function refusedNotes(world: World): Action[] {
+  const { regions, limits, run } = world;
+  return regions.flatMap(({ name, rights }) =>
+    neededRefused(rights)
+      .filter((refused) => isRepeated(refused, limits))
+      .slice(0, 1)
+      .map((refused): Action => {
+        const what = isAnythingHandedOut(world)
+          ? 'instances that have products go on'
+          : `the run ends if that lasts for ${formatDuration(stallWindowMs(run, null))}`;
+        const detail = `AWS refuses a call that the run needs in ${name}: ${refused.message}; nothing is launched there, and ${what}; ${rightsRemedy(refused)}`;
+        return { kind: 'note', note: { key: `refused in ${name}`, event: 'decision', detail }, alarm: true };
+      }),
+  );
+}
+
 /** The refusal of any call that has lasted for the stall window; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
-  const patience = stallWindowMs(run, null);
-  return Object.values(rights).find((r) => r !== null && r.lastMs - r.sinceMs >= patience) ?? null;
+  return Object.values(rights).find((r) => isLasting(r, run)) ?? null;
 }
+
+/** It has lasted for the stall window. */
+export const isLasting = (refused: Refused | null, run: World['run']): boolean =>
+  refused !== null && refused.lastMs - refused.sinceMs >= stallWindowMs(run, null);
 
 /**
  * For a refusal by a policy of the organisation, which no right of this account lifts; null for any other.

@@ -1,7 +1,14 @@
 /** Calls that AWS refuses for missing keys or rights. */
+import type { RunLimits } from '../../../shared/domain/limits.ts';
 
-/** The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer. */
-export type RightsCall = 'launch' | 'look' | 'balancer';
+/**
+ * The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer, its health and that of
+ * its targets, RegisterTargets.
+ */
+export type RightsCall = 'launch' | 'look' | 'balancer' | 'health' | 'register';
+
+/** Without them no product can be handed out to a new instance. */
+const NEEDED = ['look', 'health', 'register'] as const satisfies readonly RightsCall[];
 
 /** A series of refusals without a success between them. */
 export interface Refused {
@@ -15,7 +22,15 @@ export interface Refused {
 /** By call; null while AWS lets it through. */
 export type Rights = Record<RightsCall, Refused | null>;
 
-export const allRights = (): Rights => ({ launch: null, look: null, balancer: null });
+export const allRights = (): Rights => ({ launch: null, look: null, balancer: null, health: null, register: null });
+
+/** What AWS refuses at the moment of what new instances need, the call that has been refused for longest first. */
+export const neededRefused = (rights: Rights): Refused[] =>
+  NEEDED.flatMap((call) => rights[call] ?? []).toSorted((a, b) => a.sinceMs - b.sinceMs);
+
+/** No slip: it was refused again, two heartbeats later. */
+export const isRepeated = ({ sinceMs, lastMs }: Refused, { heartbeatMs }: Pick<RunLimits, 'heartbeatMs'>): boolean =>
+  lastMs - sinceMs >= 2 * heartbeatMs;
 
 /** Maximum time between two refusals of one series. */
 const SAME_ROW_MS = 300_000;

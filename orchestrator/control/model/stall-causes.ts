@@ -14,6 +14,8 @@ export interface StallFacts {
   remedy: string;
   /** The failure reason of the products that are left. */
   rest: FailureReason;
+  /** The reason of the run quotes what was observed: AWS's words. */
+  quotes?: true;
 }
 
 /**
@@ -27,6 +29,14 @@ const STALL_CAUSES = {
     remedy:
       'Create the bucket again under its name, or restore the rights to list, read and write it; then orchestrator retry.',
     rest: 'upload',
+  },
+  'refused-right': {
+    exitCode: EXIT.config,
+    because: 'AWS refuses a call that it needs',
+    remedy:
+      'Allow what orchestrator doctor names under "EC2 rights" and "load balancer rights" (userdata/iam/controller.json has the policy); then orchestrator retry.',
+    rest: 'lost-instance',
+    quotes: true,
   },
   unreachable: {
     exitCode: EXIT.config,

@@ -12,7 +12,7 @@ import { discoveryState } from '../sharing/discovery.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
-import { allRights } from '../model/rights.ts';
+import { allRights, neededRefused } from '../model/rights.ts';
 import { RegionWatch } from './region-watch.ts';
 import { type RegionState, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
@@ -118,6 +118,8 @@ export class Observer {
     world.site = site;
     const down = site.detail ?? site.suspicion ?? unreadableRobots(world.robots);
     setStallCause(processState.stallCauses, 'site-down', down, world.nowMs);
+    const [refused] = world.regions.flatMap(({ rights }) => neededRefused(rights));
+    setStallCause(processState.stallCauses, 'refused-right', refused?.message ?? null, world.nowMs);
     const { unansweredOffers } = processState;
     const isCutOff = unansweredOffers?.kind === 'unreachable';
     setStallCause(

@@ -103,6 +103,7 @@ export class RegionWatch {
       try {
         if (!this.#balancerActive) await this.#awaitService(run, balancer);
         this.targets = await this.#ports.balancers.health(balancer);
+        this.#core.processState.region(this.name).rights.health = null;
         this.#balancerGone = false;
       } catch (error) {
         if (!isNotFound(error)) throw error;
@@ -146,9 +147,9 @@ export class RegionWatch {
     } catch (error) {
       const words = describeError(error);
       const code = error instanceof AppError ? error.code : null;
-      if (service === 'EC2' && code === 'aws-denied') {
+      if (code === 'aws-denied') {
         const refused = { cause: 'denied', message: words, nowMs: this.#core.clock.now() } as const;
-        noteRefused(this.#core.processState.region(this.name).rights, 'look', refused);
+        noteRefused(this.#core.processState.region(this.name).rights, service === 'EC2' ? 'look' : 'health', refused);
       }
       this.#core.log.warn({ service, region: this.name, error: words }, 'AWS did not answer a Describe call');
       return code === null || code === 'aws-failed' ? words : null;

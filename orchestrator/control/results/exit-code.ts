@@ -22,6 +22,8 @@ export interface EndInput extends Omit<Counted, 'open' | 'linkPages'> {
   siteAsked?: (left: number) => string | null;
   /** The site was down when the crawl ended. */
   siteDown: boolean;
+  /** What was observed of the cause by which the watchdog has ended the run. */
+  stallDetail?: string | undefined;
   /** Why the launches failed; null when they did not. It counts where products were left without an instance. */
   noInstances: LaunchEnd | null;
   /** A retry, or a few due products of a long list: they may all have failed or vanished before. Default: false. */
@@ -86,7 +88,7 @@ function openEnd(input: EndInput): OpenEnd {
     return ending('failed', EXIT.config, reason);
   }
   if (isStallCause(request) && left > 0)
-    return ending('failed', stallFacts(request).exitCode, stallReason(request, left));
+    return ending('failed', stallFacts(request).exitCode, stallReason(request, left, input.stallDetail));
   if (input.siteDown && request === null && failed > input.maxFailed * planned)
     return ending('completed', EXIT.siteDown, `the site is down: ${failed} of ${planned} products failed`);
   if (request === 'stop') return ending('cancelled', EXIT.interrupted, 'stopped');

@@ -5,6 +5,7 @@ import type { Core } from '../model/core.ts';
 import { launchEndOf } from '../launching/launch-end.ts';
 import { regionsOf } from '../model/run-settings.ts';
 import { slowerPaceInWords } from '../decide/site-cap.ts';
+import { isStallCause } from '../model/stall-causes.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import { drainAtMs } from '../model/run-deadlines.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
@@ -59,6 +60,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     onTime: core.clock.now() <= run.deadlineAtMs,
     maxFailed: run.settings.run.maxFailed,
     siteDown: endedSiteDown(run),
+    stallDetail: isStallCause(run.request) ? core.processState.stallCauses.get(run.request)?.detail : undefined,
     siteAsked: (left) => slowerPaceInWords(run, left, drainAtMs(run)),
     mayStoreNothing: mayStoreNothing(run, products),
     noInstances: launchEndOf(

@@ -5,6 +5,7 @@ import { balancerName } from '../model/balancer-name.ts';
 import type { Core } from '../model/core.ts';
 import type { BalancerLeft } from '../model/process-state.ts';
 import { regionNamed } from '../model/regions.ts';
+import { isRepeated, neededRefused } from '../model/rights.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import { eventOf } from '../model/run-event.ts';
 import type { InstanceRecord, RunReader, RunRecord } from '../model/stores.ts';
@@ -64,9 +65,17 @@ const leftOf = (
 const termsOf = (run: RunRecord, region: string) =>
   [region, billingTerms(run.settings), run.plan.prices ?? null] as const;
 
+/** Nothing is left to do about it: it has ended, or EC2 refuses to show whether it has, and it was asked to terminate. */
+export function isSettled(world: World, record: InstanceRecord): boolean {
+  if (record.phase === 'terminated') return true;
+  const { look } = regionNamed(world.regions, record.request.region).rights;
+  if (look === null || !isRepeated(look, world.limits)) return false;
+  return record.phase === 'terminating' || (record.phase === 'lost' && record.instanceId === null);
+}
+
 /**
- * For a run that is over: stores what is left of it at AWS, which makes its exit code 4, and forgets the balancer, which
- * gc finds by its tags. A replay changes nothing. Regions where AWS does not answer have had their own alarm.
+ * For a run that is over: stores what is left of it at AWS and forgets the balancer, which gc finds by its tags. That, or
+ * a call that was refused to the end, makes its exit code 4. A replay changes nothing. Regions where AWS does not answer have had their own alarm.
  */
 export async function leaveBehind({ run: row, processState, clock }: Core, world: World): Promise<void> {
   const run = (await row.get())!;
@@ -83,18 +92,21 @@ export async function leaveBehind({ run: row, processState, clock }: Core, world
       .filter((i) => i.phase !== 'terminated' && answering.includes(regionNamed(world.regions, i.request.region)))
       .map((record) => describeInstance(world, record)),
   ];
-  if (left.length === 0) return;
+  const lost = world.regions
+    .flatMap(({ rights }) => neededRefused(rights))
+    .find((refused) => isRepeated(refused, world.limits));
+  if (left.length === 0 && lost === undefined) return;
   const known = await leftBehind({ run: row });
   for (const { line } of left) if (!known.includes(line)) await row.addEvent(eventOf(LEFT_BEHIND, clock.now(), line));
+  const shown = left.slice(0, NAMED).map(({ text }) => text);
   const more = left.length > NAMED ? ` and ${left.length - NAMED} more` : '';
-  const reason = `left behind: ${left
-    .slice(0, NAMED)
-    .map(({ text }) => text)
-    .join(', ')}${more}`;
+  const parts = [
+    ...(lost === undefined ? [] : [`AWS has refused a call that the run needs: ${lost.message}`]),
+    ...(left.length === 0 ? [] : [`left behind: ${shown.join(', ')}${more}`]),
+  ].filter((part) => run.reason?.includes(part) !== true);
   // What was cancelled keeps its own code.
   const exitCode = run.request === 'cancel' ? run.exitCode! : EXIT.config;
-  if (run.reason?.includes(reason) !== true)
-    await row.setEnd(exitCode, [run.reason, reason].filter((part) => part !== null).join('; '));
+  if (parts.length > 0) await row.setEnd(exitCode, [run.reason ?? [], ...parts].flat().join('; '));
   for (const { name, balancer } of balancers) if (balancer !== null) await row.setBalancer(name, null);
 }
 
