@@ -55,7 +55,7 @@ export const EXIT_FACTS = {
   },
   capacity: {
     meaning:
-      'EC2 launched no instance at all, the vCPU quota is below the plan, or AWS did not answer the queries before a launch.',
+      'EC2 launched no instance at all, the vCPU quota is below the plan, the account may have no further load balancer, or AWS did not answer the queries before a launch.',
     retry: 'later',
     todo: 'Allow more types or subnets (`aws.instance_types`, `aws.subnets`), request a higher quota from AWS, or try later.',
   },

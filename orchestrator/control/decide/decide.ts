@@ -3,7 +3,7 @@
  * database. The states and their transitions are in shared/domain/states.ts; every wait here has a time limit.
  */
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
-import type { Action } from '../model/actions.ts';
+import type { Action, HaltReason } from '../model/actions.ts';
 import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admission.ts';
 import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
@@ -52,7 +52,7 @@ function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
   const halt =
     haltReason(world) ??
-    (mustEnd(world) ? 'no-balancer' : isRefusedFromTheStart(world) ? 'refused-right' : stallEnd(world));
+    (mustEnd(world) ? balancerEnd(world) : isRefusedFromTheStart(world) ? 'refused-right' : stallEnd(world));
   if (halt !== null) actions.push({ kind: 'halt', reason: halt });
   for (const region of world.regions) actions.push(...decideBalancer(world, region));
   const latest = world.fleet.latest;
@@ -88,6 +88,10 @@ function decideFleet(world: World): Action[] {
   }
   return actions;
 }
+
+/** Why no region gets a balancer. */
+const balancerEnd = ({ stallCauses }: World): HaltReason =>
+  stallCauses.has('balancer-quota') ? 'balancer-quota' : 'no-balancer';
 
 /** Epochs that were replaced still have to be closed and terminated. */
 function decideOldEpochs(world: World, latest: ReadonlyMap<number, InstanceRecord>): Action[] {

@@ -13,9 +13,14 @@ import { stallWindowMs } from '../decide/watchdog.ts';
 import { lastingRefusal, rightsRemedy } from './rights.ts';
 import { regionNamed } from '../model/regions.ts';
 import { noteRefused } from '../model/rights.ts';
+import { setStallCause, stallFacts } from '../model/stall-causes.ts';
+import { adviceFor } from '../model/try-again.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
+
+/** At most so long is a balancer asked for that the account has no room for; another run may be removing its own. */
+const LONGEST_FULL_MS = 300_000;
 
 /** Keys or rights may come back. */
 const isDenied = (error: unknown): boolean => error instanceof AppError && error.code === 'aws-denied';
@@ -37,7 +42,8 @@ export async function makeBalancer(core: Core, world: World, region: string): Pr
   });
   known.balancerRefused = false;
   known.rights.balancer = null;
-  known.balancerFailingMs = null;
+  known.balancerFailingMs = known.balancerFullMs = null;
+  setStallCause(core.processState.stallCauses, 'balancer-quota', null, core.clock.now());
   await core.run.setBalancer(region, balancer);
 }
 
@@ -63,6 +69,17 @@ async function tellFailure(core: Core, world: World, region: string, error: unkn
       core,
       `balancer refused ${region}`,
       `the load balancer of this run in ${region} is refused: ${words}; nothing more is launched, and the run ends when no instance has anything left to crawl`,
+    );
+  }
+  if (error instanceof AppError && error.code === 'capacity') {
+    known.balancerFullMs ??= clock.monotonic();
+    const patienceMs = Math.min(LONGEST_FULL_MS, (run.deadlineAtMs - run.startedAtMs) / 4);
+    setStallCause(core.processState.stallCauses, 'balancer-quota', words, clock.now());
+    known.balancerRefused = clock.monotonic() - known.balancerFullMs >= patienceMs;
+    return alarmOnce(
+      core,
+      `balancer full ${region}`,
+      `the load balancer of this run in ${region} is refused: ${words}; it is asked for again for ${formatDuration(patienceMs)}, nothing is launched meanwhile, and then the run ends. ${adviceFor(stallFacts('balancer-quota').remedy, run)}`,
     );
   }
   known.balancerFailingMs ??= clock.monotonic();

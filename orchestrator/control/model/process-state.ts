@@ -22,6 +22,8 @@ export class RegionProcessState {
   /** First failure to create the balancer, and to remove its remains (monotonic ms); null while healthy. */
   balancerFailingMs: number | null = null;
   sweepFailingMs: number | null = null;
+  /** Since when the account has no room for the balancer (monotonic ms); null while that is not known. */
+  balancerFullMs: number | null = null;
   /** The last attempt to remove the balancer was refused; null otherwise. */
   balancerLeft: BalancerLeft | null = null;
   /** ELBv2 may have something under the run's name that its row does not name: true until that is checked. */

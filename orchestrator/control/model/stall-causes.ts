@@ -51,6 +51,14 @@ const STALL_CAUSES = {
     remedy: 'Check whether the site answers elsewhere, and retry later: orchestrator retry crawls what is left.',
     rest: 'network',
   },
+  'balancer-quota': {
+    exitCode: EXIT.capacity,
+    because: 'AWS makes no further load balancer',
+    remedy:
+      'Remove a load balancer that is not used (orchestrator gc removes those of earlier runs), ask AWS for a higher quota, or name one that exists in aws.load_balancer; then orchestrator retry.',
+    rest: 'lost-instance',
+    quotes: true,
+  },
   'no-progress': {
     exitCode: EXIT.failedProducts,
     because: 'nothing came in',

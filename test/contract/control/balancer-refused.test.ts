@@ -108,6 +108,45 @@ describe('a load balancer that cannot be made for a while', () => {
   });
 });
 
+describe('a load balancer beyond the quota of the account', () => {
+  const FULL =
+    'CreateLoadBalancer at AWS failed: TooManyLoadBalancers: The maximum number of load balancers has been reached';
+  const LONG: RunShape = { ...SMALL, deadlineMs: 3_600_000 };
+
+  async function openFull(shape: RunShape, forMs = Infinity): Promise<void> {
+    whole = await WholeRun.open(shape);
+    const untilMs = whole.clock.now() + forMs;
+    whole.cloud.balancers.onCall = ({ name }) => {
+      if (name === 'ensure' && whole.clock.now() < untilMs) throw new AppError('capacity', FULL);
+    };
+  }
+
+  it.each([
+    ['five minutes', LONG, 300_000],
+    ['a quarter of its time', SMALL, 120_000],
+  ] as const)(
+    "is asked for again for %s: nothing is launched, then the run ends with 19 and with AWS's words",
+    async (_, shape, ms) => {
+      await openFull(shape);
+      await whole.play();
+      expect(whole.elapsedMs()).toBeGreaterThanOrEqual(ms);
+      expect(whole.elapsedMs()).toBeLessThan(ms + 30_000);
+      expect(whole.launches()).toBe(0);
+      const { phase, exitCode, reason } = whole.record();
+      expect({ phase, exitCode }).toEqual({ phase: 'failed', exitCode: 19 });
+      expect(reason).toContain('TooManyLoadBalancers');
+      expect(whole.server!.alarms.filter((a) => a.includes('is asked for again'))).toHaveLength(1);
+      expect((await buildReport(whole.server!.core)).leftBehind).toBeUndefined();
+    },
+  );
+
+  it('is made when another one goes in time', async () => {
+    await openFull(LONG, 240_000);
+    await whole.play();
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});
+
 describe('a load balancer that AWS refuses to delete', () => {
   const DENIED = 'DeleteLoadBalancer at AWS failed: AccessDenied: not authorized';
 
