@@ -109,7 +109,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     clock: new Date(clock.now()).toISOString(),
     offered: queue.state.offeredChunks().slice(0, 10_000),
     transferred: queue.transferredChunks().slice(0, 10_000),
-    progress: queue.progress(pageTimes.median(), uploader.slowestMs),
+    progress: { ...queue.progress(pageTimes.median(), uploader.slowestMs), ...uploader.storeRefused },
     parts: queue.unackedParts(500),
     problem: (queue.diskProblem ?? uploader.problem ?? crawl.problem)?.slice(0, 500) ?? null,
     incident: crawl.incidents.describe(),

@@ -43,11 +43,18 @@ export class Uploader {
   #hurrying = false;
   /** Why results cannot be stored in the bucket; null while they can. */
   problem: string | null = null;
+  /** PutObject calls in a row that S3 has refused for lack of a right. */
+  #refusals = 0;
   /** Longest time that storing an object took; null before the first. */
   slowestMs: number | null = null;
 
   constructor(parts: UploaderParts) {
     this.#parts = parts;
+  }
+
+  /** Of a heartbeat, for the main server to see whether the role of the instances lacks a right. */
+  get storeRefused(): { storeRefused?: true } {
+    return this.#refusals > 1 ? { storeRefused: true } : {};
   }
 
   /** Call after every result. */
@@ -95,6 +102,7 @@ export class Uploader {
         const beganMs = clock.monotonic();
         await this.#store.putIfAbsent(key, bytes, contentType);
         this.slowestMs = Math.max(this.slowestMs ?? 0, Math.round(clock.monotonic() - beganMs));
+        this.#refusals = 0;
         if (this.problem !== null) {
           this.problem = null;
           onChange();
@@ -102,7 +110,8 @@ export class Uploader {
         return true;
       } catch (error) {
         const problem = `cannot store ${key} in S3: ${describeError(error)}`;
-        const isNew = this.problem === null;
+        this.#refusals = error instanceof Error && error.name === 'AccessDenied' ? this.#refusals + 1 : 0;
+        const isNew = this.problem === null || this.#refusals === 2;
         this.problem = problem;
         if (isNew) onChange();
         await clock.sleep(backoffMs(failures, RETRY, random.next()), stop);

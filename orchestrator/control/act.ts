@@ -251,12 +251,13 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
 }
 
 function stallText({ run, stall, stallCauses }: World, cause: StallCause): string {
-  const { because, remedy } = stallFacts(cause);
+  const { because, remedy, quotes } = stallFacts(cause);
   const detail = stallCauses.get(cause)?.detail;
-  return (
-    `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${because}${detail === undefined ? '' : ` (${detail})`}: ` +
-    `the run ends with what it has. ${adviceFor(remedy, run)}`
-  );
+  const seen = detail === undefined ? because : `${because} (${detail})`;
+  const advice = adviceFor(remedy, run);
+  return quotes === true
+    ? `${seen}: the run ends with what it has. ${advice}`
+    : `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${seen}: the run ends with what it has. ${advice}`;
 }
 
 /** The alarm for the user: which addresses are banned, of how many, and what to do. */

@@ -514,12 +514,15 @@ export class SimulatedInstance {
         this.#isUploading = false;
         if (failure !== null) {
           // The bucket does not answer: what is in the journal waits.
+          if (this.#problem !== null && failure instanceof Error && failure.name === 'AccessDenied')
+            this.#progress.storeRefused = true;
           this.#problem = 'the bucket does not take results';
           this.#nextTryMs = clock.now() + RETRY_MS;
           return;
         }
         this.#cut = null;
         this.#problem = null;
+        delete this.#progress.storeRefused;
         this.#progress.uploadMs = Math.max(this.#progress.uploadMs ?? 0, uploadMs);
         this.#parts.push({ seq, key, sha256, sizeBytes: bytes.length, products: results.length });
         this.#speak();

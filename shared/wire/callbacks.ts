@@ -68,6 +68,8 @@ export const progressSchema = z.strictObject({
   pageMs: z.number().nullable(),
   /** Longest upload of a part so far, counting only the successful attempt; null before the first one. */
   uploadMs: z.number().nonnegative().nullable().default(null),
+  /** S3 has refused to store an object, and the repetition, for lack of a right; omitted: it has not. */
+  storeRefused: z.literal(true).exactOptional(),
   /** Pages fetched with a browser. */
   rendered: count,
   /** Requests for canary pages, configured or not, fetched again when in doubt; part of `requests`. */

@@ -11,7 +11,7 @@ import { keepSlowerPaces } from './site-cap.ts';
 import { extraLaunches } from '../launching/extra-launches.ts';
 import { rotations } from './address-rotation.ts';
 import { isShortOfMoney } from '../launching/budget.ts';
-import { isRefusedFromTheStart, lostRights, refusedNotes } from '../launching/rights.ts';
+import { lostRights, refusedEnd, refusedNotes } from '../launching/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from '../sharing/chunk-limits.ts';
 import { takeUrls } from '../sharing/discovery.ts';
@@ -50,9 +50,7 @@ export function decide(world: World): Action[] {
 
 function decideFleet(world: World): Action[] {
   const actions: Action[] = [];
-  const halt =
-    haltReason(world) ??
-    (mustEnd(world) ? balancerEnd(world) : isRefusedFromTheStart(world) ? 'refused-right' : stallEnd(world));
+  const halt = haltReason(world) ?? (mustEnd(world) ? balancerEnd(world) : (refusedEnd(world) ?? stallEnd(world)));
   if (halt !== null) actions.push({ kind: 'halt', reason: halt });
   for (const region of world.regions) actions.push(...decideBalancer(world, region));
   const latest = world.fleet.latest;

@@ -33,11 +33,31 @@ interface LostRights extends Pick<World, 'run' | 'fleet'> {
   regions: readonly Pick<RegionState, 'rights'>[];
 }
 
-/** Whether AWS refuses for good, in each region, what new instances need, before any product was handed out. */
-export function isRefusedFromTheStart(world: World): boolean {
-  const { run, regions } = world;
-  if (isDraining(world) || isAnythingHandedOut(world)) return false;
-  return regions.every(({ rights }) => neededRefused(rights).some((refused) => isLasting(refused, run)));
+/**
+ * Why no product could come of the run: AWS refuses for good, in each region, what new instances need, before any product
+ * was handed out; or to store results. Null otherwise.
+ */
+export function refusedEnd(world: World): 'refused-right' | 'refused-upload' | null {
+  const { run, regions, stallCauses, nowMs } = world;
+  if (isDraining(world)) return null;
+  const since = stallCauses.get('refused-upload')?.sinceMs ?? Infinity;
+  if (nowMs - since >= stallWindowMs(run, null)) return 'refused-upload';
+  if (isAnythingHandedOut(world)) return null;
+  const isRefused = regions.every(({ rights }) => neededRefused(rights).some((refused) => isLasting(refused, run)));
+  return isRefused ? 'refused-right' : null;
+}
+
+/**
+ * What the bucket says to instances that may not store their results; null while that is not definite. They have one role:
+ * two of them, or the only one, have tried again, and no other stores anything.
+ */
+export function uploadRefusal({ fleet: { serving } }: Pick<World, 'fleet'>): string | null {
+  const refused = serving.filter(({ progress }) => progress?.storeRefused === true);
+  if (refused.length === 0 || refused.length < Math.min(2, serving.length)) return null;
+  const isStored = serving.some(
+    ({ progress }) => progress !== null && !progress.storeRefused && progress.uploadMs !== null,
+  );
+  return isStored ? null : (refused[0]!.problem ?? 'AccessDenied');
 }
 
 export const isAnythingHandedOut = ({ work, fleet }: Pick<World, 'work' | 'fleet'>): boolean =>

@@ -38,6 +38,14 @@ const STALL_CAUSES = {
     rest: 'lost-instance',
     quotes: true,
   },
+  'refused-upload': {
+    exitCode: EXIT.config,
+    because: "the instances' role may not store results in the bucket",
+    remedy:
+      'Allow s3:PutObject below runs/ for the role in aws.instance_profile (userdata/iam/instance.json has the policy), and its key in KMS where the bucket has one; then orchestrator retry.',
+    rest: 'upload',
+    quotes: true,
+  },
   unreachable: {
     exitCode: EXIT.config,
     because: 'this machine cannot reach the load balancer',

@@ -13,6 +13,7 @@ import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { setStallCause } from '../model/stall-causes.ts';
 import { allRights, neededRefused } from '../model/rights.ts';
+import { uploadRefusal } from '../launching/rights.ts';
 import { RegionWatch } from './region-watch.ts';
 import { type RegionState, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
@@ -120,6 +121,7 @@ export class Observer {
     setStallCause(processState.stallCauses, 'site-down', down, world.nowMs);
     const [refused] = world.regions.flatMap(({ rights }) => neededRefused(rights));
     setStallCause(processState.stallCauses, 'refused-right', refused?.message ?? null, world.nowMs);
+    setStallCause(processState.stallCauses, 'refused-upload', uploadRefusal(world), world.nowMs);
     const { unansweredOffers } = processState;
     const isCutOff = unansweredOffers?.kind === 'unreachable';
     setStallCause(

@@ -53,6 +53,38 @@ describe('a right that is missing before the first product is handed out', () =>
   });
 });
 
+describe("an instances' role that may not store results", () => {
+  async function openRefused(shape: RunShape, isRefused: (n: number) => boolean): Promise<void> {
+    whole = await WholeRun.open(shape);
+    let n = 0;
+    whole.cloud.objects.onCall = (operation, key) => {
+      if (operation === 'put' && key.endsWith('.gz') && isRefused(++n))
+        throw Object.assign(new Error('AccessDenied: not authorized to perform s3:PutObject'), {
+          name: 'AccessDenied',
+        });
+    };
+  }
+
+  it.each([
+    ['of two instances', SHAPE],
+    ['of the only one', { ...SHAPE, products: 60, instances: 1 }],
+  ])('%s ends the run with 4 in minutes, and its reason names the right', async (_, shape) => {
+    await openRefused({ ...shape, products: 3 * shape.products }, () => true);
+    await whole.play();
+    expect(whole.elapsedMs()).toBeLessThan(3 * PATIENCE_MS);
+    const { phase, exitCode, reason, request } = whole.record();
+    expect({ phase, exitCode, request }).toEqual({ phase: 'failed', exitCode: 4, request: 'refused-upload' });
+    expect(reason).toMatch(/^the instances' role may not store results/);
+    expect(alarms('Allow s3:PutObject below runs/')).toHaveLength(1);
+  });
+
+  it('goes on when only some calls are refused', async () => {
+    await openRefused(SHAPE, (n) => n % 3 === 0);
+    await whole.play();
+    expect(whole.record()).toMatchObject({ phase: 'completed', exitCode: 0 });
+  });
+});
+
 describe('a right that is lost in mid-run', () => {
   it.each(calls)(
     '%s: the crawl goes on to its end, every instance is terminated, and the run ends with 4',

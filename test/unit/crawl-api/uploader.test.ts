@@ -53,6 +53,28 @@ function finish(queue: Queue, uploader: Uploader | null, [first, last]: [number,
 }
 
 describe('the uploader', () => {
+  it.each([
+    ['once', 1, false],
+    ['again', 3, true],
+  ])('when S3 has refused %s to store, reports that (until it stores): %s %s', async (_, refusals, reported) => {
+    const { queue, clock, store, uploader } = await setUp(1);
+    let refused = refusals;
+    store.onCall = () => {
+      if (refused-- > 0) throw Object.assign(new Error('not authorized'), { name: 'AccessDenied' });
+    };
+    finish(queue, uploader, [1, 1]);
+    uploader.flush();
+    const stop = new AbortController();
+    const running = uploader.run(stop.signal);
+    const seen: boolean[] = [];
+    for (let i = 0; i < 30; i++) {
+      await clock.advance(500);
+      seen.push(uploader.storeRefused.storeRefused === true);
+    }
+    await running;
+    expect({ reported: seen.includes(true), last: seen.at(-1) }).toEqual({ reported, last: false });
+  });
+
   it('writes a part when the oldest result has waited long enough', async () => {
     const { queue, clock, store, uploader, changes } = await setUp(3);
     const stop = new AbortController();
