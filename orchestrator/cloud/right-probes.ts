@@ -3,6 +3,7 @@
  * that cannot be checked this way is reported as unproved. Only for AWS and our own sandbox: other endpoints may
  * execute a dry run.
  */
+import { partitionOf } from '../../shared/domain/partition.ts';
 import { classifyAwsError, toAppError, wouldSucceed } from './aws-errors.ts';
 import type { LaunchRequest } from './compute.ts';
 import { runInstancesInput } from './ec2-compute.ts';
@@ -31,8 +32,7 @@ export interface RightAnswer {
 const NO_INSTANCE = 'i-00000000000000000';
 
 /**
- * The calls of a run. ELBv2 queries EC2 for the groups of a VPC with the permissions of the creator of the load
- * balancer.
+ * The calls of a run. ELBv2 looks at the network of a new load balancer with the permissions of its creator.
  * @param launch a launch as the run will make it, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; null to leave it out
  * @param instanceId one of our own instances, to check permissions bound to its tags; null when there is none
  * @param balancerVpcId where a load balancer is to be created; null when none is
@@ -57,7 +57,13 @@ export async function probeEc2Rights(
     ];
     if (balancerVpcId !== null) {
       const VpcId = balancerVpcId;
-      asks.push(ask('GetSecurityGroupsForVpc', () => ec2.getSecurityGroupsForVpc({ DryRun, VpcId })));
+      asks.push(
+        ask('GetSecurityGroupsForVpc', () => ec2.getSecurityGroupsForVpc({ DryRun, VpcId })),
+        ask('DescribeAccountAttributes', () => ec2.describeAccountAttributes({ DryRun })),
+        ask('DescribeAddresses', () => ec2.describeAddresses({ DryRun })),
+        ask('DescribeInternetGateways', () => ec2.describeInternetGateways({ DryRun })),
+        ask('DescribeVpcs', () => ec2.describeVpcs({ DryRun })),
+      );
     }
     if (launch !== null)
       asks.push(
@@ -78,8 +84,8 @@ async function askRight(
   try {
     await send();
   } catch (error) {
-    if (!wouldSucceed(error))
-      return { action, verdict: verdictOf(error, proves), message: toAppError(error, action, endpoint).message };
+    const verdict = wouldSucceed(error) ? 'allowed' : verdictOf(error, proves);
+    if (verdict !== 'allowed') return { action, verdict, message: toAppError(error, action, endpoint).message };
   }
   return { action, verdict: 'allowed', message: '' };
 }
@@ -88,25 +94,38 @@ async function askRight(
  * all      a refusal is real, and an invalid parameter is the run's
  * denial   it names an instance of ours, which may be gone by now: only a refusal proves something
  * nothing  it names an instance that does not exist: a refusal may be due to its missing tags
+ * absence  it names a resource that does not exist and looks at no tags: it is allowed if AWS says that there is none
  */
-type Proves = 'all' | 'denial' | 'nothing';
+type Proves = 'all' | 'denial' | 'nothing' | 'absence';
 
 function verdictOf(error: unknown, proves: Proves): RightVerdict {
   const { kind } = classifyAwsError(error);
   if (kind === 'credentials' || kind === 'denied') return proves === 'nothing' ? 'unproved' : 'denied';
+  if (proves === 'absence' && (kind === 'not-found' || kind === 'invalid')) return 'allowed';
   if (kind === 'not-found' || kind === 'invalid') return proves === 'all' ? 'wrong' : 'unproved';
   if (kind === 'capability-missing') return 'missing';
   return kind === 'pool' || kind === 'zone' || kind === 'type' || kind === 'quota' ? 'pool' : 'failed';
 }
 
-/** ELBv2's read-only calls; it has no dry run for the others. */
-export function probeElbRights(options: AwsOptions): Promise<RightAnswer[]> {
-  return withClient(lazyElbv2(options), (elb) =>
-    Promise.all([
-      askRight('elasticloadbalancing:DescribeLoadBalancers', options, () => elb.describeLoadBalancers({ PageSize: 1 })),
-      askRight('elasticloadbalancing:DescribeTargetGroups', options, () => elb.describeTargetGroups({ PageSize: 1 })),
-    ]),
-  );
+/**
+ * ELBv2's read-only calls; it has no dry run for the others, and a policy that goes by tags refuses them for a resource
+ * that does not exist.
+ */
+export function probeElbRights(options: AwsOptions, account: string): Promise<RightAnswer[]> {
+  const place = `arn:${partitionOf(options.region).name}:elasticloadbalancing:${options.region}:${account}`;
+  // No account has them; ELBv2 assigns random ids.
+  const LoadBalancerArn = `${place}:loadbalancer/app/crawlfleet-none/0000000000000000`;
+  const TargetGroupArn = `${place}:targetgroup/crawlfleet-none/0000000000000000`;
+  return withClient(lazyElbv2(options), (elb) => {
+    const ask = (name: string, send: () => Promise<unknown>): Promise<RightAnswer> =>
+      askRight(`elasticloadbalancing:${name}`, options, send, 'absence');
+    return Promise.all([
+      ask('DescribeLoadBalancers', () => elb.describeLoadBalancers({ PageSize: 1 })),
+      ask('DescribeTargetGroups', () => elb.describeTargetGroups({ PageSize: 1 })),
+      ask('DescribeListeners', () => elb.describeListeners({ LoadBalancerArn })),
+      ask('DescribeTargetHealth', () => elb.describeTargetHealth({ TargetGroupArn })),
+    ]);
+  });
 }
 
 /**

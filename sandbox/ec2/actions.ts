@@ -34,6 +34,10 @@ export function createEc2Actions(context: Ec2Context): Map<string, QueryAction> 
     ['DescribeTags', reads(tags.describeTags)],
     ['DescribeSubnets', reads(catalogue.describeSubnets)],
     ['DescribeVpcs', reads(catalogue.describeVpcs)],
+    // What ELBv2 looks at when it makes a load balancer: there is none of it here, but a caller may ask for the right.
+    ['DescribeAccountAttributes', reads(() => ({ accountAttributeSet: {} }))],
+    ['DescribeAddresses', reads(() => ({ addressesSet: {} }))],
+    ['DescribeInternetGateways', reads(() => ({ internetGatewaySet: {} }))],
     ['DescribeSecurityGroups', reads(catalogue.describeSecurityGroups)],
     ['GetSecurityGroupsForVpc', reads(catalogue.getSecurityGroupsForVpc)],
     ['DescribeImages', reads(catalogue.describeImages)],

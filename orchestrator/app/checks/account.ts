@@ -155,8 +155,9 @@ export const elbRights: Check = {
   only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
-  async run({ aws }) {
-    const findings = judgeRights(await probeElbRights(aws!));
+  async run({ aws, facts }) {
+    const { account } = await facts.identity();
+    const findings = judgeRights(await probeElbRights(aws!, account));
     const changing = 'the rights to make, fill and remove a balancer cannot be checked without making one';
     return [
       ...findings,

@@ -58,6 +58,7 @@ describe('orchestrator doctor', () => {
     expect(found.of('callback')).toEqual([expect.objectContaining({ level: 'ok' })]);
     expect(found.of('ec2-rights')[0]!.text).toContain('ec2:RunInstances');
     expect(found.of('ec2-rights')[0]!.text).toContain('ec2:GetSecurityGroupsForVpc');
+    expect(found.of('elb-rights')[0]!.text).toContain('elasticloadbalancing:DescribeTargetHealth');
     expect(await stage.instances()).toEqual([]);
   });
 
@@ -130,6 +131,21 @@ describe('orchestrator doctor', () => {
       /elasticloadbalancing:DescribeTargetGroups is refused/,
       /controller.json/,
     ],
+    ...(
+      [
+        ['ec2-rights', 'ec2', 'DescribeAccountAttributes'],
+        ['ec2-rights', 'ec2', 'DescribeAddresses'],
+        ['ec2-rights', 'ec2', 'DescribeInternetGateways'],
+        ['ec2-rights', 'ec2', 'DescribeVpcs'],
+        ['elb-rights', 'elasticloadbalancing', 'DescribeListeners'],
+        ['elb-rights', 'elasticloadbalancing', 'DescribeTargetHealth'],
+      ] as const
+    ).map(([check, service, action]): [string, What, RegExp, RegExp] => [
+      check,
+      { rules: [denied(action, 1, service === 'ec2' ? 'UnauthorizedOperation' : 'AccessDenied')] },
+      new RegExp(`${service}:${action} is refused`),
+      /controller.json/,
+    ]),
     ['results', { config: { results: 'table: products' } }, /does not fit/, /ALTER TABLE|name a table/],
     ['callback', { config: { server: `url: "${NO_NAME}", listen: "127.0.0.1:0"` } }, /does not resolve/, /server.url/],
     ['products', { config: { query: 'select nothing from nowhere' } }, /products.query/, /./],
