@@ -1,4 +1,5 @@
 /** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
+import { AppError } from '../../shared/domain/errors.ts';
 import type { LaunchResult } from '../../orchestrator/cloud/compute.ts';
 import type { Delivery } from '../../orchestrator/simulation/fleet.ts';
 import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
@@ -291,7 +292,18 @@ export const FAULTS: Record<string, FaultKind> = {
       world.server?.clock.stop(ms);
     },
   },
+  F60: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
 };
+
+/** AWS refuses one call from now on, half of the time for good; what it refuses to delete, gc removes later. */
+function refuseRight({ cloud, clock }: FaultWorld, dice: Dice): void {
+  const refused = dice.pick(['list', 'health', 'register', 'isActive', 'remove', 'removeByName'])!;
+  const untilMs = clock.now() + (dice.chance(0.5) ? Infinity : dice.between(1_000, 120_000));
+  cloud.compute.onCall = cloud.balancers.onCall = ({ name }: { name: string }) => {
+    if (name === refused && clock.now() < untilMs)
+      throw new AppError('aws-denied', `made up: UnauthorizedOperation (${name})`);
+  };
+}
 
 /** A second main server takes the lock from the first one, which is still alive. */
 function rival(world: FaultWorld, dice: Dice): void {
