@@ -11,6 +11,7 @@ import { type AssertCounts, sumAssertCounts } from '../control/results/assertion
 import { assertRows } from './assert-rows.ts';
 import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import { GrantedProducts } from './grants.ts';
 import type { LinkIntake } from './link-intake.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
@@ -39,6 +40,8 @@ export interface LoadCounts extends OutcomeCounts {
   savedBytes: number;
   /** Values that broke an assertion. */
   asserts: AssertCounts;
+  /** Results for products that the instance was never granted: they count for nothing. */
+  putAside: number;
 }
 
 /** Rows per INSERT. */
@@ -62,7 +65,8 @@ interface Load {
 
 /** Counts only outcomes of this load: products that already had one are left unchanged. */
 export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
-  const { runId, shape, results, nowMs } = load;
+  const { runId, shape, nowMs } = load;
+  const results = await grantedResults(trx, load);
   const open = await lockOpen(trx, runId, results);
   const settlements = open.map(settle);
   const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
@@ -96,6 +100,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
     unchanged: kept.size,
     savedBytes: pages.reduce((sum, { bytes }) => sum + bytes, 0),
     asserts,
+    putAside: load.results.length - results.length,
   };
   for (const s of settlements) {
     counts[s.outcome]++;
@@ -115,8 +120,19 @@ export function sumCounts(pieces: readonly LoadCounts[]): LoadCounts {
     unchanged: sum(({ unchanged }) => unchanged),
     savedBytes: sum(({ savedBytes }) => savedBytes),
     marks: sumMarks(pieces.map(({ marks }) => marks)),
+    putAside: sum(({ putAside }) => putAside),
     asserts: sumAssertCounts(pieces.map(({ asserts }) => asserts)),
   };
+}
+
+/** Those for products that the instance was granted at some time; all of them in a run that keeps no grants. */
+async function grantedResults(
+  trx: Knex.Transaction,
+  { runId, shape, place, results }: Load,
+): Promise<readonly ItemResult[]> {
+  if (!shape.grantsKept) return results;
+  const granted = await GrantedProducts.read(trx, runId, place);
+  return results.filter(({ n }) => granted.has(place, n));
 }
 
 /** The results of open products planned under that number and id; each once, sorted by id like the staging table. */

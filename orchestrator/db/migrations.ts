@@ -421,6 +421,13 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: 'link-pages', columns: { crawlfleet_items: { link_page: (t) => t.integer('link_page') } } },
   // What the hosts of the site ask for, once one of them has asked for a slower pace in mid-run. JSON: HostPace[].
   { name: 'paces', columns: { crawlfleet_runs: { paces: (t) => t.text('paces') } } },
+  // Who was ever granted which chunk. Runs that began before have no such record, and their settings say so.
+  {
+    name: 'grants',
+    tables: { crawlfleet_grants: (t) => slotKey(t, ['idx']) },
+    // Results of a part for products that its instance was never granted; null: none.
+    columns: { crawlfleet_parts: { put_aside: (t) => t.integer('put_aside') } },
+  },
 ];
 
 function slotKey(t: Knex.CreateTableBuilder, more: string[] = []): void {

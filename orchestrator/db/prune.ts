@@ -9,7 +9,18 @@ import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';
 
 /** Keyed by run_id; the run's own row stays, with its report: later runs are compared with it. */
-const TABLES = ['items', 'chunks', 'parts', 'events', 'incidents', 'samples', 'attempts', 'instances', 'launches'];
+const TABLES = [
+  'items',
+  'chunks',
+  'grants',
+  'parts',
+  'events',
+  'incidents',
+  'samples',
+  'attempts',
+  'instances',
+  'launches',
+];
 /** Rows per transaction: locks are short, and other work on the database goes on. */
 const PIECE = 5_000;
 

@@ -8,6 +8,7 @@ import { type PartResults, piecesOf } from '../control/model/part-results.ts';
 import type { FillRates, RunReport, ValueProfile } from '../control/model/report.ts';
 import type { AssertCounts } from '../control/results/assertions.ts';
 import type {
+  LoadedPart,
   LoadTotals,
   PartId,
   PartRecord,
@@ -60,7 +61,7 @@ const PART = new Columns<PartRecord>(
 );
 
 type Row = Record<string, unknown>;
-type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'>;
+type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'> & { put_aside: number | null };
 
 export class KnexResultStore extends BoundRun implements ResultStore {
   #shape: RunShape | null = null;
@@ -84,7 +85,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     return rows.map((row) => PART.read(row));
   }
 
-  async load(part: PartId, results: PartResults): Promise<OutcomeCounts> {
+  async load(part: PartId, results: PartResults): Promise<LoadedPart> {
     const { db, id } = this;
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const nowMs = this.now();
@@ -96,11 +97,11 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
       const { slot, epoch, seq } = place;
       if (!row) throw new AppError('internal', `part ${seq} of slot ${slot} epoch ${epoch} is not in the ledger`);
-      if (row.state === 'loaded') return countsOf(row);
+      if (row.state === 'loaded') return loadedPart(row, row.put_aside);
       const loads: LoadCounts[] = [];
       for await (const piece of piecesOf(results))
         loads.push(await loadResults(trx, db, { runId: id, shape, place, results: piece, nowMs, links }));
-      const { rows, marks, unchanged, savedBytes, asserts, ...counts } = sumCounts(loads);
+      const { rows, marks, unchanged, savedBytes, asserts, putAside, ...counts } = sumCounts(loads);
       await known.update({
         ...counts,
         result_rows: rows,
@@ -108,11 +109,12 @@ export class KnexResultStore extends BoundRun implements ResultStore {
         assert_counts: jsonOrNull(asserts),
         unchanged,
         saved_bytes: savedBytes,
+        put_aside: putAside === 0 ? null : putAside,
         state: 'loaded',
         detail: null,
         loaded_at: nowMs,
       });
-      return counts;
+      return loadedPart(counts, putAside);
     });
     links?.committed();
     return counts;
@@ -255,6 +257,11 @@ export class KnexResultStore extends BoundRun implements ResultStore {
 }
 
 const jsonOrNull = (value: object): string | null => (Object.keys(value).length === 0 ? null : JSON.stringify(value));
+
+const loadedPart = (row: Parameters<typeof countsOf>[0], putAside: number | null): LoadedPart => ({
+  ...countsOf(row),
+  ...(putAside === null || putAside === 0 ? {} : { putAside }),
+});
 
 function countsOf(row: Record<keyof OutcomeCounts, SqlNumber>): OutcomeCounts {
   return { stored: toNumber(row.stored), gone: toNumber(row.gone), failed: toNumber(row.failed) };

@@ -33,6 +33,8 @@ export interface RunShape {
   crawledAt: ColumnInfo;
   /** `assert` of the fields. */
   assertions: Assertions;
+  /** Only results for products that were granted to their instance count. */
+  grantsKept: boolean;
 }
 
 /** Throws `run-unknown`, and `internal` when the staging table is gone. */
@@ -60,6 +62,7 @@ export async function readRunShape(knex: Knex, db: Database, runId: string): Pro
     countsRows: rowKey !== undefined || settings.mapping.pages.some(({ fields }) => fields.length === 0),
     crawledAt,
     assertions: new Assertions(settings.mapping),
+    grantsKept: settings.grantsKept === true,
   };
 }
 

@@ -4,6 +4,7 @@ import { AppError } from '../../shared/domain/errors.ts';
 import type { VerifyFacts } from '../control/verify/verify-facts.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import { GrantedProducts } from './grants.ts';
 import { readOverwriters } from './newer-runs.ts';
 import { inQuery } from './retry.ts';
 import { inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
@@ -24,15 +25,20 @@ export function readVerifyFacts(db: Database, runId: string): Promise<VerifyFact
       knex('crawlfleet_runs').where({ id: runId }).first('phase', 'planned', 'request'),
     );
     if (!run) throw new AppError('run-unknown', `there is no run ${runId} in the database`);
-    const { table } = (await readSettings(knex, runId)).results;
+    const { results, grantsKept } = await readSettings(knex, runId);
+    const { table } = results;
+    const granted = grantsKept === true ? await GrantedProducts.read(knex, runId) : null;
     const exists = (await readTable(knex, db, table)) !== null;
     return compareFacts({
       run,
-      items: readItems(knex, runId),
+      items: readItems(knex, runId, granted),
       parts: await rowsOf<LedgerPart>(
         knex('crawlfleet_parts')
           .where({ run_id: runId })
-          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', 'unchanged', { rows: 'result_rows' }),
+          .select('slot', 'epoch', 'seq', 'state', 'stored', 'gone', 'failed', 'unchanged', {
+            rows: 'result_rows',
+            putAside: 'put_aside',
+          }),
       ),
       results: () => (exists ? readResults(knex, runId, table) : []),
       replaced: (ids) => (exists ? readReplaced(knex, runId, table, ids) : []),
@@ -67,8 +73,8 @@ async function* readItemRows(
   }
 }
 
-async function* readItems(knex: Knex, runId: string): AsyncGenerator<LedgerItem> {
-  for await (const { product_id, outcome, reason, slot, epoch, seq, result_rows, refused_at } of readItemRows(
+async function* readItems(knex: Knex, runId: string, grants: GrantedProducts | null): AsyncGenerator<LedgerItem> {
+  for await (const { n, product_id, outcome, reason, slot, epoch, seq, result_rows, refused_at } of readItemRows(
     knex,
     runId,
   ))
@@ -80,6 +86,7 @@ async function* readItems(knex: Knex, runId: string): AsyncGenerator<LedgerItem>
       // Null: one row, as with every mapping without `rows`.
       rows: outcome === 'stored' ? (result_rows ?? 1) : 0,
       refused: refused_at !== null,
+      granted: grants === null || slot === null || epoch === null || grants.has({ slot, epoch }, n),
     };
 }
 

@@ -15,6 +15,8 @@ export interface LedgerItem {
   rows: number;
   /** It was stored, and refused before its rows were published. */
   refused: boolean;
+  /** False: the instance of that part was never granted it. */
+  granted: boolean;
 }
 
 /** The ledger's row of a part. */
@@ -24,6 +26,8 @@ export interface LedgerPart extends EpochId, OutcomeCounts {
   rows: number;
   /** Of the stored products, those whose page was unchanged; null or omitted without `site.conditional`. */
   unchanged?: number | null;
+  /** Of its results, those for products that were never granted to its instance; null or omitted: none. */
+  putAside?: number | null;
 }
 
 /** A run in a database. IDs are compared by their bytes, whatever the type or collation of the user's column. */
@@ -62,13 +66,14 @@ async function readLedger(items: VerifySource['items']) {
     outcomes: { open: 0, stored: 0, gone: 0, failed: 0 },
     reasons: {} as Partial<Record<FailureReason, number>>,
     duplicates: noDifference(),
+    ungranted: noDifference(),
     refused: 0,
     ledgerRows: 0,
     stored: new Map<string, number>(),
     byPart: new Map<string, PartCounts>(),
   };
   const seen = new Set<string>();
-  for await (const { id, outcome, reason, part, rows, refused } of items) {
+  for await (const { id, outcome, reason, part, rows, refused, granted } of items) {
     ledger.items++;
     ledger.outcomes[outcome ?? 'open']++;
     if (seen.has(id)) note(ledger.duplicates, id);
@@ -78,6 +83,7 @@ async function readLedger(items: VerifySource['items']) {
     if (outcome === 'stored') ledger.stored.set(id, rows);
     ledger.ledgerRows += rows;
     if (refused) ledger.refused++;
+    if (!granted) note(ledger.ungranted, id);
     const counts = ledger.byPart.get(part) ?? noCounts();
     ledger.byPart.set(part, counts);
     counts[outcome]++;
@@ -89,14 +95,16 @@ async function readLedger(items: VerifySource['items']) {
 function compareParts(
   ledger: readonly LedgerPart[],
   byPart: ReadonlyMap<string, PartCounts>,
-): Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart'> {
+): Pick<VerifyFacts, 'parts' | 'partsOff' | 'withoutPart' | 'putAside'> {
   const parts = { seen: 0, loaded: 0, failed: 0 };
   const partsOff = noDifference();
+  const putAside = noDifference();
   const known = new Set<string>();
   for (const part of ledger) {
     parts[part.state]++;
     const key = `${part.slot}/${part.epoch}/${part.seq}`;
     if (part.state === 'loaded') known.add(key);
+    if (part.putAside) note(putAside, key, part.putAside);
     const items = byPart.get(key) ?? noCounts();
     const differs = (['stored', 'gone', 'failed', 'rows'] as const).some((of) => items[of] !== part[of]);
     if (differs || (part.unchanged ?? 0) > part.stored) note(partsOff, key);
@@ -107,7 +115,7 @@ function compareParts(
     const items = counts.stored + counts.gone + (key === '' ? 0 : counts.failed);
     if (!known.has(key) && items > 0) note(withoutPart, key === '' ? 'no part named' : key, items);
   }
-  return { parts, partsOff, withoutPart };
+  return { parts, partsOff, withoutPart, putAside };
 }
 
 /** Does every stored product have the rows it produced? Null: nothing is published. */

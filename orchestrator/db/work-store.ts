@@ -26,6 +26,7 @@ import {
   type OpenItem,
   parseChunkId,
 } from './chunk-rows.ts';
+import { keepGrants } from './grants.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
@@ -135,6 +136,7 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
       const values = { state: 'granted', slot, epoch, granted_at: nowMs };
       for (const piece of inPieces(taken, LIST))
         await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
+      await keepGrants(trx, key, taken);
       return granted;
     });
   }

@@ -203,6 +203,7 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
         canaries: [],
       },
       mapping: MAPPING,
+      grantsKept: true,
       results: { table: RUN_ID, onGone: 'keep' },
       run: {
         deadlineMs: input.deadlineMs,

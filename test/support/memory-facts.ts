@@ -1,16 +1,18 @@
 /** The facts for `verify` from a database in memory. */
 import type { VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
 import { compareFacts } from '../../orchestrator/db/verify-source.ts';
-import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import { type MemoryDatabase, wasGranted } from '../../orchestrator/simulation/stores/memory-database.ts';
 
 /** Throws `run-unknown`. */
 export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promise<VerifyFacts> {
-  const { record, items, parts, rows } = db.run(runId);
+  const run = db.run(runId);
+  const { record, items, parts, rows } = run;
   return compareFacts({
     run: record,
     items: items.map((item) => ({
       ...item,
       refused: item.refused === true,
+      granted: item.seq === null || wasGranted(run, { slot: item.slot!, epoch: item.epoch! }, item.n),
       part: item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`,
     })),
     parts: [...parts.values()],

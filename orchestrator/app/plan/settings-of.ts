@@ -62,6 +62,7 @@ export function settingsOf(
       ...(config.maxRequests === undefined ? {} : { maxRequests: config.maxRequests }),
     },
     mapping: config.mapping,
+    grantsKept: true,
     ...(config.discovery === undefined ? {} : { discover: config.discovery }),
     results: {
       table: results.table,

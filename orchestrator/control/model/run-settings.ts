@@ -88,6 +88,11 @@ export interface RunSettings {
     /** Value of the tag crawlfleet:owner; omitted in runs of earlier versions, whose owner was the host name. */
     owner?: string;
   };
+  /**
+   * Every grant is kept, and a result counts only if its product was granted to its instance at some time
+   * (docs/decisions/0040-compromised-instances.md); omitted in runs of earlier versions.
+   */
+  grantsKept?: true;
   /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */
   dueAtMs?: number;
   /** Set for a dry run in our own sandbox: how to find it again. */

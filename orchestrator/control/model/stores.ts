@@ -454,6 +454,12 @@ export interface PartRecord extends PartRef, EpochId, OutcomeCounts {
   state: 'seen' | 'loaded' | 'failed';
 }
 
+/** What one part has settled. */
+export interface LoadedPart extends OutcomeCounts {
+  /** Its results for products that its instance was never granted, which count for nothing; omitted: none. */
+  putAside?: number;
+}
+
 /** What the parts of a run come to. */
 export interface LoadTotals extends OutcomeCounts {
   seen: number;
@@ -591,9 +597,10 @@ export interface ResultStore extends ResultReader {
   /**
    * Loads one part in one transaction: rows into staging (first write wins), outcomes into items (first outcome wins),
    * the ledger row to `loaded`. Loading it again changes nothing. A product is loaded with all its rows or none: one
-   * row that the database rejects makes it failed(load). What reading a piece throws rolls all of it back.
+   * row that the database rejects makes it failed(load). What reading a piece throws rolls all of it back. Results for
+   * products that (slot, epoch) was never granted are put aside, in a run that keeps its grants.
    */
-  load(part: PartId, results: PartResults): Promise<OutcomeCounts>;
+  load(part: PartId, results: PartResults): Promise<LoadedPart>;
   /** Marks an unreadable part as `failed`; its products stay open. */
   failPart(part: PartId, detail: string): Promise<void>;
   /**

@@ -9,7 +9,7 @@ import { noteLoad } from '../model/process-state.ts';
 import { gzipLines } from './gzip-lines.ts';
 import { readAhead, type ReadOutcome } from './read-ahead.ts';
 import type { PartResults } from '../model/part-results.ts';
-import type { PartRecord } from '../model/stores.ts';
+import type { LoadedPart, PartId, PartRecord } from '../model/stores.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 
@@ -129,7 +129,7 @@ async function loadEach(core: Core, reads: AsyncIterable<[PartRecord, ReadOutcom
     const startedMs = core.clock.monotonic();
     try {
       if ('error' in read) throw read.error;
-      await core.results.load(part, read.value);
+      await loadPart(core, part, read.value);
     } catch (error) {
       if (!isDamaged(error)) throw error;
       await setAside(core, part, error);
@@ -147,4 +147,21 @@ export async function setAside(
 ): Promise<void> {
   await core.results.failPart(part, message);
   await core.alarm(`${message}; its products count as not crawled`, part);
+}
+
+/** Loads one part that is in the ledger; an alarm says what of it was put aside. */
+export async function loadPart(
+  core: Pick<Core, 'results' | 'alarm'>,
+  part: PartId & Pick<PartRef, 'key'>,
+  results: PartResults,
+): Promise<LoadedPart> {
+  const loaded = await core.results.load(part, results);
+  const { slot, epoch } = part;
+  if (loaded.putAside !== undefined)
+    await core.alarm(
+      `${loaded.putAside} results in ${part.key} were put aside: their products were never granted to slot ${slot} ` +
+        `epoch ${epoch}; the instance may be compromised`,
+      { slot, epoch },
+    );
+  return loaded;
 }

@@ -16,7 +16,7 @@ import type { Core } from '../model/core.ts';
 import { piecesOf } from '../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
 import { ourManifest } from './close-epoch.ts';
-import { countProducts, isDamaged, readPart, setAside } from './load-parts.ts';
+import { countProducts, isDamaged, loadPart, readPart, setAside } from './load-parts.ts';
 import { REBUILT } from './run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
@@ -83,14 +83,20 @@ export function rebuiltRun(description: RunDescription): NewRun {
     startedAtMs: Date.parse(description.startedAt),
     deadlineAtMs: Date.parse(description.deadline),
     dryRun: description.dryRun,
-    // Signed by the run that wrote them from these very types.
-    settings: description.settings as unknown as RunSettings,
+    settings: rebuiltSettings(description),
     plan: description.plan as unknown as Plan,
     planned: description.planned,
     duplicates: description.duplicates,
     privateKey: '',
     publicKey: description.publicKey,
   };
+}
+
+/** The grants were lost with the database: nothing can be compared with them. */
+function rebuiltSettings({ settings }: RunDescription): RunSettings {
+  // Signed by the run that wrote them from these very types.
+  const { grantsKept: _lost, ...kept } = settings as unknown as RunSettings;
+  return kept;
 }
 
 /** True for a run that was rebuilt from the bucket: it can be loaded but not resumed. */
@@ -127,7 +133,7 @@ async function loadOne(core: RecoverCore, slot: number, epoch: number, part: Buc
   try {
     const results = await readPart(core.objects, part);
     await register('length' in results ? results.length : await countProducts(core.objects, part));
-    return await core.results.load({ slot, epoch, seq: part.seq }, results);
+    return await loadPart(core, { ...part, slot, epoch }, results);
   } catch (error) {
     if (!isDamaged(error)) throw error;
     await register(0);

@@ -81,6 +81,7 @@ const EMPTY = {
   duplicates: 'no product is in the ledger twice',
   partsOff: 'the counts of every part are those of its products',
   withoutPart: 'every product with a result names a loaded part',
+  ungranted: 'every product with a result was granted to its instance',
   storedWithoutRow: 'every stored product has its rows in the result table',
   rowsOff: 'every stored product has as many rows as it gave',
   rowsWithoutItem: 'every row of this run in the result table is a stored product',
@@ -108,6 +109,12 @@ function notesOf(facts: VerifyFacts, run: RunRecord): string[] {
     ...(facts.published ? [] : ['nothing of this run is in the result table, so it was not compared']),
     ...(facts.parts.failed > 0
       ? [`${facts.parts.failed} parts could not be read and were set aside: their products counted as not crawled`]
+      : []),
+    ...(facts.putAside.count > 0
+      ? [
+          `${facts.putAside.count} results were put aside, because their products were never granted to the instance that ` +
+            `reported them; parts: ${facts.putAside.examples.join(', ')}`,
+        ]
       : []),
     ...(facts.refused > 0
       ? [`${facts.refused} products were stored by their part, and refused before the rows were published`]

@@ -4,6 +4,7 @@
  * know nothing of each other and give one row a product: what several runs of one table owe each other, records and
  * ambiguous numbers are the SQL stores' alone.
  */
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type {
@@ -51,6 +52,7 @@ export interface MemoryChunk {
 
 export interface MemoryPart extends PartRecord {
   rows: number;
+  putAside?: number;
   detail: string | null;
 }
 
@@ -89,10 +91,18 @@ export interface MemoryRun {
   waiting: number;
   /** Granted chunks by their owner, `<slot>.<epoch>`. */
   granted: Map<string, Set<MemoryChunk>>;
+  /** Indexes of the chunks that each instance was granted at any time, by `<slot>.<epoch>`. */
+  grants: Map<string, Set<number>>;
   /** Null when they have to be counted again. */
   counts: WorkCounts | null;
   /** Kept up by the store of results. */
   totals: LoadTotals;
+}
+
+/** True when the product with this number was granted to the instance at some time; also in a run that keeps no grants. */
+export function wasGranted({ record, grants }: MemoryRun, at: EpochId, n: number): boolean {
+  if (record.settings.grantsKept !== true) return true;
+  return grants.get(epochKey(at))?.has(Math.ceil(n / record.plan.chunkSize)) === true;
 }
 
 export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;

@@ -3,7 +3,6 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { ledgerDetail } from '../../../shared/domain/failure-kind.ts';
 import { landingOf } from '../../../shared/domain/landing.ts';
-import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
@@ -13,6 +12,7 @@ import type { AssertCounts } from '../../control/results/assertions.ts';
 import { eventOf } from '../../control/model/run-event.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type {
+  LoadedPart,
   LoadTotals,
   PartId,
   PartRecord,
@@ -24,7 +24,14 @@ import type {
   SharedResults,
   ValueSample,
 } from '../../control/model/stores.ts';
-import { BoundMemory, type MemoryItem, type MemoryPart, type MemoryRun, partPlace } from './memory-database.ts';
+import {
+  BoundMemory,
+  type MemoryItem,
+  type MemoryPart,
+  type MemoryRun,
+  partPlace,
+  wasGranted,
+} from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';
 
@@ -52,11 +59,11 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
       [...run[state === undefined || state === 'loaded' ? 'parts' : 'openParts'].values()]
         .filter(isWanted)
         .sort((a, b) => a.slot - b.slot || a.epoch - b.epoch || a.seq - b.seq)
-        .map(({ rows: _rows, detail: _detail, ...part }) => part),
+        .map(({ rows: _rows, detail: _detail, putAside: _putAside, ...part }) => part),
     );
   }
 
-  async load(part: PartId, given: PartResults): Promise<OutcomeCounts> {
+  async load(part: PartId, given: PartResults): Promise<LoadedPart> {
     const results: ItemResult[] = [];
     for await (const piece of piecesOf(given)) results.push(...piece);
     return this.write('results.load', (run) => {
@@ -69,7 +76,9 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
       if (known.state !== 'loaded') {
         // One that could not be read counts as seen again.
         const seen = run.totals.seen + (known.state === 'failed' ? 1 : 0);
-        Object.assign(known, loadResults(run, part, results), { state: 'loaded', detail: null });
+        const granted = results.filter(({ n }) => wasGranted(run, part, n));
+        if (granted.length < results.length) known.putAside = results.length - granted.length;
+        Object.assign(known, loadResults(run, part, granted), { state: 'loaded', detail: null });
         run.openParts.delete(partPlace(part));
         const { totals } = run;
         run.totals = {
@@ -80,7 +89,8 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
           failed: totals.failed + known.failed,
         };
       }
-      return { stored: known.stored, gone: known.gone, failed: known.failed };
+      const { stored, gone, failed, putAside } = known;
+      return { stored, gone, failed, ...(putAside === undefined ? {} : { putAside }) };
     });
   }
 

@@ -207,6 +207,7 @@ function newRun(run: NewRun, productIds: readonly string[], nowMs: number): Memo
     firstWaiting: 0,
     waiting: cutChunks(productIds.length, run.plan.chunkSize).length,
     granted: new Map(),
+    grants: new Map(),
     counts: null,
     totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
   };

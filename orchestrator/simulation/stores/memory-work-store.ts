@@ -57,6 +57,7 @@ export class MemoryWorkStore extends BoundMemory implements WorkStore {
         taken.add(index);
         granted.push(chunk.id);
         change(run, chunk, { state: 'granted', slot, epoch, grantedAtMs: this.now() });
+        keepGrant(run, chunk);
       }
       return granted;
     });
@@ -190,6 +191,12 @@ function change(run: MemoryRun, chunk: MemoryChunk, values: Partial<MemoryChunk>
     run.granted.get(key)!.add(chunk);
   }
   run.counts = null;
+}
+
+function keepGrant(run: MemoryRun, chunk: MemoryChunk): void {
+  const key = ownerOf(chunk);
+  const kept = run.grants.get(key) ?? new Set();
+  run.grants.set(key, kept.add(chunk.index));
 }
 
 const ownerOf = ({ slot, epoch }: MemoryChunk): string => epochKey({ slot: slot!, epoch: epoch! });

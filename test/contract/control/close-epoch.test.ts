@@ -7,6 +7,7 @@ import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/w
 import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
+import { loadParts } from '../../../orchestrator/control/results/load-parts.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests } from '../../../orchestrator/control/verify/verify.ts';
 import { type CallbackStage, openCallbackStage } from '../server/callback-stage.ts';
@@ -145,6 +146,7 @@ describe('confirmManifest', () => {
 
   it('postpones its judgement while the bucket does not answer', async () => {
     const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1'] });
     await report(caller, [await putPart(0, 1, 0, [1])]);
     objects.onCall = () => {
       throw new Error('SlowDown');
@@ -155,6 +157,37 @@ describe('confirmManifest', () => {
     await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
     expect(await stage.record(caller)).toMatchObject({ phase: 'done' });
     expect(await outcomes()).toMatchObject({ stored: 1 });
+  });
+});
+
+describe('A compromised instance', () => {
+  const EVERY = Array.from({ length: 20 }, (_, i) => i + 1);
+
+  it('adds only results of its own products by a part that its own heartbeat reports', async () => {
+    const [caller, other] = [await stage.ready(0), await stage.ready(1)];
+    await other.orders({ offered: ['1-1', '2-1'] });
+    await caller.orders({ offered: ['7-1', '8-1'] });
+    const forged = await putPart(0, 1, 0, EVERY);
+    expect((await caller.orders({ parts: [forged] })).partsAck).toBe(0);
+    await loadParts(stage.core);
+    expect(await outcomes()).toMatchObject({ stored: 4, open: 16 });
+    expect(stage.core.alarms).toEqual([
+      `16 of 20 results in ${forged.key} were put aside: their products were never granted to slot 0 epoch 1; the instance may be compromised`,
+    ]);
+    await other.orders({ parts: [await putPart(1, 1, 0, [1, 2, 3, 4])] });
+    await loadParts(stage.core);
+    expect(await outcomes()).toMatchObject({ stored: 8, open: 12 });
+    expect(await stage.core.work.outcomesBySlot()).toEqual([
+      { slot: 0, epoch: 1, stored: 4, gone: 0, failed: 0 },
+      { slot: 1, epoch: 1, stored: 4, gone: 0, failed: 0 },
+    ]);
+  });
+
+  it('adds nothing before anything is granted to it', async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ parts: [await putPart(0, 1, 0, EVERY)] });
+    await loadParts(stage.core);
+    expect(await outcomes()).toMatchObject({ stored: 0, open: 20 });
   });
 });
 

@@ -188,4 +188,18 @@ onBothEngines('A run that the database knows in part', (bench, engine) => {
       [2, 'lost', 'rebuilt'],
     ]);
   });
+
+  it('counts nothing of an epoch to which it granted nothing, and says so', async () => {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`unknown_${engine}`, 4);
+    run.settings.grantsKept = true;
+    await stage.create(run);
+    const { key } = await stage.putPart(run, { slot: 7, seq: 0 }, [titled(1, 'one'), titled(2, 'two')]);
+    const core = stage.core(run.id);
+    const epochs = await listEpochs(stage.objects, run.id);
+    await noteUnknownEpochs(core, (await bench().stores.runs.get(run.id))!, epochs);
+    expect(await loadEpochs(core, epochs)).toMatchObject({ parts: 1, stored: 0 });
+    expect(stage.alarms.join()).toContain(`2 of 2 results in ${key} were put aside`);
+    expect((await stage.verdict(run.id)).notes.join()).toContain('2 results were put aside');
+  });
 });

@@ -27,8 +27,13 @@ export function aNewRun(
   products: number,
   change: { startMs?: number; instances?: number } = {},
 ): NewRun {
-  const { settings, ...template } = aRun({ id: `20260101-00${String(++made).padStart(4, '0')}-res`, ...newRunKeys() });
+  const { settings: every, ...template } = aRun({
+    id: `20260101-00${String(++made).padStart(4, '0')}-res`,
+    ...newRunKeys(),
+  });
   const startedAtMs = START_MS + (change.startMs ?? made);
+  // Parts are loaded as such: no instance is launched, and nothing is granted.
+  const { grantsKept: _every, ...settings } = every;
   return {
     id: template.id,
     parentId: null,

@@ -156,6 +156,9 @@ export function settings(table: string, more: Partial<RunSettings['results']> = 
   return { site, mapping, results: { table, onGone: 'keep', ...more }, run: { deadlineMs: 60_000 } } as RunSettings;
 }
 
+/** The settings of a run that keeps its grants, as every new one does: only granted results count. */
+export const keepingGrants = (table: string): RunSettings => ({ ...settings(table), grantsKept: true });
+
 let made = 0;
 
 /** A run of the tests: its row as it was stored, and its stores under the tests' fence at `NOW`. */

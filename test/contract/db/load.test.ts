@@ -4,18 +4,22 @@ import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import {
   allRows,
+  at,
   AT,
   bound,
+  createInstance,
   createRun,
   failed,
   gone,
   itWithSql,
+  keepingGrants,
   load,
   manyStored,
   onEveryEngine,
   onMysql,
   partRef,
   publish,
+  readFacts,
   settings,
   stored,
 } from './harness.ts';
@@ -130,6 +134,63 @@ onEveryEngine('Loading a part', (bench, engine) => {
       { slot: 0, epoch: 1, stored: 1, gone: 0, failed: 1 },
       { slot: 0, epoch: 2, stored: 1, gone: 0, failed: 0 },
     ]);
+  });
+
+  it('puts aside results for products that their instance was never granted, whoever settled them before', async () => {
+    const { id, work } = await createRun(bench(), 20, { settings: keepingGrants(`granted_${engine}`) });
+    for (const slot of [0, 1]) await createInstance(bench(), id, slot);
+    await work.grant(at(0), ['1-1', '3-1'], 9);
+    await work.grant(at(1), ['2-1'], 9);
+    expect(await load(bench(), id, manyStored(20))).toEqual({ stored: 10, gone: 0, failed: 0, putAside: 10 });
+    expect(await load(bench(), id, manyStored(20), { slot: 1, seq: 0 })).toEqual({
+      stored: 5,
+      gone: 0,
+      failed: 0,
+      putAside: 15,
+    });
+    expect(await load(bench(), id, manyStored(20), { slot: 1, seq: 0 })).toMatchObject({ stored: 5, putAside: 15 });
+    // An epoch that was never granted anything.
+    expect(await load(bench(), id, manyStored(20), { slot: 1, epoch: 2, seq: 0 })).toMatchObject({ putAside: 20 });
+    expect(await staged(id)).toHaveLength(15);
+    expect(await work.outcomes()).toMatchObject({ stored: 15, open: 5 });
+    expect(await readFacts(bench(), id)).toMatchObject({
+      ungranted: { count: 0 },
+      partsOff: { count: 0 },
+      putAside: { count: 45, examples: ['0/1/0', '1/1/0', '1/2/0'] },
+    });
+  });
+
+  it('counts late results of chunks that were returned and granted to others', async () => {
+    const { id, work } = await createRun(bench(), 10, { settings: keepingGrants(`late_${engine}`) });
+    for (const slot of [0, 1]) await createInstance(bench(), id, slot);
+    await work.grant(at(0), ['1-1', '2-1'], 9);
+    expect(await work.transferChunks(at(0), ['2-1'])).toBe(5);
+    expect(await work.returnChunks(at(0))).toBe(5);
+    expect(await work.grant(at(1), ['1-2', '2-2'], 9)).toEqual(['1-2', '2-2']);
+    await work.returnChunks(at(1));
+    // Granted once more to an instance that had it before.
+    expect(await work.grant(at(0), ['1-3'], 9)).toEqual(['1-3']);
+    expect(await load(bench(), id, manyStored(8))).toEqual({ stored: 8, gone: 0, failed: 0 });
+    expect(await load(bench(), id, manyStored(10), { slot: 1, seq: 0 })).toEqual({ stored: 2, gone: 0, failed: 0 });
+    expect(await readFacts(bench(), id)).toMatchObject({ ungranted: { count: 0 }, putAside: { count: 0 } });
+  });
+
+  it('loads everything in a run of an earlier version, which kept no grants', async () => {
+    const { id } = await createRun(bench(), 5);
+    expect(await load(bench(), id, manyStored(5))).toEqual({ stored: 5, gone: 0, failed: 0 });
+    expect(await readFacts(bench(), id)).toMatchObject({ ungranted: { count: 0 }, putAside: { count: 0 } });
+  });
+
+  itWithSql(engine)('shows verify a result that counts although it was never granted', async () => {
+    const { id, work } = await createRun(bench(), 10, { settings: keepingGrants(`planted_${engine}`) });
+    await createInstance(bench(), id, 0);
+    await work.grant(at(0), ['1-1'], 9);
+    await load(bench(), id, manyStored(5));
+    await bench()
+      .db.knex('crawlfleet_items')
+      .where({ run_id: id, n: 7 })
+      .update({ outcome: 'stored', slot: 0, epoch: 1, seq: 0 });
+    expect(await readFacts(bench(), id)).toMatchObject({ ungranted: { count: 1, examples: ['p7'] } });
   });
 
   it('settles each product once when parts with the same products are loaded concurrently', async () => {

@@ -43,6 +43,8 @@ onEveryEngine('The facts for verify', (bench, engine) => {
       parts: { seen: 0, loaded: 3, failed: 0 },
       partsOff: EMPTY,
       withoutPart: EMPTY,
+      ungranted: EMPTY,
+      putAside: EMPTY,
       published: true,
       ledgerRows: 3,
       resultRows: 3,

@@ -105,6 +105,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
           },
         ],
       },
+      grantsKept: true,
       results: { table: 'product_snapshots', onGone: 'keep' },
       run: {
         deadlineMs: DEADLINE_MS,

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import type { ResultStore } from '../../../orchestrator/control/model/stores.ts';
+import type { LoadedPart, ResultStore } from '../../../orchestrator/control/model/stores.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aCore } from './fake-core.ts';
@@ -163,9 +163,10 @@ it('loads two parts at a time, and throws the first failure once the other is lo
   const parts = [0, 1, 2, 3].map((seq) => ({ seq, key: `part ${seq}`, sha256: sha256Hex(body), sizeBytes: 1 }));
   const ends = parts.map(() => Promise.withResolvers<void>());
   const begun: number[] = [];
-  const load = ({ seq }: { seq: number }): Promise<void> => {
+  const load = async ({ seq }: { seq: number }): Promise<LoadedPart> => {
     begun.push(seq);
-    return ends[seq]!.promise;
+    await ends[seq]!.promise;
+    return { stored: 0, gone: 0, failed: 0 };
   };
   const core = aCore({
     clock: new VirtualClock(),

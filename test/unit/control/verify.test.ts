@@ -16,6 +16,8 @@ function facts(more: Partial<VerifyFacts> = {}): VerifyFacts {
     parts: { seen: 0, loaded: 1, failed: 0 },
     partsOff: noDifference(),
     withoutPart: noDifference(),
+    ungranted: noDifference(),
+    putAside: noDifference(),
     published: true,
     ledgerRows: 20,
     resultRows: 20,
@@ -56,6 +58,18 @@ describe('The check of the rows', () => {
     const { differences, notes } = await verdict({ resultRows: 13, replacedRows: 7, overwritten: one('p1') });
     expect(differences).toEqual([]);
     expect(notes).toEqual(['1 products have been written again by a later run']);
+  });
+
+  it('names what was put aside, and fails when a result counts that was never granted to its instance', async () => {
+    expect(await verdict({ putAside: one('1/1/7', 120) })).toEqual({
+      differences: [],
+      notes: [
+        '120 results were put aside, because their products were never granted to the instance that reported them; parts: 1/1/7',
+      ],
+    });
+    expect((await verdict({ ungranted: one('p1') })).differences).toEqual([
+      ['every product with a result was granted to its instance', 'no exception', '1'],
+    ]);
   });
 
   it('fails when rows are missing or unexpected', async () => {
