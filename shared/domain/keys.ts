@@ -15,6 +15,10 @@ export const partKey = (run: string, { slot, epoch, seq, sha256 }: PartName): st
 export const manifestKey = (run: string, slot: number, epoch: number): string =>
   `${shardPrefix(run, slot, epoch)}manifest.json`;
 
+/** `runs/<run>/<slot>/<epoch>/manifest-<sha256>.json`: the main server's, where a foreign object has the other name. */
+export const manifestAsideKey = (run: string, { slot, epoch }: EpochId, sha256: string): string =>
+  `${shardPrefix(run, slot, epoch)}manifest-${sha256}.json`;
+
 /** `runs/<run>/run.json` */
 export const runDescriptionKey = (run: string): string => `${runPrefix(run)}run.json`;
 

@@ -1,7 +1,7 @@
 /** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import { manifestKey, parsePartKey, shardPrefix } from '../../../shared/domain/keys.ts';
+import { manifestAsideKey, manifestKey, parsePartKey, shardPrefix } from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
@@ -20,20 +20,25 @@ const MAX_MANIFEST_BYTES = 16_000_000;
 export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch }: EpochId): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
   if (!record || record.manifestKey === null || record.publicKey === null || !isServing(record.phase)) return;
-  const read = await readOwnManifest(core, run, record);
-  if (typeof read === 'string') {
-    await core.fleet.patch({ slot, epoch }, { manifestKey: null, manifestSha256: null });
-    await core.alarm(`the manifest of slot ${slot} epoch ${epoch} is refused: ${read}`, { slot, epoch });
-    return;
+  // Else an earlier try has written ours, because a foreign object has the name of its own.
+  if (record.manifestKey === manifestKey(run.id, slot, epoch)) {
+    const read = await readOwnManifest(core, run, record);
+    if (read === 'foreign') await closeWithOurs(core, run, record);
+    else if (typeof read === 'string') {
+      await core.fleet.patch({ slot, epoch }, { manifestKey: null, manifestSha256: null });
+      await core.alarm(`the manifest of slot ${slot} epoch ${epoch} is refused: ${read}`, { slot, epoch });
+      return;
+    } else {
+      const { manifest, sha256 } = read;
+      // Found in the bucket, not reported: its hash is not stored yet.
+      if (record.manifestSha256 === null) await core.fleet.patch({ slot, epoch }, { manifestSha256: sha256 });
+      await core.results.register({ slot, epoch }, manifest.parts);
+      // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they would
+      // go out again too.
+      await loadParts(core, { slot, epoch });
+      await core.work.returnChunks({ slot, epoch });
+    }
   }
-  const { manifest, sha256 } = read;
-  // Found in the bucket, not reported: its hash is not stored yet.
-  if (record.manifestSha256 === null) await core.fleet.patch({ slot, epoch }, { manifestSha256: sha256 });
-  await core.results.register({ slot, epoch }, manifest.parts);
-  // Unfinished products are taken back before the epoch counts as closed; its results are loaded first, or they would
-  // go out again too.
-  await loadParts(core, { slot, epoch });
-  await core.work.returnChunks({ slot, epoch });
   // The reason lets the slot be filled again if chunks wait, whether or not this call has released them: an earlier try
   // may have released them and then failed.
   const replaced = openIncident(record)?.verdict === 'banned' && run.settings.site.onBan === 'replace';
@@ -43,18 +48,23 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
   await core.fleet.move({ slot, epoch }, record.phase, 'done', { reason });
 }
 
+/**
+ * Or what is wrong with it. `foreign`: the instance has reported another one, and what is there was written by someone
+ * else before it.
+ */
 async function readOwnManifest(
   core: Core,
   run: RunRecord,
   record: InstanceRecord,
 ): Promise<{ manifest: Manifest; sha256: string } | string> {
   const bytes = await fetchManifest(core.objects, manifestKey(run.id, record.slot, record.epoch));
+  const isReported = record.manifestSha256 !== null;
   if (!bytes) return 'it is not in the bucket';
-  if (typeof bytes === 'string') return bytes;
+  if (typeof bytes === 'string') return isReported ? 'foreign' : bytes;
   const sha256 = sha256Hex(bytes);
-  if (record.manifestSha256 !== null && sha256 !== record.manifestSha256)
-    return 'it does not have the hash that was reported';
   const manifest = ownManifest(bytes, run, record);
+  if (isReported && sha256 !== record.manifestSha256)
+    return typeof manifest === 'string' ? 'foreign' : 'it does not have the hash that was reported';
   return typeof manifest === 'string' ? manifest : { manifest, sha256 };
 }
 
@@ -68,11 +78,19 @@ export async function fetchManifest(objects: ObjectStore, key: string): Promise<
   }
 }
 
-/** The manifest in these bytes if the instance itself has signed it for its own epoch and parts; else what is wrong with it. */
-function ownManifest(bytes: Uint8Array, run: RunRecord, record: InstanceRecord): Manifest | string {
+/**
+ * The manifest in these bytes if the instance itself has signed it for its own epoch and parts, or whoever has
+ * `publicKey`; else what is wrong with it.
+ */
+function ownManifest(
+  bytes: Uint8Array,
+  run: RunRecord,
+  record: InstanceRecord,
+  publicKey = record.publicKey,
+): Manifest | string {
   try {
     // An instance that never said hello has no key, so no manifest is its own.
-    const manifest = decodeManifest(bytes, importPublicKey(record.publicKey ?? ''));
+    const manifest = decodeManifest(bytes, importPublicKey(publicKey ?? ''));
     if (manifest.run !== run.id || manifest.slot !== record.slot || manifest.epoch !== record.epoch)
       return 'it names another run, slot or epoch';
     const foreign = manifest.parts.find((p) => !isOwnPart(run.id, record, p));
@@ -101,17 +119,17 @@ export function isOwnPart(runId: string, at: EpochId, part: PartRef): boolean {
  */
 export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: EpochId): Promise<void> {
   const record = await core.fleet.get({ slot, epoch });
-  if (!record || record.manifestKey !== null) return;
+  if (record && record.manifestKey === null) await closeWithOurs(core, run, record);
+}
+
+/** Closes the epoch with the first manifest of its instance or ours in the bucket. */
+async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord): Promise<void> {
+  const { slot, epoch } = record;
   const found: FoundParts = new Map();
   const { instanceId, progress } = record;
   const manifest = ourManifest(core, record, { instanceId, progress, parts: await findParts(core, record, found) });
-  const key = manifestKey(run.id, slot, epoch);
   const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
-  // `exists`: the instance closed it itself, or an earlier try of ours did.
-  await core.objects.putIfAbsent(key, bytes, 'application/json');
-  const read = await fetchManifest(core.objects, key);
-  // An object that is too large is no manifest: the ledger then records our own.
-  const stored = read === null || typeof read === 'string' ? bytes : read;
+  const { key, stored } = await putManifest(core, run, record, bytes);
   // The instance may be alive, and may have uploaded its last parts and its own manifest since the bucket was listed.
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register({ slot, epoch }, own.parts);
@@ -121,6 +139,30 @@ export async function closeEpoch(core: Core, run: RunRecord, { slot, epoch }: Ep
   const returned = await core.work.returnChunks({ slot, epoch });
   await core.fleet.patch({ slot, epoch }, { manifestKey: key, manifestSha256: sha256Hex(stored) });
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
+}
+
+/** Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing. */
+async function putManifest(
+  core: Core,
+  run: RunRecord,
+  record: InstanceRecord,
+  bytes: Uint8Array,
+): Promise<{ key: string; stored: Uint8Array }> {
+  const { slot, epoch } = record;
+  const key = manifestKey(run.id, slot, epoch);
+  await core.objects.putIfAbsent(key, bytes, 'application/json');
+  const stored = (await fetchManifest(core.objects, key)) ?? bytes;
+  const isSignedBy = (publicKey: string | null): boolean =>
+    typeof stored !== 'string' && typeof ownManifest(stored, run, record, publicKey) !== 'string';
+  if (typeof stored !== 'string' && (isSignedBy(record.publicKey) || isSignedBy(run.publicKey))) return { key, stored };
+  // No one can have guessed this name: it depends on our signature.
+  const aside = manifestAsideKey(run.id, record, sha256Hex(bytes));
+  await core.objects.putIfAbsent(aside, bytes, 'application/json');
+  await core.alarm(
+    `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored, and ${aside} closes the epoch`,
+    { slot, epoch },
+  );
+  return { key: aside, stored: bytes };
 }
 
 /** The manifest with which the main server closes an epoch. */

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
-import { createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { createKeyPair, importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import { loadParts } from '../../../orchestrator/control/results/load-parts.ts';
@@ -188,6 +188,79 @@ describe('A compromised instance', () => {
     await caller.orders({ parts: [await putPart(0, 1, 0, EVERY)] });
     await loadParts(stage.core);
     expect(await outcomes()).toMatchObject({ stored: 0, open: 20 });
+  });
+});
+
+describe('A foreign object in the place of a manifest', () => {
+  const PLANTED = Buffer.from('{"manifest":{},"signature":7}');
+  const verified = async () =>
+    checkManifests({
+      run,
+      instances: await stage.core.fleet.instances(),
+      parts: await stage.core.results.parts(),
+      objects,
+    });
+
+  it('does not keep an instance that has reported its own from being done', async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const part = await putPart(0, 1, 0, [1, 2, 3]);
+    await caller.orders({ parts: [part] });
+    await objects.putIfAbsent(manifestKey(run.id, 0, 1), PLANTED);
+    // For the instance its object is there: `exists` counts as stored.
+    await report(caller, [part]);
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
+    const record = await stage.record(caller);
+    expect(record).toMatchObject({ phase: 'done' });
+    expect(record.manifestKey).toMatch(/\/0\/1\/manifest-[0-9a-f]{64}\.json$/);
+    expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
+    expect((await stage.core.work.waiting(20, new Set())).map((c) => c.id)).toContain('2-2');
+    expect(stage.core.alarms).toEqual([
+      expect.stringContaining(`the object ${manifestKey(run.id, 0, 1)} is neither from slot 0 epoch 1`),
+    ]);
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it('is done, too, if the first try got no further than the manifest', async () => {
+    const caller = await stage.ready(0);
+    await objects.putIfAbsent(manifestKey(run.id, 0, 1), PLANTED);
+    await caller.complete({ manifestKey: manifestKey(run.id, 0, 1), manifestSha256: 'e'.repeat(64) });
+    const { fleet } = stage.core;
+    const broken = new Proxy(fleet, {
+      get: (of, key) => (key === 'move' ? () => Promise.reject(new Error('gone')) : bound(of, key)),
+    });
+    await expect(confirmManifest({ ...stage.core, fleet: broken }, run, { slot: 0, epoch: 1 })).rejects.toThrow('gone');
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.record(caller)).toMatchObject({ phase: 'done' });
+    expect(stage.core.alarms).toHaveLength(1);
+  });
+
+  it.each([
+    ['no manifest', () => PLANTED],
+    ['signed by a stranger', () => encodeManifest(foreign(0, 1), createKeyPair().privateKey)],
+    ['ours, of another epoch', () => encodeManifest(foreign(1, 1), importPrivateKey(run.privateKey))],
+  ])('does not close the epoch of an instance that is given up: %s', async (_what, planted) => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1'] });
+    await caller.orders({ parts: [await putPart(0, 1, 0, [1])] });
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
+    await objects.putIfAbsent(manifestKey(run.id, 0, 1), planted());
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
+    expect(stage.core.alarms).toHaveLength(1);
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  const foreign = (slot: number, epoch: number): Manifest => ({
+    version: 1,
+    run: run.id,
+    slot,
+    epoch,
+    instanceId: 'i-0-1',
+    closedBy: 'main-server',
+    closedAt: '2026-01-01T00:00:00.000Z',
+    parts: [],
+    progress: { ...NO_PROGRESS },
   });
 });
 
