@@ -95,6 +95,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const uploader = new Uploader({
     queue,
     owner,
+    privateKey: folder.privateKey,
     openStore: parts.openStore,
     clock,
     random,

@@ -13,14 +13,18 @@ import { PART_PRODUCTS } from '../../shared/wire/part.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
 import { untilWritten } from '../queue/journal-writer.ts';
 import type { Queue } from '../queue/queue.ts';
+import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { partKey } from '../../shared/domain/keys.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
+import { signPart } from '../../shared/wire/part-signature.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 
 export interface UploaderParts {
   queue: Queue;
   owner: { run: string } & EpochId;
+  /** Signs the parts. */
+  privateKey: KeyObject;
   /** Opened at the first upload: a process with nothing to upload does not load the SDK. */
   openStore: () => Promise<ObjectStore>;
   clock: Clock;
@@ -149,9 +153,9 @@ export class Uploader {
   }
 
   async #uploadFirst(stop: AbortSignal): Promise<void> {
-    const { queue, owner, clock, onChange } = this.#parts;
+    const { queue, clock, onChange } = this.#parts;
     const cut = queue.state.lines.cuts[0]!;
-    const { bytes, part } = buildPart(owner, cut.seq, queue.state.lines.linesOf(cut));
+    const { bytes, part } = buildPart(this.#parts, cut.seq, queue.state.lines.linesOf(cut));
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
     if (await untilWritten(() => queue.note({ t: 'part', part }), clock, stop)) onChange();
   }
@@ -159,11 +163,12 @@ export class Uploader {
 
 /** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
 function buildPart(
-  owner: UploaderParts['owner'],
+  { owner, privateKey }: Pick<UploaderParts, 'owner' | 'privateKey'>,
   seq: number,
   lines: readonly string[],
 ): { bytes: Uint8Array; part: PartRef } {
-  const bytes = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
+  const gzip = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
+  const bytes = signPart(gzip, { ...owner, seq }, privateKey);
   const sha256 = sha256Hex(bytes);
   const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256 });
   return { bytes, part: { seq, key, sha256, sizeBytes: bytes.length, products: lines.length } };

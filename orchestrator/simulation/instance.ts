@@ -22,6 +22,7 @@ import {
 } from '../../shared/wire/callbacks.ts';
 import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
 import { encodeManifest, type ItemResult, PART_PRODUCTS } from '../../shared/wire/part.ts';
+import { signPart } from '../../shared/wire/part-signature.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import {
   createKeyPair,
@@ -507,9 +508,11 @@ export class SimulatedInstance {
     const { seq, results } = this.#cut;
     this.#isUploading = true;
     this.#after(uploadMs, () => {
-      const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), PACKING);
+      const { run, slot, epoch } = settings;
+      const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), PACKING);
+      const bytes = signPart(gzip, { run, slot, epoch, seq }, this.#keys.privateKey);
       const sha256 = sha256Hex(bytes);
-      const key = partKey(settings.run, { slot: settings.slot, epoch: settings.epoch, seq, sha256 });
+      const key = partKey(run, { slot, epoch, seq, sha256 });
       this.#await(objects.putIfAbsent(key, bytes, 'application/gzip'), (failure) => {
         this.#isUploading = false;
         if (failure !== null) {

@@ -204,6 +204,7 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
       },
       mapping: MAPPING,
       grantsKept: true,
+      partsSigned: true,
       results: { table: RUN_ID, onGone: 'keep' },
       run: {
         deadlineMs: input.deadlineMs,

@@ -63,6 +63,7 @@ export function settingsOf(
     },
     mapping: config.mapping,
     grantsKept: true,
+    partsSigned: true,
     ...(config.discovery === undefined ? {} : { discover: config.discovery }),
     results: {
       table: results.table,

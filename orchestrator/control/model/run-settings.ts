@@ -93,6 +93,11 @@ export interface RunSettings {
    * (docs/decisions/0040-compromised-instances.md); omitted in runs of earlier versions.
    */
   grantsKept?: true;
+  /**
+   * Instances sign their parts: an unsigned one that is only found in the bucket is ignored. Omitted in runs of earlier
+   * versions.
+   */
+  partsSigned?: true;
   /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */
   dueAtMs?: number;
   /** Set for a dry run in our own sandbox: how to find it again. */

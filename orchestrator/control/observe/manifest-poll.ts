@@ -10,7 +10,9 @@ import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
 import { countProducts, isDamaged, type PartName } from '../results/load-parts.ts';
-import type { InstanceRecord } from '../model/stores.ts';
+import { isFromInstance, UNSIGNED } from '../results/part-origin.ts';
+import { alarmOnce } from '../run-notes.ts';
+import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
 /**
@@ -88,16 +90,18 @@ export class ManifestPoll {
   }
 
   async #poll(due: readonly InstanceRecord[]): Promise<void> {
-    const { results, log } = this.#core;
+    const { results, run: row, log } = this.#core;
     try {
+      const run = await row.get();
+      if (run === null) return;
       const known = new Set((await results.parts()).map((p) => p.key));
-      for (const record of due) await this.#pollOne(record, known);
+      for (const record of due) await this.#pollOne(run, record, known);
     } catch (error) {
       log.warn({ error: describeError(error) }, 'the bucket cannot be polled for silent instances');
     }
   }
 
-  async #pollOne(record: InstanceRecord, known: ReadonlySet<string>): Promise<void> {
+  async #pollOne(run: RunRecord, record: InstanceRecord, known: ReadonlySet<string>): Promise<void> {
     const core = this.#core;
     const { slot, epoch } = record;
     const name = epochKey(record);
@@ -114,6 +118,7 @@ export class ManifestPoll {
       const part = isKnown ? null : parsePartKey(core.runId, object.key);
       if (!part) continue;
       const { key: partKey, sizeBytes } = object;
+      if (!(await this.#isOwn(run, record, { seq: part.seq, key: partKey, sizeBytes }))) continue;
       const products = await this.#countProducts({ key: partKey, sha256: part.sha256, sizeBytes });
       if (products !== null) parts.push({ seq: part.seq, key: partKey, sha256: part.sha256, sizeBytes, products });
     }
@@ -124,6 +129,19 @@ export class ManifestPoll {
     // It may have been given up since the bucket was listed: then `close` looks for the manifest itself.
     if (await core.fleet.noteManifest({ slot, epoch }, { manifestKey: key, manifestSha256: null }))
       core.log.info({ slot, epoch }, 'the manifest of a silent instance is found');
+  }
+
+  /** An alarm names any other, once. */
+  async #isOwn(
+    run: RunRecord,
+    record: InstanceRecord,
+    part: Pick<PartRef, 'seq' | 'key' | 'sizeBytes'>,
+  ): Promise<boolean> {
+    const core = this.#core;
+    const { slot, epoch } = record;
+    if (await isFromInstance(core.objects, run, record, part)) return true;
+    await alarmOnce(core, `unsigned ${part.key}`, `part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
+    return false;
   }
 
   /** Null for an unreadable part: the manifest, or the closing of the epoch, decides what becomes of it. */

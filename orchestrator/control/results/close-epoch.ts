@@ -10,6 +10,7 @@ import { importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wi
 import { openIncident } from '../decide/ban-policy.ts';
 import type { Core } from '../model/core.ts';
 import { countProducts, isDamaged, loadParts } from './load-parts.ts';
+import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
@@ -127,13 +128,17 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   const { slot, epoch } = record;
   const found: FoundParts = new Map();
   const { instanceId, progress } = record;
-  const manifest = ourManifest(core, record, { instanceId, progress, parts: await findParts(core, record, found) });
+  const manifest = ourManifest(core, record, {
+    instanceId,
+    progress,
+    parts: await findParts(core, run, record, found),
+  });
   const bytes = encodeManifest(manifest, importPrivateKey(run.privateKey));
   const { key, stored } = await putManifest(core, run, record, bytes);
   // The instance may be alive, and may have uploaded its last parts and its own manifest since the bucket was listed.
   const own = ownManifest(stored, run, record);
   if (typeof own !== 'string') await core.results.register({ slot, epoch }, own.parts);
-  await core.results.register({ slot, epoch }, await findParts(core, record, found));
+  await core.results.register({ slot, epoch }, await findParts(core, run, record, found));
   await setAsideUnreadable(core, record, found);
   await loadParts(core, { slot, epoch });
   const returned = await core.work.returnChunks({ slot, epoch });
@@ -187,8 +192,12 @@ export function ourManifest(
 /** By key; the fault of a part that cannot be read, null where the ledger has it already. */
 type FoundParts = Map<string, PartRef | { fault: string | null }>;
 
-/** The parts that are in the bucket by now. Those that were found before, or are in the ledger, are not read again. */
-async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: FoundParts): Promise<PartRef[]> {
+/**
+ * The parts that are in the bucket by now. Those that were found before, or are in the ledger, are not read again. Of the
+ * others, those that the instance has not signed are left out.
+ */
+async function findParts(core: Core, run: RunRecord, record: InstanceRecord, found: FoundParts): Promise<PartRef[]> {
+  const { slot, epoch } = record;
   const ledger = new Map((await core.results.parts({ slot, epoch })).map((part) => [part.key, part]));
   for await (const { key, sizeBytes } of core.objects.list(shardPrefix(core.runId, slot, epoch))) {
     const name = parsePartKey(core.runId, key);
@@ -197,9 +206,13 @@ async function findParts(core: Core, { slot, epoch }: InstanceRecord, found: Fou
     const entered = ledger.get(key);
     try {
       if (entered?.state === 'failed') found.set(key, { fault: null });
-      else {
+      else if (entered || (await isFromInstance(core.objects, run, record, { seq, key, sizeBytes }))) {
         const products = entered?.products ?? (await countProducts(core.objects, { key, sha256, sizeBytes }));
         found.set(key, { seq, key, sha256, sizeBytes, products });
+      } else {
+        // It gets no place in the ledger: the number is the instance's own.
+        found.set(key, { fault: null });
+        await core.alarm(`part ${key} of a lost instance is left out: ${UNSIGNED}`, { slot, epoch });
       }
     } catch (error) {
       // A bucket that does not answer proves nothing about the part: closing is retried.

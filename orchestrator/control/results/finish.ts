@@ -259,6 +259,7 @@ export async function buildReport(
       ...(run.fill?.notes ?? []),
       ...numberNotes(run.numbers ?? []),
       ...listNotes(run),
+      ...originNotes(run),
       ...evenness(run, shards, instances, handedOver.length > 0),
       ...banNotes(bans, run.settings),
       ...rotationNotes(instances),
@@ -266,6 +267,14 @@ export async function buildReport(
       ...alarmNotes(alarms),
     ],
   };
+}
+
+/** A run of an earlier version has no proof of where its results come from. */
+function originNotes({ settings }: RunRecord): string[] {
+  if (settings.partsSigned === true) return [];
+  return [
+    'the parts of this run are unsigned: an earlier version began it, whose instances sign none, so any instance may have written them',
+  ];
 }
 
 /** A run whose shorter list was accepted notes the drop. */

@@ -17,6 +17,7 @@ import { piecesOf } from '../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
 import { ourManifest } from './close-epoch.ts';
 import { countProducts, isDamaged, loadPart, readPart, setAside } from './load-parts.ts';
+import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { REBUILT } from './run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
@@ -111,11 +112,21 @@ export async function loadEpochs(
   epochs: readonly BucketEpoch[],
 ): Promise<OutcomeCounts & { parts: number }> {
   const sums = { parts: 0, stored: 0, gone: 0, failed: 0 };
-  const settled = new Set((await core.results.parts()).filter((p) => p.state !== 'seen').map((p) => p.key));
+  const run = (await core.run.get())!;
+  const entered = await core.results.parts();
+  const reported = new Set(entered.map((p) => p.key));
+  const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
   for (const { slot, epoch, parts } of epochs) {
+    const record = await core.fleet.get({ slot, epoch });
     for (const part of parts) {
       if (settled.has(part.key)) continue;
+      // The keys of instances are known from the database only.
+      if (record !== null && record.publicKey !== null && !reported.has(part.key))
+        if (!(await isFromInstance(core.objects, run, record, part))) {
+          await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
+          continue;
+        }
       const counts = await loadOne(core, slot, epoch, part);
       if (!counts) continue;
       sums.parts++;

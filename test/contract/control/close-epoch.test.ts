@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
+import { signPart } from '../../../shared/wire/part-signature.ts';
 import { createKeyPair, importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
@@ -21,19 +22,32 @@ let stage: CallbackStage;
 let objects: MemoryObjectStore;
 let run: RunRecord;
 
+/** The instance of each slot. */
+const callers = new Map<number, Caller>();
+
 useBase((made) => (base = made));
 beforeEach(async () => {
   stage = await openCallbackStage(base);
+  callers.clear();
+  const ready = stage.ready.bind(stage);
+  stage.ready = async (slot, epoch) => {
+    const caller = await ready(slot, epoch);
+    callers.set(slot, caller);
+    return caller;
+  };
   objects = new MemoryObjectStore();
   stage.core.objects = objects;
   run = (await stage.core.run.get())!;
 });
 afterEach(() => stage.close());
 
-/** A part with the results of these products in the bucket, under the key of (slot, epoch). */
+/** A part with the results of these products in the bucket, under the key of (slot, epoch), signed by the slot's instance. */
 async function putPart(slot: number, epoch: number, seq: number, numbers: readonly number[]): Promise<PartRef> {
   const results = numbers.map((n) => usualResult({ n, id: `p${n}` }));
-  const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
+  const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
+  const caller = callers.get(slot);
+  const place = { run: run.id, slot, epoch, seq };
+  const bytes = caller ? signPart(gzip, place, caller.keys.privateKey) : gzip;
   const sha256 = sha256Hex(bytes);
   const key = partKey(run.id, { slot, epoch, seq, sha256 });
   await objects.putIfAbsent(key, bytes);
@@ -181,6 +195,38 @@ describe('A compromised instance', () => {
       { slot: 0, epoch: 1, stored: 4, gone: 0, failed: 0 },
       { slot: 1, epoch: 1, stored: 4, gone: 0, failed: 0 },
     ]);
+  });
+
+  it('F58: adds nothing to the results of another one by parts in its place, signed or not', async () => {
+    const [victim, attacker] = [await stage.ready(0), await stage.ready(1)];
+    await victim.orders({ offered: ['1-1', '2-1', '3-1'] });
+    const own = await putPart(0, 1, 0, [1]);
+    await victim.orders({ parts: [own] });
+    callers.delete(0);
+    await putPart(0, 1, 1, [2]);
+    callers.set(0, attacker);
+    await putPart(0, 1, 2, [3]);
+    callers.set(0, victim);
+    // Found in the bucket and signed, as after a lost heartbeat; and copied from another place.
+    const late = await putPart(0, 1, 3, [4]);
+    const copy = partKey(run.id, { slot: 0, epoch: 1, seq: 4, sha256: late.sha256 });
+    await objects.putIfAbsent(copy, objects.objects.get(late.key)!);
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect((await stage.core.results.parts()).map((p) => p.seq)).toEqual([0, 3]);
+    expect(await outcomes()).toMatchObject({ stored: 2, open: 18 });
+    expect(stage.core.alarms).toHaveLength(3);
+    expect(stage.core.alarms.join()).toContain('it is not signed by its instance, or damaged');
+  });
+
+  it('counts unsigned parts in the bucket in a run of an earlier version', async () => {
+    await stage.ready(0);
+    callers.delete(0);
+    const { grantsKept: _kept, partsSigned: _signed, ...settings } = run.settings;
+    await putPart(0, 1, 0, [1, 2]);
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
+    await closeEpoch(stage.core, { ...run, settings }, { slot: 0, epoch: 1 });
+    expect((await stage.core.results.parts()).map((p) => [p.seq, p.state])).toEqual([[0, 'loaded']]);
   });
 
   it('adds nothing before anything is granted to it', async () => {

@@ -32,8 +32,8 @@ export function aNewRun(
     ...newRunKeys(),
   });
   const startedAtMs = START_MS + (change.startMs ?? made);
-  // Parts are loaded as such: no instance is launched, and nothing is granted.
-  const { grantsKept: _every, ...settings } = every;
+  // Parts are loaded as such: no instance is launched, nothing is granted, and nothing signed.
+  const { grantsKept: _granted, partsSigned: _signed, ...settings } = every;
   return {
     id: template.id,
     parentId: null,

@@ -106,6 +106,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
         ],
       },
       grantsKept: true,
+      partsSigned: true,
       results: { table: 'product_snapshots', onGone: 'keep' },
       run: {
         deadlineMs: DEADLINE_MS,

@@ -9,17 +9,20 @@ import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { manifestKey, parsePartKey } from '../../../shared/domain/keys.ts';
 import { COMPLETION_PATH } from '../../../shared/wire/callbacks.ts';
 import { decodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
+import { isSignedPart } from '../../../shared/wire/part-signature.ts';
 import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
 import { createQueue, give, silentLog, stored, createGranted } from './fakes.ts';
 
 const owner = { run: 'r', slot: 1, epoch: 2 };
 const random = seededRandom(1);
+const keys = createKeyPair();
 
 function createUploader(queue: Queue, clock: VirtualClock, store: MemoryObjectStore) {
   let changes = 0;
   const uploader = new Uploader({
     queue,
     owner,
+    privateKey: keys.privateKey,
     openStore: async () => store,
     clock,
     random,
@@ -89,6 +92,7 @@ describe('the uploader', () => {
     const part = queue.state.parts[0]!;
     const bytes = store.objects.get(part.key)!;
     expect(part).toEqual({ seq: 0, key: part.key, sha256: sha256Hex(bytes), sizeBytes: bytes.length, products: 2 });
+    expect(isSignedPart(bytes, { ...owner, seq: 0 }, keys.publicKey)).toBe(true);
     expect(parsePartKey('r', part.key)).toEqual({ slot: 1, epoch: 2, seq: 0, sha256: part.sha256 });
     stop.abort();
     await running;
