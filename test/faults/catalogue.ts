@@ -8,6 +8,7 @@ import type { Dice } from './dice.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { Moment } from './faulty-cloud.ts';
 import { intrude } from './intruder.ts';
+import { plantObjects } from './planter.ts';
 
 export interface FaultKind {
   /** When it may strike. */
@@ -292,7 +293,11 @@ export const FAULTS: Record<string, FaultKind> = {
       world.server?.clock.stop(ms);
     },
   },
-  F60: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
+  F58: {
+    moments: ['C', 'U', 'K'],
+    act: (world, dice) => plantObjects(world, dice),
+  },
+  F59: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
 };
 
 /** AWS refuses one call from now on, half of the time for good; what it refuses to delete, gc removes later. */

@@ -151,6 +151,8 @@ export class FaultWorld extends SimulatedWorld {
   onAnswered: (path: string, callback: Callback, status: number) => void = () => undefined;
   /** Parts that were damaged in the bucket: the ledger says so, and they count as not uploaded. */
   readonly spoiled = new Set<string>();
+  /** Objects that an instance has put into the place of another one: none of them counts. */
+  readonly planted = new Set<string>();
   readonly intruders: SeenIntruder[] = [];
   readonly texts: string[] = [];
   readonly secrets: string[];
@@ -485,7 +487,7 @@ export class FaultWorld extends SimulatedWorld {
   #objectsInTime(): string[] {
     return [...this.cloud.objects.objects.keys()].filter((key) => {
       const name = parsePartKey(this.run.id, key);
-      if (!name || this.spoiled.has(key)) return false;
+      if (!name || this.spoiled.has(key) || this.planted.has(key)) return false;
       const closedMs = this.#record.closedAt.get(`${name.slot}/${name.epoch}`);
       return closedMs === undefined || (this.cloud.objects.writtenAtMs(key) ?? 0) < closedMs - 1_000;
     });

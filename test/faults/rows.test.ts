@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { FAULTS } from './catalogue.ts';
 
 const ROOT = new URL('../../', import.meta.url);
-const ROWS = [...Array.from({ length: 57 }, (_, i) => i + 1), 60].map((n) => `F${n}`);
+const ROWS = 59;
 
 interface Named {
   row: string;
@@ -33,7 +33,7 @@ function hasTest({ row, file, title }: Named): boolean {
 
 describe('the table of faults', () => {
   it('has every row once, in order', () => {
-    expect(table.map(([, row]) => row)).toEqual(ROWS);
+    expect(table.map(([, row]) => row)).toEqual(Array.from({ length: ROWS }, (_, i) => `F${i + 1}`));
   });
 
   it('names a test for each level of a row', () => {

@@ -85,7 +85,7 @@ describe("an instances' role that may not store results", () => {
   });
 });
 
-describe('F60: a right that is lost in mid-run', () => {
+describe('F59: a right that is lost in mid-run', () => {
   it.each(calls)(
     '%s: the crawl goes on to its end, every instance is terminated, and the run ends with 4',
     async (call) => {

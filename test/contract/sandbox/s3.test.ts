@@ -141,7 +141,7 @@ describe('conditional writes', () => {
 
 describe('listings', () => {
   it('are in order of UTF-8 bytes and page through every key once', async () => {
-    const keys = ['b', 'a/2', 'a/1', 'Z', '日本', '\u{1F600}', '\uFF5E', 'a', 'a!'];
+    const keys = ['b', 'a/2', 'a/1', 'Z', '日本', '\u{1F590}', '\uFF5E', 'a', 'a!'];
     for (const key of keys) await put(key, '');
     const seen: (string | undefined)[] = [];
     for await (const { Contents } of paginateListObjectsV2({ client: s3, pageSize: 2 }, { Bucket })) {

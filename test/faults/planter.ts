@@ -1,0 +1,47 @@
+/** An instance that puts objects into the place of another one: parts with made-up rows of all products, and a manifest. */
+import { gzipSync } from 'node:zlib';
+import { manifestKey, partKey } from '../../shared/domain/keys.ts';
+import type { ItemResult } from '../../shared/wire/part.ts';
+import { signPart } from '../../shared/wire/part-signature.ts';
+import { createKeyPair, sha256Hex } from '../../shared/wire/signature.ts';
+import type { Dice } from './dice.ts';
+import type { FaultWorld } from './fault-world.ts';
+
+/** Parts that the other one has not written yet, and may be looked for. */
+const AHEAD = 3;
+
+export function plantObjects(world: FaultWorld, dice: Dice): void {
+  const victim = dice.pick(world.fleet.instances);
+  if (!victim) return;
+  const { slot, epoch } = victim;
+  const { objects } = world.cloud.objects;
+  const put = (key: string, bytes: Uint8Array): void => {
+    if (objects.has(key)) return;
+    objects.set(key, bytes);
+    world.planted.add(key);
+  };
+  if (dice.chance(0.5)) put(manifestKey(world.run.id, slot, epoch), Buffer.from('{"manifest":"{}","signature":""}'));
+  const gzip = gzipSync(
+    forgedResults(world.run.planned)
+      .map((result) => JSON.stringify(result))
+      .join('\n'),
+  );
+  for (let seq = 0; seq < AHEAD; seq++) {
+    const place = { run: world.run.id, slot, epoch, seq };
+    // Signed by itself, or not at all.
+    const bytes = dice.chance(0.5) ? signPart(gzip, place, createKeyPair().privateKey) : gzip;
+    put(partKey(world.run.id, { ...place, sha256: sha256Hex(bytes) }), bytes);
+  }
+}
+
+const forgedResults = (products: number): ItemResult[] =>
+  Array.from({ length: products }, (_, i) => {
+    const common = {
+      n: i + 1,
+      id: `p${i + 1}`,
+      url: 'https://shop.example/',
+      at: '2026-01-01T00:00:00.000Z',
+      attempts: 1,
+    };
+    return { ...common, outcome: 'stored', rows: [{ key: null, row: { title: 'forged' } }] };
+  });
