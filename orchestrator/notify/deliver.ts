@@ -1,9 +1,11 @@
 /** Sends notices: to a webhook, Slack, by mail or to a command. A failure to deliver never fails the caller. */
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
+import type { NodemailerError } from 'nodemailer';
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { decodePercent } from '../../shared/domain/percent.ts';
+import { plain } from '../../shared/domain/terminal-text.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Notice, NoticeKind } from './notice.ts';
 
@@ -54,13 +56,17 @@ export function nameOf(target: Target): string {
 interface Answer {
   fault: string;
   again: boolean;
+  /** Recipients of a mail that do not have it yet; omitted where that is all of them. */
+  left?: readonly string[];
 }
 
 /** Null when the receiver has the notice or does not want it, else what was wrong. Never rejects. */
 export async function deliver(target: Target, notice: Notice, delivery: Delivery): Promise<string | null> {
-  if (notice.event !== 'test' && !notice.kinds.some((kind) => target.on.includes(kind))) return null;
-  return retried(delivery, () => send(target, notice, delivery));
+  return isFor(target, notice) ? retried(delivery, sender(target, notice, delivery)) : null;
 }
+
+const isFor = ({ on }: Target, { event, kinds }: Notice): boolean =>
+  event === 'test' || kinds.some((kind) => on.includes(kind));
 
 async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>): Promise<string | null> {
   const { clock, signal, tries = TRIES, firstPauseMs = 4_000 } = delivery;
@@ -95,20 +101,34 @@ export async function notifyPatiently(
   alarm: (text: string) => void,
 ): Promise<void> {
   const sendTo = async (target: Target): Promise<void> => {
+    const send = sender(target, notice, delivery);
     for (let round = 0; round < ROUNDS; round++) {
-      const fault = await deliver(target, notice, delivery);
+      const fault = await retried(delivery, send);
       if (fault === null || delivery.signal.aborted) return;
       alarm(untaken(target, fault));
       await delivery.clock.sleep(backoffMs(round, { firstMs: 300_000, maxMs: 3_600_000 }), delivery.signal);
     }
   };
-  await Promise.all(targets.map(sendTo));
+  await Promise.all(targets.filter((target) => isFor(target, notice)).map(sendTo));
 }
 
 const untaken = (target: Target, fault: string): string => `${nameOf(target)} did not take a notice: ${fault}`;
 
-/** Null when the receiver has it. Never rejects. */
-function send(target: Target, notice: Notice, delivery: Delivery): Promise<Answer | null> {
+/**
+ * A function that tries to send the notice: null when the receiver has it, never rejects. Of a mail it remembers who has
+ * it: one recipient that is refused must not send the others the mail again.
+ */
+function sender(target: Target, notice: Notice, delivery: Delivery): () => Promise<Answer | null> {
+  if (target.kind !== 'email') return () => send(target, notice, delivery);
+  let { to } = target;
+  return async () => {
+    const answer = await mail({ ...target, to }, notice, delivery);
+    to = answer?.left ?? to;
+    return answer;
+  };
+}
+
+function send(target: Exclude<Target, { kind: 'email' }>, notice: Notice, delivery: Delivery): Promise<Answer | null> {
   switch (target.kind) {
     case 'webhook': {
       const body = JSON.stringify(notice);
@@ -119,8 +139,6 @@ function send(target: Target, notice: Notice, delivery: Delivery): Promise<Answe
       const body = JSON.stringify({ text: slackText(notice) });
       return request(target.url, { method: 'POST', headers: JSON_TYPE, body }, delivery);
     }
-    case 'email':
-      return mail(target, notice, delivery);
     case 'command':
       return runCommand(target.command, notice, delivery);
   }
@@ -172,16 +190,27 @@ async function mail(
   try {
     const { text, event, schedule, good } = notice;
     const subject = `crawlfleet ${schedule}: ${event === 'ended' ? (good ? 'complete' : 'ended with a problem') : event}`;
-    await transport.sendMail({ to: [...to], subject, text: `${text}\n\n${JSON.stringify(notice, null, 2)}\n` });
-    return null;
+    const body = `${text}\n\n${JSON.stringify(notice, null, 2)}\n`;
+    // It resolves as soon as one recipient is accepted.
+    const { rejectedErrors } = await transport.sendMail({ to: [...to], subject, text: body });
+    return rejectedErrors === undefined ? null : refusal(rejectedErrors);
   } catch (error) {
-    const { responseCode } = error as { responseCode?: number };
-    // 5xx is the server's last word; 4xx asks for another try.
-    return { fault: withoutUrls(describeError(error)), again: !signal.aborted && (responseCode ?? 0) < 500 };
+    const { permanent, rejectedErrors } = error as NodemailerError;
+    if (rejectedErrors !== undefined) return refusal(rejectedErrors);
+    return { fault: withoutUrls(describeError(error)), again: !signal.aborted && permanent !== true };
   } finally {
     signal.removeEventListener('abort', onAbort);
     transport.close();
   }
+}
+
+function refusal(errors: readonly NodemailerError[]): Answer {
+  const lines = errors.map(({ recipient, response = '' }) => `${recipient} is refused: ${plain(response)}`);
+  return {
+    fault: withoutUrls(lines.join('; ')),
+    again: errors.some(({ permanent }) => permanent !== true),
+    left: errors.flatMap(({ recipient }) => recipient ?? []),
+  };
 }
 
 const MOST_SAID = 300;

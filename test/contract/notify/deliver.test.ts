@@ -236,14 +236,20 @@ describe('a mail', () => {
   const password = 'p@ss/word';
   let mails: { to: string[]; text: string; user: string | undefined }[];
   let refuse: { responseCode: number } | null;
+  /** What each recipient is answered, one reply a try. */
+  let refusals: Record<string, number[]>;
   let smtp: SMTPServer;
 
   beforeEach(async () => {
-    [mails, refuse] = [[], null];
+    [mails, refuse, refusals] = [[], null, {}];
     smtp = new SMTPServer({
       ...makeSelfSigned('127.0.0.1'),
       onAuth: ({ username, password: given }, _session, done) =>
         given === password ? done(null, { user: username }) : done(new Error('Invalid user or password')),
+      onRcptTo({ address }, _session, done) {
+        const responseCode = refusals[address]?.shift();
+        done(responseCode === undefined ? null : Object.assign(new Error('not here'), { responseCode }));
+      },
       onData(stream, session, done) {
         let text = '';
         stream.on('data', (chunk: Buffer) => (text += chunk.toString()));
@@ -275,6 +281,29 @@ describe('a mail', () => {
     expect(text).toMatch(/^Subject: crawlfleet product_snapshots: ended with a problem\r$/m);
     expect(text).toContain('ended with exit code 17');
     expect(text).toContain('"event": "ended"');
+  });
+
+  it('counts each recipient that is refused, and is not sent twice to those that took it', async () => {
+    refusals = { 'b@shop.example': [550] };
+    expect(await notify([mail()], ended(), delivery())).toEqual([
+      expect.stringMatching(/^the mail to .* did not take a notice: b@shop\.example is refused: 550 not here$/),
+    ]);
+    refusals = { 'a@shop.example': [550, 550], 'b@shop.example': [450, 550] };
+    expect(await deliver(mail(), ended(), delivery())).toBe(
+      'a@shop.example is refused: 550 not here; b@shop.example is refused: 550 not here',
+    );
+    refusals = { 'b@shop.example': [450] };
+    expect(await deliver(mail(), ended(), delivery())).toBeNull();
+    expect(mails.map(({ to }) => to)).toEqual([['a@shop.example'], ['a@shop.example'], ['b@shop.example']]);
+  });
+
+  it('goes from the daemon to each recipient once, whoever else is refused', async () => {
+    refusals = { 'b@shop.example': [550, 550] };
+    const alarms: string[] = [];
+    const clock = { ...systemClock, sleep: () => Promise.resolve() };
+    await notifyPatiently([mail()], ended(), delivery({ clock }), (text) => alarms.push(text));
+    expect(alarms).toHaveLength(2);
+    expect(mails.map(({ to }) => to)).toEqual([['a@shop.example'], ['b@shop.example']]);
   });
 
   it('is tried again when the server asks for it, and not when it refuses; no line names the password', async () => {
