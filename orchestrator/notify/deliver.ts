@@ -5,14 +5,17 @@ import type { NodemailerError } from 'nodemailer';
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { decodePercent } from '../../shared/domain/percent.ts';
+import { formatDuration } from '../../shared/domain/quantity.ts';
+import { parseRetryAfter } from '../../shared/domain/reply-fields.ts';
 import { plain } from '../../shared/domain/terminal-text.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Notice, NoticeKind } from './notice.ts';
 
 const SIGNATURE_HEADER = 'x-crawlfleet-signature';
 const TRIES = 4;
-/** Of four tries each: five minutes apart, in the end an hour, for a day. */
-const ROUNDS = 28;
+/** Between rounds of four tries; it doubles up to an hour. */
+const FIRST_ROUND_PAUSE_MS = 300_000;
+const PATIENCE_MS = 24 * 3_600_000;
 
 export type Target = { on: readonly NoticeKind[] } & (
   | {
@@ -35,6 +38,8 @@ export interface Delivery {
   /** Gives up what is under way. */
   signal: AbortSignal;
   tries?: number;
+  /** A receiver that asks for a pause beyond it is not tried again; without it every pause is kept. */
+  withinMs?: number;
   /** Pause before the second try; later ones double. */
   firstPauseMs?: number;
   timeoutMs?: number;
@@ -56,35 +61,42 @@ export function nameOf(target: Target): string {
 interface Answer {
   fault: string;
   again: boolean;
+  /** The pause that the receiver asks for. */
+  pauseMs?: number;
   /** Recipients of a mail that do not have it yet; omitted where that is all of them. */
   left?: readonly string[];
 }
 
 /** Null when the receiver has the notice or does not want it, else what was wrong. Never rejects. */
 export async function deliver(target: Target, notice: Notice, delivery: Delivery): Promise<string | null> {
-  return isFor(target, notice) ? retried(delivery, sender(target, notice, delivery)) : null;
+  if (!isFor(target, notice)) return null;
+  return (await retried(delivery, sender(target, notice, delivery)))?.fault ?? null;
 }
 
 const isFor = ({ on }: Target, { event, kinds }: Notice): boolean =>
   event === 'test' || kinds.some((kind) => on.includes(kind));
 
-async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>): Promise<string | null> {
-  const { clock, signal, tries = TRIES, firstPauseMs = 4_000 } = delivery;
+async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>): Promise<Answer | null> {
+  const { clock, signal, tries = TRIES, withinMs = Infinity, firstPauseMs = 4_000 } = delivery;
+  const begunMs = clock.monotonic();
   for (let failures = 0; ; failures++) {
     const answer = await attempt();
-    if (answer === null) return null;
-    if (!answer.again || failures + 1 >= tries) return answer.fault;
-    await clock.sleep(backoffMs(failures, { firstMs: firstPauseMs, maxMs: 60_000 }), signal);
-    if (signal.aborted) return answer.fault;
+    if (answer === null || !answer.again || failures + 1 >= tries) return answer;
+    const pauseMs = longer(answer, backoffMs(failures, { firstMs: firstPauseMs, maxMs: 60_000 }));
+    if (clock.monotonic() - begunMs + pauseMs > withinMs) return answer;
+    await clock.sleep(pauseMs, signal);
+    if (signal.aborted) return answer;
   }
 }
+
+const longer = ({ pauseMs = 0 }: Answer, ownMs: number): number => Math.max(pauseMs, ownMs);
 
 /** Pings a dead man's switch when a run has begun or ended; resolves to what failed, or null. Never rejects. */
 export async function ping(url: string, state: 'start' | 'end' | 'fail', delivery: Delivery): Promise<string | null> {
   const target = new URL(url);
   if (state !== 'end') target.pathname = `${target.pathname.replace(/\/$/, '')}/${state}`;
   const answer = await retried(delivery, () => request(target.href, { method: 'GET' }, delivery));
-  return answer === null ? null : `the ping of ${target.host} failed: ${answer}`;
+  return answer === null ? null : `the ping of ${target.host} failed: ${answer.fault}`;
 }
 
 /** Sends the notice to every target at once. One line for each that did not take the notice, without its path. Never rejects. */
@@ -100,13 +112,18 @@ export async function notifyPatiently(
   delivery: Delivery,
   alarm: (text: string) => void,
 ): Promise<void> {
+  const { clock, signal } = delivery;
+  const untilMs = clock.now() + PATIENCE_MS;
   const sendTo = async (target: Target): Promise<void> => {
     const send = sender(target, notice, delivery);
-    for (let round = 0; round < ROUNDS; round++) {
-      const fault = await retried(delivery, send);
-      if (fault === null || delivery.signal.aborted) return;
-      alarm(untaken(target, fault));
-      await delivery.clock.sleep(backoffMs(round, { firstMs: 300_000, maxMs: 3_600_000 }), delivery.signal);
+    for (let round = 0; ; round++) {
+      // A longer pause is one between rounds: the alarm before it says so.
+      const answer = await retried({ ...delivery, withinMs: FIRST_ROUND_PAUSE_MS }, send);
+      if (answer === null || signal.aborted) return;
+      alarm(untaken(target, answer.fault));
+      const pauseMs = longer(answer, backoffMs(round, { firstMs: FIRST_ROUND_PAUSE_MS, maxMs: 3_600_000 }));
+      if (clock.now() + pauseMs > untilMs) return;
+      await clock.sleep(pauseMs, signal);
     }
   };
   await Promise.all(targets.filter((target) => isFor(target, notice)).map(sendTo));
@@ -153,7 +170,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 async function request(
   target: string,
   options: { method: string; headers?: Record<string, string>; body?: string },
-  { signal, timeoutMs = 10_000 }: Delivery,
+  { clock, signal, timeoutMs = 10_000 }: Delivery,
 ): Promise<Answer | null> {
   const { url, headers: user } = splitUser(target);
   try {
@@ -166,8 +183,10 @@ async function request(
     });
     await response.body?.cancel();
     if (response.ok) return null;
-    const { status } = response;
-    return { fault: `it answered ${status}`, again: status >= 500 || status === 408 || status === 429 };
+    const { status, headers } = response;
+    const pauseMs = parseRetryAfter(headers.get('retry-after') ?? '', clock.now()) ?? 0;
+    const asks = pauseMs === 0 ? '' : ` and asks for a pause of ${formatDuration(pauseMs)}`;
+    return { fault: `it answered ${status}${asks}`, again: status >= 500 || status === 408 || status === 429, pauseMs };
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     return { fault: withoutUrls(describeError(cause)), again: !signal.aborted };

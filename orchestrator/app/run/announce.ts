@@ -85,7 +85,10 @@ export async function pingOf({ values }: Config, state: 'start' | 'end' | 'fail'
   return fault === null ? [] : [fault];
 }
 
-const delivery = (): Delivery => ({ clock: systemClock, signal: AbortSignal.timeout(ANNOUNCE_WITHIN_MS) });
+const delivery = (): Delivery => {
+  const signal = AbortSignal.timeout(ANNOUNCE_WITHIN_MS);
+  return { clock: systemClock, signal, withinMs: ANNOUNCE_WITHIN_MS };
+};
 
 /** Announces what a run at work has run into; as `announceEnd` does. */
 export function announceAlarms(runId: string, alarms: readonly RaisedAlarm[], config: Config): Promise<string[]> {

@@ -21,6 +21,7 @@ import {
   signBody,
   type Target,
 } from '../../../orchestrator/notify/deliver.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { readFileSync } from 'node:fs';
 import { SMTPServer } from 'smtp-server';
@@ -45,7 +46,7 @@ const ended = (more: Partial<RunResult> = {}, dueAtMs: number | null = DUE): Not
 
 let server: Server;
 let url: string;
-let answers: (number | 'hang' | 'cut')[];
+let answers: (number | 'hang' | 'cut' | { status: number; retryAfter: string })[];
 let got: { body: string; request: IncomingMessage }[];
 
 beforeEach(async () => {
@@ -57,6 +58,8 @@ beforeEach(async () => {
       got.push({ body, request });
       const answer = answers.shift() ?? 200;
       if (answer === 'cut') request.socket.destroy();
+      else if (typeof answer === 'object')
+        response.writeHead(answer.status, { 'retry-after': answer.retryAfter }).end('later');
       else if (answer !== 'hang') response.writeHead(answer, answer === 302 ? { location: '/other' } : {}).end('ok');
     });
   }).listen(0, '127.0.0.1');
@@ -148,6 +151,55 @@ describe('the webhook', () => {
     const limit = answer === 'hang' ? { timeoutMs: 2_000 } : {};
     expect(await deliver(target(), ended(), delivery(limit))).toBeNull();
     expect(got).toHaveLength(3);
+  });
+
+  describe('that asks for a pause', () => {
+    let pauses: number[];
+    let nowMs: number;
+    const clock: Clock = {
+      now: () => nowMs,
+      monotonic: () => nowMs,
+      sleep: (ms) => {
+        pauses.push(ms);
+        nowMs += ms;
+        return Promise.resolve();
+      },
+    };
+    beforeEach(() => {
+      [pauses, nowMs] = [[], DUE];
+    });
+
+    it('is asked again after it, or after our own pause where that is longer', async () => {
+      const date = new Date(DUE + 30_000).toUTCString();
+      answers = [
+        { status: 429, retryAfter: '20' },
+        { status: 503, retryAfter: date },
+        { status: 429, retryAfter: '0' },
+      ];
+      expect(await deliver(target(), ended(), delivery({ clock, withinMs: 45_000, firstPauseMs: 500 }))).toBeNull();
+      expect(pauses).toEqual([20_000, 10_000, 2_000]);
+    });
+
+    it('that is longer than the notice may take is not waited for, and named', async () => {
+      answers = [{ status: 429, retryAfter: '3600' }];
+      expect(await deliver(target(), ended(), delivery({ clock, withinMs: 45_000 }))).toBe(
+        'it answered 429 and asks for a pause of 1h',
+      );
+      expect(got).toHaveLength(1);
+      answers = [{ status: 429, retryAfter: '40' }];
+      expect(await ping(url, 'end', delivery({ clock, withinMs: 30_000 }))).toMatch(/asks for a pause of 40s$/);
+      expect(pauses).toEqual([]);
+    });
+
+    it('gets it from the daemon, for a day in all', async () => {
+      answers = [{ status: 429, retryAfter: '7200' }];
+      const alarms: string[] = [];
+      await notifyPatiently([target()], ended(), delivery({ clock }), (text) => alarms.push(text));
+      expect([pauses, alarms.length, got.length]).toEqual([[7_200_000], 1, 2]);
+      answers = [{ status: 429, retryAfter: '604800' }];
+      await notifyPatiently([target()], ended(), delivery({ clock }), (text) => alarms.push(text));
+      expect([pauses.length, alarms.at(-1)]).toEqual([1, expect.stringMatching(/a pause of 168h$/)]);
+    });
   });
 
   it.each([
