@@ -233,29 +233,46 @@ function refusal(errors: readonly NodemailerError[]): Answer {
 }
 
 const MOST_SAID = 300;
+const POLL_MS = 50;
 
-function runCommand(
+/** Waits for the program and for what it has started, until the limit: then they are killed. */
+async function runCommand(
   command: readonly string[],
   notice: Notice,
-  { signal, timeoutMs = 10_000 }: Delivery,
+  { clock, signal, timeoutMs = 10_000 }: Delivery,
 ): Promise<Answer | null> {
   const [program, ...args] = command as [string, ...string[]];
-  return new Promise((resolve) => {
-    let said = '';
-    const child = spawn(program, args, {
-      stdio: ['pipe', 'ignore', 'pipe'],
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      killSignal: 'SIGKILL',
-    });
-    child.stderr.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-MOST_SAID)));
-    // A program that does not read its stdin may still succeed.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(JSON.stringify(notice));
-    child.once('error', (error) => resolve({ fault: describeError(error), again: false }));
-    child.once('close', (code) =>
-      resolve(code === 0 ? null : { fault: `it ended with ${code}: ${said.trim()}`, again: true }),
-    );
-  });
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+  // In a process group of its own its children can be found after it has ended.
+  const child = spawn(program, args, { stdio: ['pipe', 'ignore', 'pipe'], detached: true });
+  const seen: { said: string; isClosed: boolean; error?: Error } = { said: '', isClosed: false };
+  child.stderr.on('data', (chunk: Buffer) => (seen.said = (seen.said + chunk.toString()).slice(-MOST_SAID)));
+  // A program that does not read its stdin may still succeed.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(JSON.stringify(notice));
+  child.once('error', (error) => (seen.error = error));
+  child.once('close', () => (seen.isClosed = true));
+  while (!limit.aborted && seen.error === undefined && (!seen.isClosed || signalGroup(child.pid, 0)))
+    await clock.sleep(POLL_MS, limit);
+  signalGroup(child.pid, 'SIGKILL');
+  child.stderr.destroy();
+  if (seen.error !== undefined) return { fault: describeError(seen.error), again: false };
+  const end = child.exitCode ?? child.signalCode;
+  if (end === 0) return null;
+  const said = seen.said.trim() === '' ? '' : `: ${seen.said.trim()}`;
+  if (end !== null) return { fault: `it ended with ${end}${said}`, again: true };
+  const why = signal.aborted ? 'it was given up' : `it has not ended within ${formatDuration(timeoutMs)}`;
+  return { fault: `${why}${said}`, again: false };
+}
+
+/** False when no process of the group is left. */
+function signalGroup(pid: number | undefined, signal: 0 | 'SIGKILL'): boolean {
+  try {
+    // Without a pid the kernel would take our own group.
+    return pid !== undefined && process.kill(-pid, signal);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 /** fetch takes user and password as a header only. */

@@ -23,9 +23,10 @@ import {
 } from '../../../orchestrator/notify/deliver.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { SMTPServer } from 'smtp-server';
 import { makeSelfSigned } from '../../support/self-signed.ts';
+import { waitFor } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const NAMED = { name: 'product_snapshots', timezone: 'Asia/Tokyo' };
@@ -368,6 +369,15 @@ describe('a mail', () => {
   });
 });
 
+/** A process that has ended may still be there for its parent. */
+const isGone = (pid: number): boolean => {
+  try {
+    return /^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
+  }
+};
+
 describe('a command', () => {
   const script = (code: string): Target => ({
     kind: 'command',
@@ -387,9 +397,32 @@ describe('a command', () => {
 
   it.each([
     ['fails', `console.error('out of paper'); process.exit(3)`, /ended with 3: out of paper/],
-    ['does not end', 'setInterval(() => {}, 1000)', /abort/i],
+    ['does not end', 'console.error("thinking"); setInterval(() => {}, 1000)', /has not ended within 2s: thinking$/],
+    ['cannot be started', null, /ENOENT/],
   ])('that %s is reported, with what it said', async (_what, code, expected) => {
-    expect(await deliver(script(code), ended(), delivery({ tries: 1, timeoutMs: 2_000 }))).toMatch(expected);
+    const target = code === null ? { ...script(''), command: ['/nonexistent/page-me'] } : script(code);
+    expect(await deliver(target, ended(), delivery({ tries: 1, timeoutMs: 2_000 }))).toMatch(expected);
+  });
+
+  it.each([
+    ['that hold its output', 'sleep 600 &', null],
+    ['that do not', 'sleep 600 >/dev/null 2>&1 &', null],
+    ['that it waits for', 'sleep 600 &', 'it was given up'],
+  ])('is ended at the limit with its children %s', async (_what, line, fault) => {
+    const folder = tempDir('crawlfleet-notify-');
+    const file = folder.file('pids');
+    const limit = new AbortController();
+    const shell = `cd "$0"; ${line} echo $$ $! > new; mv new pids; ${fault === null ? '' : 'wait'}`;
+    const command = ['sh', '-c', shell, folder.file()];
+    const sent = deliver({ ...script(''), kind: 'command', command }, ended(), delivery({ signal: limit.signal }));
+    await waitFor(() => existsSync(file), { what: 'the child' });
+    const [itself, child] = readFileSync(file, 'utf8').trim().split(' ').map(Number);
+    if (fault === null) await waitFor(() => !existsSync(`/proc/${itself}`), { what: 'the program to end' });
+    expect(isGone(child!)).toBe(false);
+    limit.abort();
+    expect(await sent).toBe(fault);
+    await waitFor(() => isGone(child!), { what: 'the child to end' });
+    folder.remove();
   });
 });
 
