@@ -17,7 +17,11 @@ const TRIES = 4;
 const FIRST_ROUND_PAUSE_MS = 300_000;
 const PATIENCE_MS = 24 * 3_600_000;
 
-export type Target = { on: readonly NoticeKind[] } & (
+export type Target = {
+  on: readonly NoticeKind[];
+  /** Gets the notices of dry runs, too. */
+  dryRuns: boolean;
+} & (
   | {
       kind: 'webhook';
       /** A user and a password in it are sent as `Authorization: Basic`. */
@@ -73,8 +77,8 @@ export async function deliver(target: Target, notice: Notice, delivery: Delivery
   return (await retried(delivery, sender(target, notice, delivery)))?.fault ?? null;
 }
 
-const isFor = ({ on }: Target, { event, kinds }: Notice): boolean =>
-  event === 'test' || kinds.some((kind) => on.includes(kind));
+const isFor = ({ on, dryRuns }: Target, { event, kinds, dryRun }: Notice): boolean =>
+  event === 'test' || ((dryRuns || !dryRun) && kinds.some((kind) => on.includes(kind)));
 
 async function retried(delivery: Delivery, attempt: () => Promise<Answer | null>): Promise<Answer | null> {
   const { clock, signal, tries = TRIES, withinMs = Infinity, firstPauseMs = 4_000 } = delivery;

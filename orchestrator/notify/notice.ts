@@ -49,6 +49,8 @@ export interface Notice extends RunResult {
   /** Nothing that a person would have to look at. */
   good: boolean;
   schedule: string;
+  /** A target gets notices of dry runs only where it has asked for them; their `text` begins with `DRY-RUN`. */
+  dryRun: boolean;
   /** ISO times; empty for a run that no due time started, more than one only for `missed`. */
   due: string[];
   startedAt: string | null;
@@ -66,10 +68,12 @@ export const NO_RESULT: RunResult = {
   hint: '',
 };
 
-export interface Named {
+/** Whom a notice comes from. */
+export interface Sender {
   /** Name of the schedule; for a run by hand that of its configuration's. */
   name: string;
   timezone: string;
+  dryRun: boolean;
 }
 
 /** When it was due, began and ended; null where that is unknown. */
@@ -98,12 +102,12 @@ function kindsOfEnd({ exitCode, state }: RunResult): NoticeKind[] {
 }
 
 /** A run has ended, or a due time without a run. */
-export function endedNotice(result: RunResult, times: Times, named: Named): Notice {
+export function endedNotice(result: RunResult, times: Times, sender: Sender): Notice {
   const { products, cost, exitCode, reason, hint, reasons = [] } = result;
   const because = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))})`;
   const good = exitCode === EXIT.complete;
   const how = good ? 'is complete' : `ended with exit code ${exitCode ?? 'unknown'}`;
-  const due = times.dueAtMs === null ? '' : ` of ${showLocal(times.dueAtMs, named.timezone)}`;
+  const due = times.dueAtMs === null ? '' : ` of ${showLocal(times.dueAtMs, sender.timezone)}`;
   const why = reason ? ` (${reason})` : '';
   const rows = products
     ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed${because}`
@@ -111,7 +115,7 @@ export function endedNotice(result: RunResult, times: Times, named: Named): Noti
   const late = result.onTime === false ? ', not on time' : '';
   const price = cost === null ? '' : `, $${cost.toFixed(2)}`;
   const sentence = `${result.run ? `run ${result.run}` : 'the run'}${due} ${how}${why}${rows}${late}${price}.`;
-  return { ...notice('ended', sentence, hint, named), kinds: kindsOfEnd(result), ...result, good, ...isoTimes(times) };
+  return { ...notice('ended', sentence, hint, sender), kinds: kindsOfEnd(result), ...result, good, ...isoTimes(times) };
 }
 
 /** A due time was skipped, or several were missed: a night of sleep is one message. */
@@ -119,15 +123,15 @@ export function unstartedNotice(
   event: 'skipped' | 'missed',
   dueAtMs: readonly number[],
   reason: string | null,
-  named: Named,
+  sender: Sender,
 ): Notice {
-  const shown = dueAtMs.slice(-3).map((ms) => showLocal(ms, named.timezone));
+  const shown = dueAtMs.slice(-3).map((ms) => showLocal(ms, sender.timezone));
   const times =
     dueAtMs.length > 3 ? `${dueAtMs.length} due times, the last ones ${shown.join(', ')}` : shown.join(', ');
   const hint = event === 'missed' ? 'Start it by hand if the rows are needed: orchestrator run' : '';
   const why = reason ?? (event === 'missed' ? 'no daemon was running' : 'a run was at work');
   const due = dueAtMs.map((ms) => new Date(ms).toISOString());
-  return { ...notice(event, `${event} ${times}: ${why}.`, hint, named), reason, due };
+  return { ...notice(event, `${event} ${times}: ${why}.`, hint, sender), reason, due };
 }
 
 interface Decided extends Times, Pick<RunResult, 'reason'> {
@@ -137,11 +141,11 @@ interface Decided extends Times, Pick<RunResult, 'reason'> {
 }
 
 /** Of a due time that is decided, or of several that were missed together. */
-export function dueNotice(rows: readonly Decided[], named: Named): Notice {
+export function dueNotice(rows: readonly Decided[], sender: Sender): Notice {
   const { state, result, reason, ...times } = rows.at(-1)!;
-  if (state === 'done') return endedNotice(result ?? { ...NO_RESULT, reason }, times, named);
+  if (state === 'done') return endedNotice(result ?? { ...NO_RESULT, reason }, times, sender);
   const due = rows.map((row) => row.dueAtMs);
-  return unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, named);
+  return unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, sender);
 }
 
 /** A run that went on after its time and was asked to leave, or that cannot be resumed. */
@@ -153,25 +157,25 @@ export interface StuckRun {
   hint: string;
 }
 
-export function stuckNotice({ runId, dueAtMs, sentence, hint }: StuckRun, named: Named): Notice {
+export function stuckNotice({ runId, dueAtMs, sentence, hint }: StuckRun, sender: Sender): Notice {
   const due = dueAtMs === null ? [] : [new Date(dueAtMs).toISOString()];
-  return { ...notice('stuck', `${sentence}.`, hint, named), run: runId, reason: 'stuck', due };
+  return { ...notice('stuck', `${sentence}.`, hint, sender), run: runId, reason: 'stuck', due };
 }
 
 /** What a run at work has run into: what is new, and what has come again since the last notice. */
-export function alarmNotice(run: string, alarms: readonly { kind: AlarmKind; text: string }[], named: Named): Notice {
+export function alarmNotice(run: string, alarms: readonly { kind: AlarmKind; text: string }[], sender: Sender): Notice {
   const sentence = `run ${run}: ${alarms.map(({ text }) => text).join('; ')}.`;
   const hint = `Look at it with: orchestrator explain ${run}`;
-  return { ...notice('alarm', sentence, hint, named), kinds: alarms.map(({ kind }) => kind), run };
+  return { ...notice('alarm', sentence, hint, sender), kinds: alarms.map(({ kind }) => kind), run };
 }
 
 /** What `orchestrator notify --test` sends. */
-export function testNotice(named: Named): Notice {
-  return { ...notice('test', 'this is a test; nothing has happened.', '', named), good: true };
+export function testNotice(sender: Sender): Notice {
+  return { ...notice('test', 'this is a test; nothing has happened.', '', sender), good: true };
 }
 
-function notice(event: Notice['event'], sentence: string, hint: string, { name }: Named): Notice {
-  const text = [`crawlfleet ${name}: ${sentence}`, hint].filter(Boolean).join(' ');
+function notice(event: Notice['event'], sentence: string, hint: string, { name, dryRun }: Sender): Notice {
+  const text = [`${dryRun ? 'DRY-RUN ' : ''}crawlfleet ${name}: ${sentence}`, hint].filter(Boolean).join(' ');
   const kinds = event === 'missed' || event === 'skipped' || event === 'stuck' ? [event] : [];
   return {
     text,
@@ -179,6 +183,7 @@ function notice(event: Notice['event'], sentence: string, hint: string, { name }
     kinds,
     good: false,
     schedule: name,
+    dryRun,
     due: [],
     startedAt: null,
     endedAt: null,

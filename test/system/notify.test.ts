@@ -17,12 +17,13 @@ describe('notify', () => {
       const command = [process.execPath, '-e', `require('fs').writeFileSync('${file}', require('fs').readFileSync(0))`];
       await open(undefined, {
         notify: [
-          { webhook: url('/all') },
-          { slack: url('/slack'), on: ['banned'] },
-          { webhook: url('/never'), on: ['missed', 'held'] },
-          { command, on: ['ended'] },
+          { webhook: url('/all'), dry_runs: true },
+          { slack: url('/slack'), on: ['banned'], dry_runs: true },
+          { webhook: url('/never'), on: ['missed', 'held'], dry_runs: true },
+          { webhook: url('/real') },
+          { command, on: ['ended'], dry_runs: true },
         ],
-        ping: url('/ping'),
+        ping: { url: url('/ping'), dry_runs: true },
       });
       await shop.setBanPolicies([
         {
@@ -41,7 +42,7 @@ describe('notify', () => {
       );
       expect(end).toMatchObject({ event: 'ended', run: report.run, exitCode: report.exitCode });
       expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text })]);
-      expect(at('/never')).toEqual([]);
+      expect([...at('/never'), ...at('/real')]).toEqual([]);
       expect(JSON.parse(readFileSync(join(fleet.dir, file), 'utf8'))).toEqual(end);
       const pings = ['/ping/start', report.exitCode === 0 ? '/ping' : '/ping/fail'];
       expect(paths().filter((path) => path.startsWith('/ping'))).toEqual(pings);
@@ -49,7 +50,10 @@ describe('notify', () => {
   );
 
   it('reports a run that never began: a dead site, a list that has shrunk', { tags: ['nightly'] }, async () => {
-    const targets = { notify: [{ webhook: url('/all') }], ping: url('/ping') };
+    const targets = {
+      notify: [{ webhook: url('/all'), dry_runs: true }, { webhook: url('/real') }],
+      ping: { url: url('/ping'), dry_runs: true },
+    };
     await open(undefined, { ...targets, products: { min_rows: 1_000 } });
     expect((await fleet.run('run', '--dry-run')).exitCode).toBe(13);
     await open(['a'], { ...targets, site: { product_url: 'http://127.0.0.1:9/{id}' } });
@@ -59,12 +63,19 @@ describe('notify', () => {
     expect(down).toMatchObject({ run: null, exitCode: 17, kinds: ['ended', 'failed', 'site-down'] });
     expect(down!.hint).not.toBe('');
     expect(at('/ping/fail')).toHaveLength(2);
+    expect(at('/real')).toEqual([]);
   });
 
   it('reports the end of a run, which keeps its exit code when a target rejects the notice', async () => {
     await open([], {
       products: { min_rows: 0 },
-      notify: [{ webhook: url('/all') }, { webhook: url('/failed'), on: ['failed'] }, { webhook: url('/secret') }],
+      notify: [
+        { webhook: url('/all'), dry_runs: true },
+        { webhook: url('/failed'), on: ['failed'], dry_runs: true },
+        { webhook: url('/secret'), dry_runs: true },
+        { webhook: url('/real') },
+      ],
+      ping: url('/ping'),
     });
     const { exitCode, report, stderr } = await fleet.dryRun();
     expect(exitCode).toBe(0);
@@ -72,13 +83,15 @@ describe('notify', () => {
     expect(report.notes).toEqual([untaken]);
     expect(stderr).toContain(`! ${untaken}`);
     expect(notices('/all')).toEqual([expect.objectContaining({ event: 'ended', run: report.run, due: [] })]);
-    expect(at('/failed')).toEqual([]);
+    expect(notices('/all')[0]!.text).toMatch(/^DRY-RUN /);
+    expect(paths().filter((path) => path !== '/all' && path !== '/secret')).toEqual([]);
 
     const tried = await fleet.run('notify', '--test', '--json');
     expect(tried.exitCode).toBe(4);
     const { targets } = JSON.parse(tried.stdout) as { targets: { ok: boolean }[] };
-    expect(targets.map(({ ok }) => ok)).toEqual([true, true, false]);
-    expect(notices('/failed')).toEqual([expect.objectContaining({ event: 'test' })]);
+    expect(targets.map(({ ok }) => ok)).toEqual([true, true, false, true]);
+    for (const path of ['/failed', '/real'])
+      expect(notices(path)).toEqual([expect.objectContaining({ event: 'test' })]);
     expect(tried.stdout + tried.stderr).not.toContain('/secret');
   });
 });

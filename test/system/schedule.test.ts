@@ -55,7 +55,8 @@ const NIGHTLY = { tags: ['nightly'] };
 
 describe('orchestrator schedule', { timeout: 300_000 }, () => {
   it('F41 F53: resumes after kill -9 of everything, and records what happened', NIGHTLY, async () => {
-    const config = { schedule: { webhook: url('/all') }, notify: [{ webhook: url('/refusing') }], server: OPERATOR };
+    const notify = ['/all', '/refusing'].map((path) => ({ webhook: url(path), dry_runs: true }));
+    const config = { notify, server: OPERATOR };
     await open(undefined, config, 'mysql');
     const due = await setDue();
     const first = fleet.start('schedule', '--dry-run');

@@ -515,6 +515,9 @@ const email = z.strictObject({
     .describe('The mail server, with user and password: `smtp://user:secret@mail.example.com:587`.'),
 });
 
+const dryRuns = () =>
+  z.boolean().default(false).describe('Whether dry runs are reported, too: by default only real runs are.');
+
 const TARGETS = ['webhook', 'slack', 'email', 'command'] as const;
 
 const notifyTarget = z
@@ -533,6 +536,7 @@ const notifyTarget = z
       .describe(
         'What is sent. Ends of runs: `ended` (any), `finished` (exit code 0), `failed` (another one), `held`, `fewer` (fewer products or values than usual). Of a run at work, and of its end: `banned`, `site-down`, `late`, `cost` (near or at `run.max_cost`), `no-progress`. Of `orchestrator schedule`: `missed`, `skipped`, `stuck`. All by default.',
       ),
+    dry_runs: dryRuns(),
   })
   .superRefine((target, context) => {
     if (TARGETS.filter((kind) => target[kind] !== undefined).length !== 1)
@@ -561,7 +565,7 @@ const schedule = z.strictObject({
     'Tells schedules apart that share a database; the result table without it.',
   ),
   webhook: orNull(webhookUrl()).describe(
-    'One more target beside those of `notify`, which can do all that this one can.',
+    'One more target beside those of `notify`, which can do all that this one can and more. Dry runs are not reported to it.',
   ),
   webhook_on: z
     .enum(['all', 'problems'])
@@ -642,8 +646,16 @@ export const configSchema = z.strictObject({
   cloudwatch: orNull(z.literal('emf')).describe(
     "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",
   ),
-  ping: orNull(webhookUrl()).describe(
-    "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead.",
+  ping: orNull(
+    z.union(
+      [
+        webhookUrl().transform((url) => ({ url, dry_runs: false })),
+        z.strictObject({ url: webhookUrl(), dry_runs: dryRuns() }),
+      ],
+      { error: 'must be a URL that begins with http:// or https://, or { url, dry_runs: true }' },
+    ),
+  ).describe(
+    "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead. Dry runs ping only with `{ url, dry_runs: true }`.",
   ),
   notify: z
     .array(notifyTarget)

@@ -11,11 +11,11 @@ import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
   alarmNotice,
   endedNotice,
-  type Named,
   NO_RESULT,
   type Notice,
   NOTICE_KINDS,
   type RunResult,
+  type Sender,
 } from '../../notify/notice.ts';
 import { type Delivery, notify, ping, type Target } from '../../notify/deliver.ts';
 import { isUnfinished } from './find-run.ts';
@@ -26,22 +26,25 @@ import type { Config } from '../config/load-config.ts';
 const ANNOUNCE_WITHIN_MS = 45_000;
 
 /** Two crawls into different tables are different schedules; the record and every notice name theirs. */
-export const namedOf = ({ values: { schedule, results } }: Config): Named => ({
-  name: schedule.name ?? results.table,
-  timezone: schedule.timezone,
-});
+export const scheduleNameOf = ({ values: { schedule, results } }: Config): string => schedule.name ?? results.table;
+
+export function senderOf(config: Config, { dryRun }: { dryRun: boolean }): Sender {
+  return { name: scheduleNameOf(config), timezone: config.values.schedule.timezone, dryRun };
+}
 
 /** The targets of `notify`, and the one of `schedule.webhook`. */
 export function targetsOf({ values: { notify: listed, schedule } }: Config): Target[] {
-  const targets = listed.map(({ webhook, secret, slack, email, command, on }): Target => {
-    if (slack !== undefined) return { kind: 'slack', url: slack, on };
-    if (command !== undefined) return { kind: 'command', command, on };
-    if (email !== undefined) return { kind: 'email', ...email, to: [email.to].flat(), on };
-    return { kind: 'webhook', url: webhook!, secret, on };
+  const targets = listed.map(({ webhook, secret, slack, email, command, on, dry_runs: dryRuns }): Target => {
+    const when = { on, dryRuns };
+    if (slack !== undefined) return { kind: 'slack', url: slack, ...when };
+    if (command !== undefined) return { kind: 'command', command, ...when };
+    if (email !== undefined) return { kind: 'email', ...email, to: [email.to].flat(), ...when };
+    return { kind: 'webhook', url: webhook!, secret, ...when };
   });
   if (schedule.webhook === null) return targets;
   const on = NOTICE_KINDS.filter((kind) => schedule.webhook_on === 'all' || (kind !== 'finished' && kind !== 'ended'));
-  return [...targets, { kind: 'webhook', url: schedule.webhook, secret: schedule.webhook_secret, on }];
+  const { webhook: url, webhook_secret: secret } = schedule;
+  return [...targets, { kind: 'webhook', url, secret, on, dryRuns: false }];
 }
 
 export function endNotice(report: RunReport, run: RunRecord, config: Config): Notice {
@@ -50,7 +53,7 @@ export function endNotice(report: RunReport, run: RunRecord, config: Config): No
     startedAtMs: run.startedAtMs,
     endedAtMs: run.finishedAtMs,
   };
-  return endedNotice(resultOf(report), times, namedOf(config));
+  return endedNotice(resultOf(report), times, senderOf(config, run));
 }
 
 /**
@@ -63,25 +66,34 @@ export async function announceEnd(run: RunRecord, report: RunReport, config: Con
   const notice = endNotice(report, run, config);
   const [faults, pinged] = await Promise.all([
     notify(targetsOf(config), notice, delivery()),
-    pingOf(config, notice.good ? 'end' : 'fail'),
+    pingOf(config, run, notice.good ? 'end' : 'fail'),
   ]);
   return [...faults, ...pinged];
 }
 
 /** Announces a run that ended before it was stored; as `announceEnd` does. What the user has interrupted is none. */
-export async function announceRefusal(cause: unknown, config: Config): Promise<string[]> {
+export async function announceRefusal(cause: unknown, config: Config, run: { dryRun: boolean }): Promise<string[]> {
   const exitCode = cause instanceof AppError ? cause.exitCode : EXIT.internal;
   if (exitCode === EXIT.interrupted) return [];
   const hint = (cause instanceof AppError ? cause.hint : undefined) ?? hintOf(exitCode, null);
   const result = { ...NO_RESULT, exitCode, reason: describeError(cause), hint };
-  const notice = endedNotice(result, { dueAtMs: null, startedAtMs: null, endedAtMs: null }, namedOf(config));
-  const [faults, pinged] = await Promise.all([notify(targetsOf(config), notice, delivery()), pingOf(config, 'fail')]);
+  const times = { dueAtMs: null, startedAtMs: null, endedAtMs: null };
+  const notice = endedNotice(result, times, senderOf(config, run));
+  const [faults, pinged] = await Promise.all([
+    notify(targetsOf(config), notice, delivery()),
+    pingOf(config, run, 'fail'),
+  ]);
   return [...faults, ...pinged];
 }
 
-/** Pings the dead man's switch of the configuration; resolves to what failed. Never rejects. */
-export async function pingOf({ values }: Config, state: 'start' | 'end' | 'fail'): Promise<string[]> {
-  const fault = values.ping === null ? null : await ping(values.ping, state, delivery());
+/** Pings the dead man's switch of the configuration if it is for such runs; resolves to what failed. Never rejects. */
+export async function pingOf(
+  { values: { ping: target } }: Config,
+  { dryRun }: { dryRun: boolean },
+  state: 'start' | 'end' | 'fail',
+): Promise<string[]> {
+  if (target === null || (dryRun && !target.dry_runs)) return [];
+  const fault = await ping(target.url, state, delivery());
   return fault === null ? [] : [fault];
 }
 
@@ -91,8 +103,12 @@ const delivery = (): Delivery => {
 };
 
 /** Announces what a run at work has run into; as `announceEnd` does. */
-export function announceAlarms(runId: string, alarms: readonly RaisedAlarm[], config: Config): Promise<string[]> {
-  const notice = alarmNotice(runId, alarms, namedOf(config));
+export function announceAlarms(
+  run: Pick<RunRecord, 'id' | 'dryRun'>,
+  alarms: readonly RaisedAlarm[],
+  config: Config,
+): Promise<string[]> {
+  const notice = alarmNotice(run.id, alarms, senderOf(config, run));
   return notify(targetsOf(config), notice, delivery());
 }
 

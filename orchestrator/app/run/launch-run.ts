@@ -158,7 +158,7 @@ async function withSession(
     // The ledger has them now; a million IDs would stay in memory for hours.
     options.products.ids.length = 0;
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
-    void pingOf(config, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
+    void pingOf(config, run, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
   });
 }
 

@@ -62,7 +62,8 @@ export async function openSession(options: SessionOptions) {
     (text) => log.warn(text),
   );
   const raise = async (raised: RaisedAlarm[]): Promise<void> => {
-    for (const fault of await announceAlarms(runId, raised, config)) log.warn(fault);
+    const run = await stores.runs.get(runId);
+    for (const fault of run === null ? [] : await announceAlarms(run, raised, config)) log.warn(fault);
   };
   const alarms = new RunAlarms((raised) => void raise(raised));
   const server = createMainServer({

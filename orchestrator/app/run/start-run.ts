@@ -89,7 +89,7 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
     return await start(config, { ...options, onBound }, caller, source);
   } catch (error) {
     if (options.unattended === true && !isStored)
-      for (const fault of await announceRefusal(error, config)) caller.output.line(`! ${fault}`);
+      for (const fault of await announceRefusal(error, config, options)) caller.output.line(`! ${fault}`);
     throw error;
   }
 }

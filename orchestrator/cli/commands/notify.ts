@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { testNotice } from '../../notify/notice.ts';
 import { deliver, nameOf } from '../../notify/deliver.ts';
-import { namedOf, targetsOf } from '../../app/run/announce.ts';
+import { senderOf, targetsOf } from '../../app/run/announce.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../app/text-table.ts';
@@ -23,7 +23,7 @@ export async function notifyCommand(options: ConfigPlace, output: Output): Promi
   const delivery = { clock: systemClock, signal: new AbortController().signal, tries: 1 };
   const results = await Promise.all(
     targets.map(async (target) => {
-      const fault = await deliver(target, testNotice(namedOf(config)), delivery);
+      const fault = await deliver(target, testNotice(senderOf(config, { dryRun: false })), delivery);
       return { host: nameOf(target), on: target.on, ok: fault === null, fault };
     }),
   );

@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
-import { namedOf } from '../../app/run/announce.ts';
+import { scheduleNameOf } from '../../app/run/announce.ts';
 import { type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
@@ -64,7 +64,7 @@ function print({ configPath, environment, ...options }: ScheduleOptions, output:
     output.document({ crontab });
     return EXIT.complete;
   }
-  const { name } = namedOf(config);
+  const name = scheduleNameOf(config);
   const sqlite = /^sqlite:(\/.+)$/.exec(config.values.database.url)?.[1];
   const folders = [...new Set([workingDirectory, ...(sqlite ? [dirname(sqlite)] : [])])];
   const unit = systemdUnit(program, name, userName(), folders);

@@ -13,7 +13,7 @@ import { createStores } from '../../db/create-stores.ts';
 import { History } from '../../db/history.ts';
 import { migrate } from '../../db/migrate.ts';
 import { ScheduleStore } from '../../db/schedule-store.ts';
-import { namedOf } from '../../app/run/announce.ts';
+import { scheduleNameOf } from '../../app/run/announce.ts';
 import type { ProcessExit } from '../../schedule/decide.ts';
 import { tailOfLog } from './logs.ts';
 import { listen, type Listener, type Tls } from '../../server/listen.ts';
@@ -39,7 +39,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   using interrupts = watchInterrupts();
   await migrate(database);
   const stores = createStores(database);
-  const schedule = new ScheduleStore(database, namedOf(config).name);
+  const schedule = new ScheduleStore(database, scheduleNameOf(config));
   const assets = await pageAssets();
   const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
     const app = createServeApp({

@@ -13,7 +13,7 @@ import type { StoredDueTime } from '../../schedule/due-times.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { createHealthApp } from '../../server/health-app.ts';
 import { listen, type Listener } from '../../server/listen.ts';
-import { endOf, namedOf, targetsOf } from '../../app/run/announce.ts';
+import { endOf, senderOf, targetsOf } from '../../app/run/announce.ts';
 import { timedLines } from '../closed-output.ts';
 import { type Environment, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
@@ -39,21 +39,21 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   const { schedule, server, database: place } = config.values;
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);
-  const [named, targets, folder] = [namedOf(config), targetsOf(config), outputFolder(configPath)];
+  const [sender, targets, folder] = [senderOf(config, options), targetsOf(config), outputFolder(configPath)];
   const say = timedLines(output, join(folder, 'daemon.log'));
   const patiently = (notice: Notice): Promise<void> =>
     notifyPatiently(targets, notice, { clock: systemClock, signal }, (text) => say(`! ${text}`));
   await using database = await openDatabase(place.url);
   await migrate(database);
-  const store = new ScheduleStore(database, named.name);
+  const store = new ScheduleStore(database, sender.name);
   const { runs } = createStores(database);
   /** One due time, or several that were missed together. Resolves when every target has taken it. */
   const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
-    await patiently(dueNotice(rows, named));
+    await patiently(dueNotice(rows, sender));
     // What was cut off is sent by the next daemon: twice rather than never.
     if (!signal.aborted) for (const { dueAtMs, state } of rows) await store.write(dueAtMs, { state }, { told: true });
   };
-  const processes = createProcesses(options, named.name);
+  const processes = createProcesses(options, sender.name);
   const names = lockNamesOfConfig(config);
   const scheduler = new Scheduler({
     me: ownName(),
@@ -75,18 +75,18 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
     clock: systemClock,
     say,
     notify,
-    onStuck: (stuck) => void patiently(stuckNotice(stuck, named)),
+    onStuck: (stuck) => void patiently(stuckNotice(stuck, sender)),
   });
   const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
   const health = () => scheduler.health();
   await using listener = await (options.listenWith?.(health) ??
     listen(createHealthApp(health, host), server.operator, 'server.operator'));
-  say(`schedule ${named.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
+  say(`schedule ${sender.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
   say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
   // A dry run must not look at the user's account.
   if (!dryRun) void processes.start('gc', 'gc').ended.then(({ code }) => say(`gc has ended with exit code ${code}`));
   await scheduler.run(signal);
   say('the schedule has ended');
-  output.document({ schedule: named.name, ...scheduler.health() });
+  output.document({ schedule: sender.name, ...scheduler.health() });
   return EXIT.complete;
 }

@@ -4,10 +4,12 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  alarmNotice,
   endedNotice,
   type Notice,
   NOTICE_KINDS,
   type RunResult,
+  type Sender,
   stuckNotice,
   testNotice,
   unstartedNotice,
@@ -29,7 +31,7 @@ import { makeSelfSigned } from '../../support/self-signed.ts';
 import { waitFor } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
-const NAMED = { name: 'product_snapshots', timezone: 'Asia/Tokyo' };
+const SENDER: Sender = { name: 'product_snapshots', timezone: 'Asia/Tokyo', dryRun: false };
 const RESULT: RunResult = {
   run: '20261121-020001-abcd',
   state: 'completed',
@@ -43,7 +45,7 @@ const RESULT: RunResult = {
 const DUE = Date.UTC(2026, 10, 20, 17);
 const STUCK = { runId: 'x', dueAtMs: DUE, sentence: 'run x does not end', hint: 'Look at it' };
 const ended = (more: Partial<RunResult> = {}, dueAtMs: number | null = DUE): Notice =>
-  endedNotice({ ...RESULT, ...more }, { dueAtMs, startedAtMs: DUE + 1_000, endedAtMs: null }, NAMED);
+  endedNotice({ ...RESULT, ...more }, { dueAtMs, startedAtMs: DUE + 1_000, endedAtMs: null }, SENDER);
 
 let server: Server;
 let url: string;
@@ -78,6 +80,7 @@ const target = (more: Partial<Webhook> = {}): Webhook => ({
   url,
   secret: null,
   on: NOTICE_KINDS,
+  dryRuns: false,
   ...more,
 });
 const delivery = (more: Partial<Delivery> = {}): Delivery => {
@@ -98,6 +101,7 @@ describe('the webhook', () => {
       kinds: ['ended', 'finished'],
       good: true,
       schedule: 'product_snapshots',
+      dryRun: false,
       due: ['2026-11-20T17:00:00.000Z'],
       startedAt: '2026-11-20T17:00:01.000Z',
       endedAt: null,
@@ -119,15 +123,15 @@ describe('the webhook', () => {
     ],
     [
       'a skipped due time',
-      unstartedNotice('skipped', [DUE], 'the run of x is at work', NAMED),
+      unstartedNotice('skipped', [DUE], 'the run of x is at work', SENDER),
       /: skipped 2026-11-21 02:00:00 Asia\/Tokyo: the run of x is at work\.$/,
     ],
     [
       'several missed ones',
-      unstartedNotice('missed', Array.from<number>({ length: 9 }).fill(DUE), 'asleep', NAMED),
+      unstartedNotice('missed', Array.from<number>({ length: 9 }).fill(DUE), 'asleep', SENDER),
       /: missed 9 due times, the last ones .*: asleep\. Start it by hand .*: orchestrator run$/,
     ],
-    ['a stuck run', stuckNotice(STUCK, NAMED), /: run x does not end\. Look at it$/],
+    ['a stuck run', stuckNotice(STUCK, SENDER), /: run x does not end\. Look at it$/],
   ])('says in a sentence what happened to %s', (_what, { text }, expected) => {
     expect(text).toMatch(expected);
   });
@@ -231,9 +235,9 @@ describe('the webhook', () => {
   it.each([
     [ended(), 'finished'],
     [ended({ exitCode: 12 }), 'failed'],
-    [unstartedNotice('skipped', [DUE], null, NAMED), 'skipped'],
-    [unstartedNotice('missed', [DUE], null, NAMED), 'missed'],
-    [stuckNotice(STUCK, NAMED), 'stuck'],
+    [unstartedNotice('skipped', [DUE], null, SENDER), 'skipped'],
+    [unstartedNotice('missed', [DUE], null, SENDER), 'missed'],
+    [stuckNotice(STUCK, SENDER), 'stuck'],
   ] as const)('gets only what its `on` names: %#', async (notice, kind) => {
     expect(
       await deliver(target({ on: NOTICE_KINDS.filter((k) => !notice.kinds.includes(k)) }), notice, delivery()),
@@ -243,8 +247,23 @@ describe('the webhook', () => {
     expect(got).toHaveLength(1);
   });
 
-  it('gets a test whatever its `on` says', async () => {
-    await deliver(target({ on: ['stuck'] }), testNotice(NAMED), delivery());
+  it('gets notices of dry runs only where it has asked for them, marked in the first word', async () => {
+    const dry = { ...SENDER, dryRun: true };
+    const times = { dueAtMs: null, startedAtMs: null, endedAtMs: null };
+    const alarm = alarmNotice('x', [{ kind: 'late', text: 'it will be late' }], dry);
+    const notices = [endedNotice(RESULT, times, dry), alarm, stuckNotice(STUCK, dry)];
+    for (const notice of [...notices, unstartedNotice('missed', [DUE], null, dry)]) {
+      got.length = 0;
+      expect(await notify([target(), target({ dryRuns: true })], notice, delivery())).toEqual([]);
+      await notifyPatiently([target()], notice, delivery(), () => undefined);
+      expect(got.map(({ body }) => JSON.parse(body) as Notice)).toEqual([
+        expect.objectContaining({ dryRun: true, text: expect.stringMatching(/^DRY-RUN crawlfleet /) as string }),
+      ]);
+    }
+  });
+
+  it('gets a test whatever its `on` says, of dry runs too', async () => {
+    await deliver(target({ on: ['stuck'] }), testNotice({ ...SENDER, dryRun: true }), delivery());
     expect(JSON.parse(got[0]!.body)).toMatchObject({ event: 'test', good: true, run: null, due: [] });
   });
 
@@ -278,7 +297,7 @@ describe('Slack', () => {
   it('gets the text alone, with nothing in it that it would read as markup', async () => {
     const reason = '<!channel> & <https://evil.example|click>';
     const notice = ended({ exitCode: 18, reason });
-    expect(await deliver({ kind: 'slack', url, on: ['banned'] }, notice, delivery())).toBeNull();
+    expect(await deliver({ kind: 'slack', url, on: ['banned'], dryRuns: false }, notice, delivery())).toBeNull();
     const { text, ...rest } = JSON.parse(got[0]!.body) as { text: string };
     expect(rest).toEqual({});
     expect(text).toContain('(&lt;!channel&gt; &amp; &lt;https://evil.example|click&gt;)');
@@ -324,6 +343,7 @@ describe('a mail', () => {
     from: 'crawl@shop.example',
     to: ['a@shop.example', 'b@shop.example'],
     on: NOTICE_KINDS,
+    dryRuns: false,
   });
 
   it('goes to everybody, over TLS where it is offered, with the sentence and the document', async () => {
@@ -383,6 +403,7 @@ describe('a command', () => {
     kind: 'command',
     command: [process.execPath, '-e', code],
     on: NOTICE_KINDS,
+    dryRuns: false,
   });
 
   it('gets the document on stdin', async () => {

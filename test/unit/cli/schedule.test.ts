@@ -99,10 +99,10 @@ describe('the list notify', () => {
   it('is more targets beside schedule.webhook, and comes from the environment too', () => {
     const problems = NOTICE_KINDS.filter((kind) => kind !== 'ended' && kind !== 'finished');
     const one = '{ webhook: "https://h/one", secret: key, on: [failed] }';
-    expect(targetsOf(loadConfig(listed(`${one}, { webhook: "https://h/two" }`), {}))).toEqual([
-      { kind: 'webhook', url: 'https://h/one', secret: 'key', on: ['failed'] },
-      { kind: 'webhook', url: 'https://h/two', secret: null, on: [...NOTICE_KINDS] },
-      { kind: 'webhook', url: 'http://h/all', secret: null, on: problems },
+    expect(targetsOf(loadConfig(listed(`${one}, { webhook: "https://h/two", dry_runs: true }`), {}))).toEqual([
+      { kind: 'webhook', url: 'https://h/one', secret: 'key', on: ['failed'], dryRuns: false },
+      { kind: 'webhook', url: 'https://h/two', secret: null, on: [...NOTICE_KINDS], dryRuns: true },
+      { kind: 'webhook', url: 'http://h/all', secret: null, on: problems, dryRuns: false },
     ]);
     const environment = { FLEET_NOTIFY: `[${one}]` };
     expect(loadConfig(configure(''), environment).values.notify).toMatchObject([{ webhook: 'https://h/one' }]);
@@ -124,6 +124,25 @@ describe('the list notify', () => {
     ['{ webhook: "http://h", secret: "" }', 'line 5: notify.0.secret: must not be empty'],
   ])('with %s is refused', (text, fault) => {
     expect(() => loadConfig(listed(text), {})).toThrow(fault);
+  });
+});
+
+describe('the ping', () => {
+  const pinging = (ping: string) => loadConfig(configure(`} \nping: ${ping}\nresults: {`), {}).values.ping;
+
+  it('is a URL, or one with a word about dry runs', () => {
+    expect(pinging('"https://h/p"')).toEqual({ url: 'https://h/p', dry_runs: false });
+    expect(pinging('{ url: "https://h/p", dry_runs: true }')).toEqual({ url: 'https://h/p', dry_runs: true });
+    expect(loadConfig(configure(''), { FLEET_PING: 'https://h/p' }).values.ping?.url).toBe('https://h/p');
+    expect(loadConfig(configure(''), {}).values.ping).toBeNull();
+  });
+
+  it.each([
+    ['"file:///x"', 'line 5: ping: must be a URL that begins with http'],
+    ['{ dry_runs: true }', 'line 5: ping.url: must be a URL that begins with http'],
+    ['{ url: "http://h", dry_run: true }', 'line 5: ping.dry_run: unknown key'],
+  ])('with %s is refused', (text, fault) => {
+    expect(() => pinging(text)).toThrow(fault);
   });
 });
 
