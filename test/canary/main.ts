@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
-import { renderTable } from '../../orchestrator/app/text-table.ts';
+import { renderTable } from '../../shared/domain/text-table.ts';
 import { Canary, type CanaryResult, removeFolder, startOwnSandbox } from './play.ts';
 import { type CanarySettings, canarySettings, INSTANCES, MAX_COST } from './settings.ts';
 

@@ -2,8 +2,8 @@
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
 import type { RunReport, ValueProfile } from '../../control/model/report.ts';
 import { percent } from '../../control/results/guard.ts';
-import { renderReasons } from './render-reasons.ts';
-import { renderTable } from '../text-table.ts';
+import { renderReasons } from '../../../shared/domain/render-reasons.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 
 export function renderReport(report: RunReport): string {

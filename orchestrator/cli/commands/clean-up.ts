@@ -7,7 +7,7 @@ import { collectGarbage, ACTION_WORDS } from '../../app/run/collect-garbage.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { storesOf, withDatabase } from '../../app/run/find-run.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
 import { describePruned, pruneRuns } from '../../app/run/next-night.ts';

@@ -10,7 +10,7 @@ import type { RunRecord } from '../../control/model/stores.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
 import { assertKept, findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { reasonsOf } from '../../app/read/run-documents.ts';
-import { renderReasons } from '../../app/run/render-reasons.ts';
+import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { StatusOptions } from './status.ts';

@@ -38,7 +38,7 @@ import {
 } from '../../app/image/prune-images.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import { errorDocument, type Output } from '../output.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { ownerOf, volumeOf } from '../../app/plan/settings-of.ts';
 import { isLocal, regionOf } from '../../app/plan/target.ts';
 

@@ -14,7 +14,7 @@ import {
   writeProductTable,
 } from '../../app/setup/propose-shop.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../app/templates.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { ask } from '../confirm.ts';
 import type { Output } from '../output.ts';
 

@@ -7,7 +7,7 @@ import { deliver, nameOf } from '../../notify/deliver.ts';
 import { senderOf, targetsOf } from '../../app/run/announce.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 
 /** Exit code 4 when a target did not take the notice. Throws `config-invalid` when there is no target. */
 export async function notifyCommand(options: ConfigPlace, output: Output): Promise<ExitCode> {

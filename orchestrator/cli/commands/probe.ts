@@ -3,7 +3,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { type ProbeOptions, probeSite } from '../../app/probe/probe-site.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { CONFIDENCE, type Findings } from '../../probe/findings.ts';
 import type { Ban, ProbeEnd, SeriesResult } from '../../probe/series.ts';
 import { confirmRun } from '../confirm.ts';

@@ -28,7 +28,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 
 /** Writes to stdout without `to`. */
 export async function reportCommand(

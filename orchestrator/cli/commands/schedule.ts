@@ -10,7 +10,7 @@ import { type ConfigPlace, type Environment, loadConfig } from '../../app/config
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { userName } from '../passwd-entry.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { crontabLines, systemdUnit, unitName } from '../schedule/print.ts';
 
 export interface ScheduleOptions extends ConfigPlace {

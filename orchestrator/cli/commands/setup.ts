@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { awsCliText } from '../../app/setup/aws-cli.ts';
 import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
 import { terraformText } from '../../app/setup/terraform.ts';

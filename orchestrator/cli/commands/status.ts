@@ -15,7 +15,7 @@ import {
 } from '../../app/read/run-documents.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { listFailed } from '../../app/run/carry-out.ts';
-import { renderReasons } from '../../app/run/render-reasons.ts';
+import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import {
   getRun,
   LISTED,
@@ -25,7 +25,7 @@ import {
   storesToList,
   withDatabase,
 } from '../../app/run/find-run.ts';
-import { renderTable } from '../../app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import type { Output } from '../output.ts';
 

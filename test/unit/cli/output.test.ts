@@ -1,7 +1,7 @@
 /** Text from a site, an instance or AWS cannot control the terminal or imitate our own lines. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createOutput, errorDocument, printError } from '../../../orchestrator/cli/output.ts';
-import { renderTable } from '../../../orchestrator/app/text-table.ts';
+import { renderTable } from '../../../shared/domain/text-table.ts';
 import { findingsOf } from '../../../orchestrator/app/plan/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 

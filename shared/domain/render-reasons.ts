@@ -1,7 +1,7 @@
 /** The table of reasons as text. */
-import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
-import { plain } from '../../../shared/domain/terminal-text.ts';
-import { renderTable } from '../text-table.ts';
+import { adviceOf, nameOf, type ReasonRow } from './reason-row.ts';
+import { plain } from './terminal-text.ts';
+import { renderTable } from './text-table.ts';
 
 /** Below each row what it means and what to do; '' without rows. */
 export function renderReasons(rows: readonly ReasonRow[]): string {

@@ -1,4 +1,4 @@
-import { oneLine } from '../../shared/domain/terminal-text.ts';
+import { oneLine } from './terminal-text.ts';
 
 /** Rows as a text table with aligned columns; numbers right-aligned. */
 export function renderTable(
