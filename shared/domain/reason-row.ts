@@ -1,5 +1,6 @@
 /** A row of the table of reasons, and its texts. Pure. */
 import type { MissReason } from './failure-kind.ts';
+import { plain } from './terminal-text.ts';
 
 export interface ReasonRow {
   /** `gone` only where at least half of the products are. */
@@ -27,6 +28,10 @@ export const nameOf = ({ reason, sign }: Pick<ReasonRow, 'reason' | 'sign'>): st
 /** Evidence and advice of a row in a sentence. */
 export const adviceOf = ({ evidence, todo }: Pick<ReasonRow, 'evidence' | 'todo'>): string =>
   evidence === null ? todo : `${evidence}: ${todo}`;
+
+/** The advice of each row in a line, under its name. */
+export const advicesOf = (rows: readonly ReasonRow[]): string =>
+  rows.map((row) => `${plain(nameOf(row))}: ${plain(adviceOf(row), 600)}.`).join(' ');
 
 /** The first rows in a line, with their counts: `147 parse field-missing title, 27 http-status 500`. */
 export function namesOf(rows: readonly ReasonRow[], limit = 3): string {

@@ -41,7 +41,7 @@ describe('notify', () => {
         /the site bans 1 of \d addresses \(status-429\)\. Look at it with: orchestrator explain/,
       );
       expect(end).toMatchObject({ event: 'ended', run: report.run, exitCode: report.exitCode });
-      expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text })]);
+      expect(at('/slack')).toEqual([JSON.stringify({ text: alarm!.text.replaceAll('&', '&amp;') })]);
       expect([...at('/never'), ...at('/real')]).toEqual([]);
       expect(JSON.parse(readFileSync(join(fleet.dir, file), 'utf8'))).toEqual(end);
       const pings = ['/ping/start', report.exitCode === 0 ? '/ping' : '/ping/fail'];

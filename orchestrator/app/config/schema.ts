@@ -28,6 +28,7 @@ const size = () => quantity(parseSize, 'a size such as 500KB or 5MB');
 const rate = () => quantity(parseRate, 'a rate such as 5/s or 30/m');
 const share = () => quantity(parseShare, 'a share such as 5% or 0.05');
 const text = () => z.string().min(1, 'must not be empty');
+const httpUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const userAgent = () =>
   text()
     // Other characters are invalid in a header: every request would fail, on a fleet that costs money.
@@ -473,6 +474,9 @@ const server = z.strictObject({
   operator: listenAddress()
     .default('127.0.0.1:8701')
     .describe("Operator's listener: the page of `orchestrator serve`, `/healthz` of `orchestrator schedule`."),
+  page_url: orNull(httpUrl()).describe(
+    'Address at which you open the page of `orchestrator serve`; notices link to it: `https://crawl.example.com`.',
+  ),
   operator_token: orNull(text().min(16, 'must have at least 16 characters')).describe(
     'Lets the page of `orchestrator serve` change runs (stop, cancel, publish, retry). Without it the page only shows.',
   ),
@@ -504,7 +508,6 @@ function findTimezoneFault(timezone: string): string | null {
   }
 }
 
-const webhookUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
 const webhookSecret = () => orNull(text());
 
 const email = z.strictObject({
@@ -522,11 +525,11 @@ const TARGETS = ['webhook', 'slack', 'email', 'command'] as const;
 
 const notifyTarget = z
   .strictObject({
-    webhook: webhookUrl().optional().describe('Gets a POST with JSON. Its field `text` is a whole message.'),
+    webhook: httpUrl().optional().describe('Gets a POST with JSON. Its field `text` is a whole message.'),
     secret: webhookSecret().describe(
       'Signs the body of a webhook: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.',
     ),
-    slack: webhookUrl().optional().describe('URL of an incoming webhook of Slack.'),
+    slack: httpUrl().optional().describe('URL of an incoming webhook of Slack.'),
     email: email.optional().describe('A mail: `{ to, from, smtp: "smtp://user:secret@mail.example.com:587" }`.'),
     command: z.array(text()).min(1).optional().describe('A program and its arguments; it gets the JSON on stdin.'),
     on: z
@@ -564,7 +567,7 @@ const schedule = z.strictObject({
   name: orNull(z.string().min(1, 'must not be empty').max(150, 'is longer than 150 characters')).describe(
     'Tells schedules apart that share a database; the result table without it.',
   ),
-  webhook: orNull(webhookUrl()).describe(
+  webhook: orNull(httpUrl()).describe(
     'One more target beside those of `notify`, which can do all that this one can and more. Dry runs are not reported to it.',
   ),
   webhook_on: z
@@ -649,8 +652,8 @@ export const configSchema = z.strictObject({
   ping: orNull(
     z.union(
       [
-        webhookUrl().transform((url) => ({ url, dry_runs: false })),
-        z.strictObject({ url: webhookUrl(), dry_runs: dryRuns() }),
+        httpUrl().transform((url) => ({ url, dry_runs: false })),
+        z.strictObject({ url: httpUrl(), dry_runs: dryRuns() }),
       ],
       { error: 'must be a URL that begins with http:// or https://, or { url, dry_runs: true }' },
     ),

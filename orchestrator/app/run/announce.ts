@@ -1,15 +1,20 @@
 /** Notifies the targets of the configuration that a run has ended; the main server of the run does it. */
-import { adviceOf, nameOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
+import { hostname } from 'node:os';
+import { basename, dirname } from 'node:path';
+import { advicesOf } from '../../../shared/domain/reason-row.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { RunReport } from '../../control/model/report.ts';
+import type { BanReport, RunReport } from '../../control/model/report.ts';
 import { adviceForDiscovery } from '../../control/model/try-again.ts';
+import type { World } from '../../control/model/world.ts';
+import { liveReasons } from '../../control/results/reasons.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
   alarmNotice,
+  type Ban,
   endedNotice,
   NO_RESULT,
   type Notice,
@@ -18,8 +23,10 @@ import {
   type Sender,
 } from '../../notify/notice.ts';
 import { type Delivery, notify, ping, type Target } from '../../notify/deliver.ts';
-import { isUnfinished } from './find-run.ts';
+import { hostsOf } from '../../plan/host-pace.ts';
+import { ownerOf } from '../plan/settings-of.ts';
 import type { RaisedAlarm } from './run-alarms.ts';
+import { isUnfinished } from './find-run.ts';
 import type { Config } from '../config/load-config.ts';
 
 /** Receivers that do not answer keep a process no longer than this after its run has ended. */
@@ -28,8 +35,21 @@ const ANNOUNCE_WITHIN_MS = 45_000;
 /** Two crawls into different tables are different schedules; the record and every notice name theirs. */
 export const scheduleNameOf = ({ values: { schedule, results } }: Config): string => schedule.name ?? results.table;
 
-export function senderOf(config: Config, { dryRun }: { dryRun: boolean }): Sender {
-  return { name: scheduleNameOf(config), timezone: config.values.schedule.timezone, dryRun };
+/** Of a run, shop and table are its own, whatever the configuration says by now. */
+export function senderOf(config: Config, { dryRun, settings }: Pick<RunRecord, 'dryRun'> & Partial<RunRecord>): Sender {
+  const { schedule, site, results, server } = config.values;
+  return {
+    name: scheduleNameOf(config),
+    timezone: schedule.timezone,
+    dryRun,
+    hosts: hostsOf(settings?.site.productUrl ?? site.product_url),
+    table: settings?.results.table ?? results.table,
+    owner: ownerOf(config),
+    mainServer: hostname(),
+    folder: dirname(config.file),
+    configName: basename(config.file),
+    pageUrl: server.page_url,
+  };
 }
 
 /** The targets of `notify`, and the one of `schedule.webhook`. */
@@ -72,7 +92,11 @@ export async function announceEnd(run: RunRecord, report: RunReport, config: Con
 }
 
 /** Announces a run that ended before it was stored; as `announceEnd` does. What the user has interrupted is none. */
-export async function announceRefusal(cause: unknown, config: Config, run: { dryRun: boolean }): Promise<string[]> {
+export async function announceRefusal(
+  cause: unknown,
+  config: Config,
+  run: Pick<RunRecord, 'dryRun'>,
+): Promise<string[]> {
   const exitCode = cause instanceof AppError ? cause.exitCode : EXIT.internal;
   if (exitCode === EXIT.interrupted) return [];
   const hint = (cause instanceof AppError ? cause.hint : undefined) ?? hintOf(exitCode, null);
@@ -89,7 +113,7 @@ export async function announceRefusal(cause: unknown, config: Config, run: { dry
 /** Pings the dead man's switch of the configuration if it is for such runs; resolves to what failed. Never rejects. */
 export async function pingOf(
   { values: { ping: target } }: Config,
-  { dryRun }: { dryRun: boolean },
+  { dryRun }: Pick<RunRecord, 'dryRun'>,
   state: 'start' | 'end' | 'fail',
 ): Promise<string[]> {
   if (target === null || (dryRun && !target.dry_runs)) return [];
@@ -103,13 +127,17 @@ const delivery = (): Delivery => {
 };
 
 /** Announces what a run at work has run into; as `announceEnd` does. */
-export function announceAlarms(
-  run: Pick<RunRecord, 'id' | 'dryRun'>,
+export function announceAlarms(world: World, alarms: readonly RaisedAlarm[], config: Config): Promise<string[]> {
+  return notify(targetsOf(config), alarmsNotice(world, alarms, config), delivery());
+}
+
+export function alarmsNotice(
+  { run, fleet }: Pick<World, 'run' | 'fleet'>,
   alarms: readonly RaisedAlarm[],
   config: Config,
-): Promise<string[]> {
-  const notice = alarmNotice(run.id, alarms, senderOf(config, run));
-  return notify(targetsOf(config), notice, delivery());
+): Notice {
+  const reasons = liveReasons(run, fleet.all).slice(0, MAX_REASONS);
+  return alarmNotice(run.id, { alarms, reasons }, senderOf(config, run));
 }
 
 /** How a run has ended; undefined for one that was never stored. */
@@ -121,19 +149,32 @@ export async function endOf(runs: Pick<RunStore, 'get'>, runId: string): Promise
 
 /** The part of a report that notices and the record of a schedule have. */
 function resultOf(report: RunReport): RunResult {
-  const { run, state, exitCode, reason, onTime, products, cost, leftBehind } = report;
+  const { run, state, exitCode, reason, onTime, products, cost, bans, notes, leftBehind } = report;
+  const lateMs = onTime || report.finishedAt === null ? 0 : Date.parse(report.finishedAt) - Date.parse(report.deadline);
   const { planned, stored, gone, failed } = products;
   const counts = { planned, stored, gone, failed };
   const reasons = report.reasons?.slice(0, MAX_REASONS) ?? [];
   const general = report.discovery ? adviceForDiscovery(hintOf(exitCode, run)) : hintOf(exitCode, run);
-  const byReason = BY_REASON.includes(exitCode) && reasons.length > 0 ? hintBy(reasons) : general;
+  const byReason = BY_REASON.includes(exitCode) && reasons.length > 0 ? advicesOf(reasons) : general;
   const hint = leftBehind === undefined ? byReason : plain(leftBehind.join(' '), 600);
   const result = { run, state, exitCode, reason, onTime, products: counts, cost: cost.actual, hint };
-  return reasons.length === 0 ? result : { ...result, reasons };
+  return {
+    ...result,
+    ...(reasons.length > 0 && { reasons }),
+    ...(lateMs > 0 && { lateMs }),
+    ...(bans.length > 0 && { bans: { count: bans.length, first: bans.slice(0, MAX_LINES).map(banOf) } }),
+    ...(notes.length > 0 && { notes: notes.slice(0, MAX_LINES).map((note) => plain(note, 300)) }),
+  };
 }
+
+const banOf = ({ address, rule, atMs, overAtMs }: BanReport): Ban => {
+  const overAt = overAtMs === null ? null : new Date(overAtMs).toISOString();
+  return { address, rule: plain(rule), at: new Date(atMs).toISOString(), overAt };
+};
 
 /** In a notice, and in the record of a schedule. */
 const MAX_REASONS = 3;
+const MAX_LINES = 5;
 
 /** Ends whose cause shows in the products: what helps depends on why they have no row. */
 const BY_REASON: readonly ExitCode[] = [
@@ -144,9 +185,6 @@ const BY_REASON: readonly ExitCode[] = [
   EXIT.banned,
   EXIT.interrupted,
 ];
-
-const hintBy = (reasons: readonly ReasonRow[]): string =>
-  reasons.map((row) => `${plain(nameOf(row))}: ${plain(adviceOf(row), 600)}.`).join(' ');
 
 /** What to do about an exit code, from the table that docs/exit-codes.md is generated from. */
 export function hintOf(exitCode: ExitCode, runId: string | null): string {

@@ -5,6 +5,7 @@ import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { headline } from '../../notify/notice.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../../control/results/exit-code.ts';
 import type { RunReport } from '../../control/model/report.ts';
@@ -81,8 +82,8 @@ export function publishReport(report: RunReport, run: RunRecord, config: Config,
   output.line(`  rows        ${whereRowsAre(report, config.values.results.table)}`);
   output.line(`  report      ${file}`);
   output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
-  const { text, good } = endNotice(report, run, config);
-  output.verdict?.(text, good);
+  const notice = endNotice(report, run, config);
+  output.verdict?.(headline(notice), notice.good);
   output.document(report);
 }
 

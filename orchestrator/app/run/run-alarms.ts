@@ -34,9 +34,9 @@ interface Kind {
 
 export class RunAlarms {
   readonly #kinds = new Map<AlarmKind, Kind>();
-  readonly #send: (alarms: RaisedAlarm[]) => void;
+  readonly #send: (alarms: RaisedAlarm[], world: World) => void;
 
-  constructor(send: (alarms: RaisedAlarm[]) => void) {
+  constructor(send: (alarms: RaisedAlarm[], world: World) => void) {
     this.#send = send;
   }
 
@@ -57,7 +57,7 @@ export class RunAlarms {
       due.push({ kind, text: known.again > 1 ? `${known.text} (${known.again} times)` : known.text });
       [known.sentMs, known.again] = [world.nowMs, 0];
     }
-    if (due.length > 0) this.#send(due);
+    if (due.length > 0) this.#send(due, world);
   }
 }
 

@@ -13,6 +13,7 @@ import { createMainServer } from '../../control/main-server.ts';
 import { buildReport, type FinishCore } from '../../control/results/finish.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Stores } from '../../control/model/stores.ts';
+import type { World } from '../../control/model/world.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
@@ -61,11 +62,10 @@ export async function openSession(options: SessionOptions) {
     },
     (text) => log.warn(text),
   );
-  const raise = async (raised: RaisedAlarm[]): Promise<void> => {
-    const run = await stores.runs.get(runId);
-    for (const fault of run === null ? [] : await announceAlarms(run, raised, config)) log.warn(fault);
+  const raise = async (raised: RaisedAlarm[], world: World): Promise<void> => {
+    for (const fault of await announceAlarms(world, raised, config)) log.warn(fault);
   };
-  const alarms = new RunAlarms((raised) => void raise(raised));
+  const alarms = new RunAlarms((raised, world) => void raise(raised, world));
   const server = createMainServer({
     runId,
     clock: systemClock,

@@ -31,7 +31,18 @@ import { makeSelfSigned } from '../../support/self-signed.ts';
 import { waitFor } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
-const SENDER: Sender = { name: 'product_snapshots', timezone: 'Asia/Tokyo', dryRun: false };
+const SENDER: Sender = {
+  name: 'product_snapshots',
+  timezone: 'Asia/Tokyo',
+  dryRun: false,
+  hosts: ['shop.example'],
+  table: 'products_now',
+  owner: 'main-1',
+  mainServer: 'host-1',
+  folder: "/srv/it's mine",
+  configName: 'shop.yaml',
+  pageUrl: 'https://crawl.example',
+};
 const RESULT: RunResult = {
   run: '20261121-020001-abcd',
   state: 'completed',
@@ -95,8 +106,22 @@ describe('the webhook', () => {
     expect(request).toMatchObject({ method: 'POST', url: '/hook/secret-path' });
     expect(request.headers).toMatchObject({ 'content-type': 'application/json' });
     expect(request.headers['x-crawlfleet-signature']).toBeUndefined();
+    const summary =
+      'crawlfleet product_snapshots: run 20261121-020001-abcd of 2026-11-21 02:00:00 Asia/Tokyo is complete; 2 of 3 products stored, 0 failed, $0.12.';
+    const command = 'orchestrator explain 20261121-020001-abcd --config shop.yaml';
+    const link = 'https://crawl.example/runs/20261121-020001-abcd';
     expect(JSON.parse(body)).toEqual({
-      text: 'crawlfleet product_snapshots: run 20261121-020001-abcd of 2026-11-21 02:00:00 Asia/Tokyo is complete; 2 of 3 products stored, 0 failed, $0.12.',
+      text: `${summary}\nshop.example, table products_now, owner main-1. ${link} On host-1: cd '/srv/it'\\''s mine' && ${command}`,
+      summary,
+      command,
+      link,
+      exit: 'complete',
+      hosts: ['shop.example'],
+      table: 'products_now',
+      owner: 'main-1',
+      mainServer: 'host-1',
+      folder: "/srv/it's mine",
+      timezone: 'Asia/Tokyo',
       event: 'ended',
       kinds: ['ended', 'finished'],
       good: true,
@@ -113,25 +138,30 @@ describe('the webhook', () => {
     [
       'a run that has not gone well, with what to do',
       ended({ exitCode: 15, reason: 'deadline', onTime: false, hint: 'Retry.' }),
-      /^crawlfleet product_snapshots: run \S+ of .* ended with exit code 15 \(deadline\); .*, not on time, \$0\.12\. Retry\.$/,
+      /^crawlfleet product_snapshots: run \S+ of .* ended with exit code 15, deadline missed \(deadline\); .*, not on time, \$0\.12\. Retry\.\nshop\.example, .* https:\/\/crawl\.example\/runs\/\S+ On .* && orchestrator explain \S+ --config shop\.yaml$/,
     ],
     ['a run by hand', ended({}, null), /: run 20261121-020001-abcd is complete; 2 of 3/],
     [
       'a process without a run',
       ended({ run: null, exitCode: null, products: null, cost: null, reason: 'killed' }),
-      /: the run of 2026-11-21 02:00:00 Asia\/Tokyo ended with exit code unknown \(killed\)\.$/,
+      /: the run of 2026-11-21 02:00:00 Asia\/Tokyo ended with exit code unknown \(killed\)\.\n.* https:\/\/crawl\.example\/ On .* && orchestrator doctor --config shop\.yaml$/,
     ],
     [
       'a skipped due time',
       unstartedNotice('skipped', [DUE], 'the run of x is at work', SENDER),
-      /: skipped 2026-11-21 02:00:00 Asia\/Tokyo: the run of x is at work\.$/,
+      /: skipped 2026-11-21 02:00:00 Asia\/Tokyo: the run of x is at work\.\n.* && orchestrator status --config/,
     ],
     [
       'several missed ones',
       unstartedNotice('missed', Array.from<number>({ length: 9 }).fill(DUE), 'asleep', SENDER),
-      /: missed 9 due times, the last ones .*: asleep\. Start it by hand .*: orchestrator run$/,
+      /: missed 9 due times, the last ones .*: asleep\. Start it by hand .*: orchestrator run\n.* && orchestrator run --config shop\.yaml$/,
     ],
-    ['a stuck run', stuckNotice(STUCK, SENDER), /: run x does not end\. Look at it$/],
+    [
+      'a missed one of a dry run',
+      unstartedNotice('missed', [DUE], 'asleep', { ...SENDER, dryRun: true }),
+      /: orchestrator run --dry-run\n.* && orchestrator run --dry-run --config shop\.yaml$/,
+    ],
+    ['a stuck run', stuckNotice(STUCK, SENDER), /: run x does not end\. Look at it\n.* && orchestrator explain x /],
   ])('says in a sentence what happened to %s', (_what, { text }, expected) => {
     expect(text).toMatch(expected);
   });
@@ -250,7 +280,7 @@ describe('the webhook', () => {
   it('gets notices of dry runs only where it has asked for them, marked in the first word', async () => {
     const dry = { ...SENDER, dryRun: true };
     const times = { dueAtMs: null, startedAtMs: null, endedAtMs: null };
-    const alarm = alarmNotice('x', [{ kind: 'late', text: 'it will be late' }], dry);
+    const alarm = alarmNotice('x', { alarms: [{ kind: 'late', text: 'it will be late' }], reasons: [] }, dry);
     const notices = [endedNotice(RESULT, times, dry), alarm, stuckNotice(STUCK, dry)];
     for (const notice of [...notices, unstartedNotice('missed', [DUE], null, dry)]) {
       got.length = 0;

@@ -1,12 +1,21 @@
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
-import { endNotice } from '../../../orchestrator/app/run/announce.ts';
+import { alarmsNotice, endNotice } from '../../../orchestrator/app/run/announce.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
-import { aRun } from '../control/builders.ts';
+import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import { anInstance, aRun, aWorld, START_MS } from '../control/builders.ts';
 
-const config = { values: { schedule: { name: 'shop', timezone: 'UTC' }, results: { table: 't' } } } as Config;
+const values = {
+  schedule: { name: 'shop', timezone: 'UTC' },
+  results: { table: 't' },
+  site: { product_url: 'https://new.example/{id}' },
+  server: { page_url: null },
+  aws: { owner: 'us' },
+};
+const config = { values, file: '/srv/shop/fleet.yaml' } as unknown as Config;
 const row = (change: Partial<ReasonRow>): ReasonRow => {
   return {
     reason: 'parse',
@@ -28,11 +37,50 @@ const ROWS = [
 function notice(exitCode: ExitCode, change: Partial<RunReport> = {}) {
   const run = aRun();
   const products = { planned: 1_000, stored: 826, gone: 0, failed: 174 };
-  const report = { run: run.id, state: 'completed', exitCode, reason: null, onTime: true, products, ...change };
-  return endNotice({ ...report, cost: { actual: 1 } } as RunReport, run, config);
+  const report = { run: run.id, state: 'completed', exitCode, reason: null, onTime: true, products };
+  const rest = { cost: { actual: 1 }, bans: [], notes: [], ...change };
+  return endNotice({ ...report, ...rest } as unknown as RunReport, run, config);
 }
 
+describe('the notice of an alarm', () => {
+  it('says why products have no row so far, and where', () => {
+    const misses = [{ reason: 'timeout' as const, detail: null, products: 4, waiting: 2, url: null }];
+    const progress = { ...NO_PROGRESS, failed: 4, misses };
+    const world = aWorld({ instances: [anInstance(0, { phase: 'crawling', progress })] });
+    expect(alarmsNotice(world, [{ kind: 'late', text: 'it will be late' }], config)).toMatchObject({
+      dryRun: true,
+      kinds: ['late'],
+      hosts: ['127.0.0.1:1'],
+      reasons: [{ reason: 'timeout', products: 4, waiting: 2 }],
+    });
+  });
+});
+
 describe('the notice of an end', () => {
+  it('names shop and table of the run, and where its main server is', () => {
+    expect(notice(0)).toMatchObject({
+      hosts: ['127.0.0.1:1'],
+      table: aRun().settings.results.table,
+      owner: 'us',
+      mainServer: hostname(),
+      folder: '/srv/shop',
+      command: `orchestrator explain ${aRun().id}`,
+      link: null,
+    });
+  });
+
+  it('says how late it was, and how often the site has refused an address', () => {
+    const ban = { address: null, rule: 'status-403', atMs: START_MS, overAtMs: null } as RunReport['bans'][number];
+    const { text, bans, lateMs } = notice(15, {
+      onTime: false,
+      deadline: new Date(START_MS).toISOString(),
+      finishedAt: new Date(START_MS + 90_000).toISOString(),
+      bans: Array.from({ length: 9 }, () => ban),
+    });
+    expect(text).toContain(', 9 bans, 1m 30s late, $1.00.');
+    expect([bans!.count, bans!.first.length, lateMs]).toEqual([9, 5, 90_000]);
+  });
+
   it('says why products have no row, and what to do about it', () => {
     const { text, hint, reasons } = notice(12, { reasons: ROWS });
     expect(text).toContain('174 failed (147 parse field-missing title, 27 http-status 500');
