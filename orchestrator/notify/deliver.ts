@@ -9,6 +9,7 @@ import { formatDuration } from '../../shared/domain/quantity.ts';
 import { parseRetryAfter } from '../../shared/domain/reply-fields.ts';
 import { plain } from '../../shared/domain/terminal-text.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import { mailOf } from './mail-text.ts';
 import type { Notice, NoticeKind } from './notice.ts';
 
 const SIGNATURE_HEADER = 'x-crawlfleet-signature';
@@ -211,11 +212,8 @@ async function mail(
   const onAbort = (): void => transport.close();
   signal.addEventListener('abort', onAbort, { once: true });
   try {
-    const { text, event, schedule, good } = notice;
-    const subject = `crawlfleet ${schedule}: ${event === 'ended' ? (good ? 'complete' : 'ended with a problem') : event}`;
-    const body = `${text}\n\n${JSON.stringify(notice, null, 2)}\n`;
     // It resolves as soon as one recipient is accepted.
-    const { rejectedErrors } = await transport.sendMail({ to: [...to], subject, text: body });
+    const { rejectedErrors } = await transport.sendMail({ to: [...to], ...mailOf(notice) });
     return rejectedErrors === undefined ? null : refusal(rejectedErrors);
   } catch (error) {
     const { permanent, rejectedErrors } = error as NodemailerError;
