@@ -218,12 +218,18 @@ async function mail(
   } catch (error) {
     const { permanent, rejectedErrors } = error as NodemailerError;
     if (rejectedErrors !== undefined) return refusal(rejectedErrors);
-    return { fault: withoutUrls(describeError(error)), again: !signal.aborted && permanent !== true };
+    const fault = withoutUrls(describeError(error));
+    return isNoTls(fault)
+      ? { fault: `${fault}: this port does not begin with TLS, write smtp:// instead of smtps://`, again: false }
+      : { fault, again: !signal.aborted && permanent !== true };
   } finally {
     signal.removeEventListener('abort', onAbort);
     transport.close();
   }
 }
+
+/** What OpenSSL makes of a greeting in plain text, as a port for STARTTLS sends it. */
+const isNoTls = (fault: string): boolean => /wrong version number|packet length too long/i.test(fault);
 
 function refusal(errors: readonly NodemailerError[]): Answer {
   const lines = errors.map(({ recipient, response = '' }) => `${recipient} is refused: ${plain(response)}`);

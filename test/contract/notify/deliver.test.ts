@@ -367,7 +367,7 @@ describe('a mail', () => {
   });
   afterEach(() => new Promise<void>((resolve) => smtp.close(() => resolve())));
 
-  const mail = (secret = password): Target => ({
+  const mail = (secret = password): Extract<Target, { kind: 'email' }> => ({
     kind: 'email',
     smtp: `smtp://ops:${encodeURIComponent(secret)}@127.0.0.1:${(smtp.server.address() as AddressInfo).port}/?tls.rejectUnauthorized=false`,
     from: 'crawl@shop.example',
@@ -400,6 +400,13 @@ describe('a mail', () => {
     refusals = { 'b@shop.example': [450] };
     expect(await deliver(mail(), ended(), delivery())).toBeNull();
     expect(mails.map(({ to }) => to)).toEqual([['a@shop.example'], ['a@shop.example'], ['b@shop.example']]);
+  });
+
+  it('says which form of the URL the port wants', async () => {
+    const smtps = { ...mail(), smtp: mail().smtp.replace('smtp:', 'smtps:') };
+    const fault = await deliver(smtps, ended(), delivery({ tries: 1 }));
+    expect(fault).toMatch(/: this port does not begin with TLS, write smtp:\/\/ instead of smtps:\/\/$/);
+    expect(mails).toEqual([]);
   });
 
   it('goes from the daemon to each recipient once, whoever else is refused', async () => {
