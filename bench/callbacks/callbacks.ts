@@ -1,4 +1,7 @@
-/** A fleet's heartbeats at one main server: 200 per second for a minute, then some of them replayed ten times. */
+/**
+ * A fleet's heartbeats at one main server: 200 per second for a minute, some of them replayed ten times, then a few
+ * while 150 hostile connections from as many addresses send as fast as they can.
+ */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,6 +21,13 @@ import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts
 import { type Bench, startProgram } from '../frame.ts';
 
 const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
+const HOSTILE_CASE = fileURLToPath(new URL('hostile-case.ts', import.meta.url));
+const HOSTILE_KINDS = ['chunks', 'requests', 'forged'];
+const HOSTILE_CONNECTIONS = 150;
+const HOSTILE_SECONDS = 20;
+/** A fleet with a heartbeat per second each. */
+const HOSTILE_FLEET = 20;
+const HOSTILE_LIMIT_MS = 1_000;
 /** With a heartbeat per second, as on a run of 16 minutes, they send 200 callbacks per second. */
 const INSTANCES = 200;
 const PER_SECOND = 200;
@@ -63,23 +73,43 @@ export const bench: Bench = {
       const times = await beat(fleet);
       const digest = () => digestOf(admin);
       const replay = await replayAll(fleet.flatMap((heart) => heart.sent).slice(0, REPLAYED), pool, digest);
+      const attacks: { kind: string; times: number[]; lost: number }[] = [];
+      for (const kind of HOSTILE_KINDS) {
+        const args = [String(ready.port), ready.run, kind, String(HOSTILE_CONNECTIONS)];
+        const hostile = await startProgram(HOSTILE_CASE, args);
+        attacks.push({ kind, ...(await beatInTurn(fleet.slice(0, HOSTILE_FLEET))) });
+        await hostile.stop();
+      }
       await pool.close();
-      const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))]!;
+      const at = (part: number): number => share(times, part);
       return {
         about:
           `A main server (listener, loop, stores) with ${INSTANCES} instances in a run of 16 minutes on MariaDB, everything on the same two cores. ` +
           `${PER_SECOND} signed heartbeats a second for ${SECONDS} s, each sent at its own moment whether or not earlier ones are answered; then ${REPLAYED} of them ${TIMES} times again, ` +
-          `with the rows of all instances compared before and after.`,
+          `with the rows of all instances compared before and after; then a heartbeat a second from each of ${HOSTILE_FLEET} instances, while ${HOSTILE_CONNECTIONS} connections from as many addresses send ` +
+          `bodies of one-byte chunks, requests, or forged heartbeats without waiting for answers.`,
         rows: [
           {
             name: 'heartbeats',
             figures: { answered: times.length, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), maxMs: times.at(-1)! },
           },
           { name: 'replayed', figures: { refused: replay.refused, changedRows: replay.changed ? 1 : 0 } },
+          ...attacks.map(({ kind, times: sorted, lost }) => ({
+            name: `under hostile ${kind}`,
+            figures: { answered: sorted.length, lost, p50Ms: share(sorted, 0.5), p99Ms: share(sorted, 0.99) },
+          })),
         ],
         ratios: [
           { name: `p99 / ${LIMIT_MS} ms`, value: at(0.99) / LIMIT_MS, target: 'at most 1' },
           { name: 'answered / sent', value: times.length / (PER_SECOND * SECONDS), target: '1' },
+          ...attacks.flatMap(({ kind, times: sorted, lost }) => [
+            {
+              name: `p99 under hostile ${kind} / ${HOSTILE_LIMIT_MS} ms`,
+              value: share(sorted, 0.99) / HOSTILE_LIMIT_MS,
+              target: 'at most 1',
+            },
+            { name: `heartbeats lost under hostile ${kind}`, value: lost, target: '0' },
+          ]),
           { name: 'replayed heartbeats that changed something', value: replay.changed ? 1 : 0, target: '0' },
         ],
       };
@@ -182,6 +212,27 @@ async function beat(fleet: readonly Heart[]): Promise<number[]> {
   const times = (await Promise.all(answers)).filter((ms) => ms !== null);
   return times.sort((a, b) => a - b);
 }
+
+/** As instances do: each waits for the answer to its last heartbeat. */
+async function beatInTurn(fleet: readonly Heart[]): Promise<{ times: number[]; lost: number }> {
+  const times: number[] = [];
+  let lost = 0;
+  const untilMs = performance.now() + HOSTILE_SECONDS * 1_000;
+  await Promise.all(
+    fleet.map(async (heart) => {
+      while (performance.now() < untilMs) {
+        const ms = await heart.beat().catch(() => null);
+        if (ms === null) lost++;
+        else times.push(ms);
+        await delay(Math.max(0, 1_000 - (ms ?? 0)));
+      }
+    }),
+  );
+  return { times: times.sort((a, b) => a - b), lost };
+}
+
+const share = (sorted: readonly number[], part: number): number =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
 
 async function replayAll(sent: readonly Sent[], pool: Pool, digest: () => Promise<string>) {
   const before = await digest();

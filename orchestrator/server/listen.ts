@@ -5,6 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { limitConnections } from '../../shared/adapters/http/connection-limit.ts';
+import { limitRequests } from '../../shared/adapters/http/request-limit.ts';
 import { closeServer } from '../../shared/adapters/http/listening.ts';
 import { findPortHolder } from './port-holder.ts';
 
@@ -38,6 +39,7 @@ export async function listen(app: RequestListener, address: string, setting: str
   server.keepAliveTimeout = 65_000;
   server.requestTimeout = 30_000;
   limitConnections(server, { ofAll: MAX_CONNECTIONS });
+  limitRequests(server);
   try {
     server.listen(port, host);
     await once(server, 'listening');

@@ -20,11 +20,18 @@ describe('the callback listener', () => {
   const sockets: Socket[] = [];
   afterEach(() => sockets.splice(0).forEach((socket) => socket.destroy()));
 
+  const closed = (socket: Socket): Promise<void> =>
+    new Promise((resolve) => void (socket.destroyed ? resolve() : socket.once('close', () => resolve())));
+
   /** Sends headers that announce a body of this size, and then its beginning. */
-  function begin(headers: Record<string, string>, announced: number, beginning = ''): Socket {
+  function begin(headers: Record<string, string>, announced: number | null, beginning = ''): Socket {
     const socket = connect(Number(new URL(stage.baseUrl).port), '127.0.0.1');
     sockets.push(socket.on('error', () => undefined));
-    const lines = Object.entries({ host: 'x', 'content-length': String(announced), ...headers });
+    const lines = Object.entries({
+      host: 'x',
+      ...(announced === null ? {} : { 'content-length': String(announced) }),
+      ...headers,
+    });
     socket.write(
       `POST ${HEARTBEAT_PATH} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`,
     );
@@ -49,6 +56,26 @@ describe('the callback listener', () => {
     expect(answer.toString()).toMatch(/^HTTP\/1.1 413 /);
     // Its connection is kept, and known since its hello: only signature and shape are checked.
     await expectRefused(400, () => caller.signed(HEARTBEAT_PATH, JSON.stringify({ problem: 'x'.repeat(600_000) })));
+  });
+
+  it('refuses a chunked body before it parses its chunks, and closes the connection', async () => {
+    await stage.ready(0);
+    const socket = begin({ ...headersOf({}), 'transfer-encoding': 'chunked' }, null, '1\r\nx\r\n'.repeat(10_000));
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 411 [^]*connection: close/i);
+    await closed(socket);
+  });
+
+  it('closes an unauthenticated connection that sends requests without waiting for answers', async () => {
+    const caller = await stage.ready(0);
+    const socket = connect(Number(new URL(stage.baseUrl).port), '127.0.0.1');
+    sockets.push(socket.on('error', () => undefined));
+    let answers = '';
+    socket.on('data', (bytes: Buffer) => (answers += bytes.toString()));
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2_000));
+    await closed(socket);
+    expect(answers.split('HTTP/1.1').length - 1).toBeLessThanOrEqual(1);
+    expect(await caller.heartbeat()).toMatchObject({ status: 200 });
   });
 
   it('serves its own instances while strangers occupy all the room for their bodies', async () => {
