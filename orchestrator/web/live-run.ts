@@ -19,7 +19,12 @@ export type LiveEvent =
 const READ_SHARE = 0.04;
 const LEAST_PAUSE_MS = 1_000;
 const ENDED_PAUSE_MS = 15_000;
-type Listener = (event: LiveEvent) => void;
+/** A page that shows a run: takes what has changed at its own speed. */
+export interface Reader {
+  /** What it has not been given yet; null while it has everything. What has changed since is skipped over. */
+  next(): LiveEvent | null;
+  leave(): void;
+}
 
 /** One run and the pages that show it. Reads the database while there is at least one. */
 export class LiveRun {
@@ -27,10 +32,14 @@ export class LiveRun {
   readonly #stores: Stores;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
-  readonly #listeners = new Set<Listener>();
+  /** To be told that there is something new, one per page. */
+  readonly #listeners = new Set<() => void>();
   #run: RunDocument | null = null;
+  /** Versions of `#run` that differ in more than their time. */
+  #runVersion = 0;
   #samples: RunSample[] = [];
   #story: Story | null = null;
+  #trouble: { message: string } | null = null;
   #newestEvent = '';
   #stop: AbortController | null = null;
 
@@ -42,18 +51,33 @@ export class LiveRun {
     this.#clock = clock;
   }
 
-  /** Calls `listener` with the state as it is, then with every change; returns the function that ends it. */
-  watch(listener: Listener): () => void {
-    this.#listeners.add(listener);
-    if (this.#story) listener({ event: 'story', data: this.#story });
-    if (this.#samples.length > 0) listener({ event: 'samples', data: this.#samples });
-    if (this.#run) listener({ event: 'run', data: this.#run });
+  /** A reader of the state as it is, then of every change; calls `onNews` when there is something to take. */
+  watch(onNews: () => void): Reader {
+    this.#listeners.add(onNews);
     if (this.#stop === null) void this.#poll((this.#stop = new AbortController()).signal);
-    return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size > 0) return;
-      this.#stop?.abort();
-      this.#onIdle();
+    const given = { story: null as Story | null, samples: 0, run: 0, trouble: this.#trouble };
+    return {
+      next: () => {
+        if (given.story !== this.#story) return { event: 'story', data: (given.story = this.#story)! };
+        if (given.samples < this.#samples.length) {
+          const data = this.#samples.slice(given.samples);
+          given.samples = this.#samples.length;
+          return { event: 'samples', data };
+        }
+        if (given.run < this.#runVersion) {
+          given.run = this.#runVersion;
+          return { event: 'run', data: this.#run! };
+        }
+        if (given.trouble === this.#trouble) return null;
+        given.trouble = this.#trouble;
+        return this.#trouble && { event: 'trouble', data: this.#trouble };
+      },
+      leave: () => {
+        this.#listeners.delete(onNews);
+        if (this.#listeners.size > 0) return;
+        this.#stop?.abort();
+        this.#onIdle();
+      },
     };
   }
 
@@ -63,9 +87,11 @@ export class LiveRun {
       let isOver = false;
       try {
         isOver = await this.#read();
+        this.#trouble = null;
       } catch (error) {
-        this.#tell({ event: 'trouble', data: { message: describeError(error) } });
+        this.#trouble = { message: describeError(error) };
       }
+      for (const tell of this.#listeners) tell();
       const tookMs = this.#clock.monotonic() - startedMs;
       const pauseMs = Math.max(isOver ? ENDED_PAUSE_MS : LEAST_PAUSE_MS, tookMs / READ_SHARE);
       await this.#clock.sleep(pauseMs, signal);
@@ -82,21 +108,13 @@ export class LiveRun {
     if (newestEvent !== this.#newestEvent) {
       this.#story = await readStory(record, reader);
       this.#newestEvent = newestEvent;
-      this.#tell({ event: 'story', data: this.#story });
     }
     const samples = (await this.#stores.runs.samples?.(this.#id, this.#samples.at(-1)?.atMs ?? 0)) ?? [];
-    if (samples.length > 0) {
-      this.#samples = [...this.#samples, ...samples];
-      this.#tell({ event: 'samples', data: samples });
-    }
+    if (samples.length > 0) this.#samples = [...this.#samples, ...samples];
     const run = await readRun(record, reader);
     const isNews = JSON.stringify({ ...run, at: '' }) !== JSON.stringify({ ...this.#run, at: '' });
     this.#run = run;
-    if (isNews) this.#tell({ event: 'run', data: run });
+    if (isNews) this.#runVersion++;
     return !isUnfinished(record);
-  }
-
-  #tell(event: LiveEvent): void {
-    for (const listener of this.#listeners) listener(event);
   }
 }

@@ -20,7 +20,8 @@ import type { RunRecord, Stores } from '../control/model/stores.ts';
 import type { Asset } from './bundle-page.ts';
 import type { FoundProducts, History } from '../db/history.ts';
 import { refuseWebPages } from '../server/health-app.ts';
-import { type LiveEvent, LiveRun } from './live-run.ts';
+import { EventStreams } from './event-streams.ts';
+import { LiveRun } from './live-run.ts';
 import { metricsText } from './metrics.ts';
 
 /** What a button does to a run; resolves to a sentence for the user. */
@@ -134,12 +135,16 @@ export function createServeApp(options: ServeOptions): Express {
     return run;
   };
   const live = new Map<string, LiveRun>();
+  const streams = new EventStreams(clock);
   app.get('/api/runs/:run/events', async (request, response) => {
     const id = request.params.run;
     await runNamed(id);
-    const run = live.get(id) ?? new LiveRun(id, stores, clock, () => live.delete(id));
-    live.set(id, run);
-    stream(request, response, (listener) => run.watch(listener));
+    const isOpen = streams.open(response, (onNews) => {
+      const run = live.get(id) ?? new LiveRun(id, stores, clock, () => live.delete(id));
+      live.set(id, run);
+      return run.watch(onNews);
+    });
+    if (!isOpen) response.status(503).json({ error: 'too many pages are open; close some' });
   });
   app.get('/api/runs/:run/slots/:slot', async (request, response) => {
     const events = await stores.of(request.params.run).run.events(MAX_EVENTS);
@@ -222,35 +227,6 @@ function isSame(a: string, b: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
   return timingSafeEqual(digest(a), digest(b));
 }
-
-/** Below what proxies take for a dead connection. */
-const KEEP_ALIVE_MS = 20_000;
-
-/** Server-sent events until the page leaves. A page that reads too slowly is cut off, and asks again. */
-function stream(
-  request: Request,
-  response: Response,
-  watch: (listener: (event: LiveEvent) => void) => () => void,
-): void {
-  response.writeHead(200, {
-    'content-type': 'text/event-stream',
-    'cache-control': 'no-store',
-    'x-accel-buffering': 'no',
-  });
-  response.flushHeaders();
-  const leave = watch(({ event, data }) => {
-    response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
-    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
-  });
-  const beat = setInterval(() => response.write(':\n\n'), KEEP_ALIVE_MS);
-  beat.unref();
-  request.on('close', () => {
-    clearInterval(beat);
-    leave();
-  });
-}
-
-const MAX_UNREAD_BYTES = 8_000_000;
 
 /** Mistakes of the caller with what to do about them; everything else as a fault of this server. */
 function reportError(error: unknown, _request: Request, response: Response, next: NextFunction): void {
