@@ -33,8 +33,9 @@ export const isLoopbackAddress = (address: string | undefined): boolean =>
   /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/.test(address ?? '');
 
 /**
- * The web page of another site can make a browser request this address: directly, and then its Origin is another; or by
- * DNS rebinding, and then its own name is the Host. A browser cannot use an address as such a name.
+ * The web page of another site can make a browser request this address: directly, and then its Origin is another, or
+ * Sec-Fetch-Site says so, as for images, which have no Origin; or by DNS rebinding, and then its own name is the Host. A
+ * browser cannot use an address as such a name. A link to the page from another site is followed, one to its data is not.
  */
 export function refuseWebPages(listenHost: string): (request: Request, response: Response, next: NextFunction) => void {
   const names = new Set(['localhost', hostname().toLowerCase(), listenHost.toLowerCase()]);
@@ -43,7 +44,16 @@ export function refuseWebPages(listenHost: string): (request: Request, response:
     const name = (host?.[1] ?? host?.[2] ?? '').toLowerCase();
     const { origin } = request.headers;
     const isForeign = origin !== undefined && origin.replace(/^https?:\/\//, '') !== request.headers.host;
-    if (!isForeign && (isIP(name) > 0 || names.has(name))) return next();
+    if (!isForeign && !isFetchedByOthers(request) && (isIP(name) > 0 || names.has(name))) return next();
     response.status(403).json({ ok: false, error: 'not for web pages' });
   };
+}
+
+/** Programs send no such header. Pages on other ports of this machine are `same-site`. */
+function isFetchedByOthers({ headers, method, path }: Request): boolean {
+  const site = headers['sec-fetch-site'];
+  if (site === undefined || site === 'same-origin' || site === 'none') return false;
+  const isLink =
+    method === 'GET' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document';
+  return !isLink || path.startsWith('/api/') || path === '/metrics';
 }

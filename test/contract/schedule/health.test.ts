@@ -4,6 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHealthApp, isLoopbackAddress } from '../../../orchestrator/server/health-app.ts';
 import { listen, type Listener } from '../../../orchestrator/server/listen.ts';
 
+/** What a browser says of a click on a link of another site. */
+const LINK = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
+
 let listener: Listener;
 let health: { ok: boolean; problem: string | null };
 
@@ -72,8 +75,19 @@ describe('/healthz', () => {
     ['a name that a page lets resolve to us', { host: 'evil.example' }],
     ['a page', { origin: 'https://evil.example' }],
     ['a sandboxed page', { origin: 'null' }],
+    ['what the page of another site embeds', { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }],
+    ['what a page on another port embeds', { 'sec-fetch-site': 'same-site', 'sec-fetch-dest': 'image' }],
+    ['a request of another site that says no more', { 'sec-fetch-site': 'cross-site' }],
+    ['a frame of another site', { ...LINK, 'sec-fetch-dest': 'iframe' }],
     ['no Host that can be read', { host: '127.0.0.1:port' }],
   ])('refuses %s', async (_what, headers) => {
     expect((await ask('/healthz', headers))[0]).toBe(403);
+  });
+
+  it('is opened by a link, wherever it is; data is not', async () => {
+    expect((await ask('/healthz', LINK))[0]).toBe(200);
+    expect((await ask('/healthz', { 'sec-fetch-site': 'none' }))[0]).toBe(200);
+    expect((await ask('/api/runs/x/rows.csv', LINK))[0]).toBe(403);
+    expect((await ask('/api/runs', { 'sec-fetch-site': 'same-origin' }))[0]).toBe(404);
   });
 });
