@@ -22,6 +22,8 @@ export interface SiteRequest {
   productUrl: ProductUrl;
   /** Never connected to: the caller's own listeners. */
   forbidden?: GuardOptions['forbidden'];
+  /** Called before a redirect is followed, and waits until it may be; why it must not be, or null. */
+  beforeRedirect?: (to: string) => Promise<string | null>;
   /** Source address; chosen by the system when not given. */
   localAddress?: string;
   lookup?: Lookup;
@@ -84,7 +86,7 @@ export async function readSiteFile<T>(
     return { status, value: null, location: header('location'), retryAfterMs, cookie: set?.names()[0], skewMs };
   };
   try {
-    return await followHops(url, hop);
+    return await followHops(url, hop, request.beforeRedirect);
   } catch (error) {
     const detail = timeUp.signal.aborted ? `no answer within ${timeoutMs} ms` : describeNetworkError(error);
     return { kind: 'unreachable', detail };
@@ -112,7 +114,11 @@ interface HopReply<T> {
 
 type Hop<T> = (url: string) => Promise<HopReply<T>>;
 
-async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
+async function followHops<T>(
+  url: string,
+  hop: Hop<T>,
+  beforeRedirect: SiteRequest['beforeRedirect'],
+): Promise<SiteReply<T>> {
   let at = url;
   let lastCookie: string | undefined;
   for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
@@ -122,6 +128,8 @@ async function followHops<T>(url: string, hop: Hop<T>): Promise<SiteReply<T>> {
     const next = resolveLocation(location, at);
     if (next === null || !/^https?:/.test(next))
       return { kind: 'lost', detail: `${at} answers ${status} without a target` };
+    const refusal = (await beforeRedirect?.(next)) ?? null;
+    if (refusal !== null) return { kind: 'lost', detail: `${at} leads to ${next}, ${refusal}` };
     at = next;
   }
   const because = lastCookie ? `; the site sets the cookie ${lastCookie.slice(0, 100)}` : '';

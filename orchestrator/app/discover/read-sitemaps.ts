@@ -1,9 +1,9 @@
 /** The URLs of a site's sitemaps, read one after the other at the pace of the crawl. */
-import { readText } from '../../../shared/adapters/robots-fetcher.ts';
+import { readText, withVersion } from '../../../shared/adapters/robots-fetcher.ts';
 import { readSiteFile, type SiteRequest } from '../../../shared/adapters/site-file.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { ROBOTS_PATH, sitemapsOf } from '../../../shared/domain/robots.ts';
-import { sharesRobots } from '../../../shared/domain/same-site.ts';
+import { isAllowed, policyFrom, ROBOTS_PATH, sitemapsOf } from '../../../shared/domain/robots.ts';
+import { isSameSite, sharesRobots } from '../../../shared/domain/same-site.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { readSitemap, type SitemapItem } from '../../discovery/sitemap.ts';
 import type { Config } from '../config/load-config.ts';
@@ -37,31 +37,50 @@ export async function* readSitemaps(config: Config, options: SitemapOptions): As
     allowPrivate: site.allow_private,
     productUrl: site.product_url,
   };
-  const waiting = options.sitemaps === 'auto' ? await findSitemaps(origin, request) : [...options.sitemaps];
+  const robots = await readRobots(origin, request);
+  const isUnruled = site.robots === 'ignore';
+  const pauseMs = Math.max(site.interval, isUnruled ? 0 : (robots.policy.crawlDelayMs ?? 0));
+  const pause = (): Promise<void> => systemClock.sleep(pauseMs, signal);
+  // The rules of pages.
+  const beforeRedirect = async (to: string): Promise<string | null> => {
+    if (!(isUnruled ? isSameSite(origin, to) : sharesRobots(origin, to))) return 'another site';
+    const { pathname, search } = new URL(to);
+    if (!isUnruled && !isAllowed(robots.policy, pathname + search)) return 'which robots.txt forbids';
+    await pause();
+    return null;
+  };
+  const named = options.sitemaps === 'auto' ? robots.sitemaps : options.sitemaps;
+  let hasMore = named.length > MAX_SITEMAPS;
+  const waiting = named.slice(0, MAX_SITEMAPS);
+  if (named.length === 0) waiting.push(`${origin}/sitemap.xml`);
+  // No more than will be read: an index of indexes names 50,000 in each.
   const known = new Set(waiting);
-  let read = 0;
   for (let url = waiting.shift(); url !== undefined && !signal.aborted; url = waiting.shift()) {
-    if (++read > MAX_SITEMAPS) {
-      say(`! there are more than ${MAX_SITEMAPS} sitemaps: the others are not read`);
-      return;
-    }
-    await systemClock.sleep(site.interval, signal);
-    for (const entry of await entriesOf(url, request)) {
+    await pause();
+    for (const entry of await entriesOf(url, { ...request, beforeRedirect })) {
       if (entry.kind === 'cut') say(`! the sitemap ${oneLine(url)} was not read to its end: ${entry.why}`);
       else if (entry.kind === 'url') yield { url: entry.loc, modifiedMs: entry.lastModMs };
-      else if (!known.has(entry.loc) && sharesRobots(origin, entry.loc)) {
+      else if (known.has(entry.loc) || !sharesRobots(origin, entry.loc)) continue;
+      else if (known.size >= MAX_SITEMAPS) hasMore = true;
+      else {
         known.add(entry.loc);
         waiting.push(entry.loc);
       }
     }
   }
+  if (hasMore) say(`! there are more than ${MAX_SITEMAPS} sitemaps: the others are not read`);
 }
 
-/** Those that robots.txt names on this host, else the usual place. */
-async function findSitemaps(origin: string, request: SiteRequest): Promise<string[]> {
-  const reply = await readSiteFile(`${origin}${ROBOTS_PATH}`, { 'accept-encoding': 'identity' }, request, readText);
-  const named = reply.kind === 'reply' ? sitemapsOf(reply.value ?? '').filter((url) => sharesRobots(origin, url)) : [];
-  return named.length > 0 ? named : [`${origin}/sitemap.xml`];
+/** The rules of robots.txt, and the sitemaps that it names on this host. */
+async function readRobots(origin: string, request: SiteRequest) {
+  const url = `${origin}${ROBOTS_PATH}`;
+  const reply = await readSiteFile(url, { 'accept-encoding': 'identity' }, request, readText);
+  const outcome = reply.kind === 'reply' ? { ...reply, text: reply.value ?? '' } : reply;
+  const named = 'text' in outcome ? sitemapsOf(outcome.text) : [];
+  return {
+    policy: withVersion(policyFrom(outcome, request.userAgent, url)),
+    sitemaps: named.filter((sitemap) => sharesRobots(origin, sitemap)),
+  };
 }
 
 /** At most 50,000: the limit of one sitemap. */
