@@ -1,7 +1,14 @@
 /** Which of the URLs that a discovery finds it may take, and as what. Pure. */
 import { compilePattern, type Pattern } from '../../shared/adapters/steps/regex.ts';
 import type { Mapping } from '../../shared/domain/mapping.ts';
-import { canonicalPath, findPathFault, patternOf } from '../../shared/domain/canonical-url.ts';
+import {
+  canonicalForm,
+  canonicalPath,
+  findPathFault,
+  MAX_PATH_CHARS,
+  patternOf,
+} from '../../shared/domain/canonical-url.ts';
+import { siteHostOf } from '../../shared/domain/same-site.ts';
 
 /** What a run keeps of `discover`. */
 export interface DiscoverSettings {
@@ -105,19 +112,38 @@ function firstGroup(pattern: Pattern, path: string): string | null {
   return span ? path.slice(...span) : null;
 }
 
-/** Lines of a deny file: a domain, a URL or the beginning of a path. Those of other sites have nothing to deny. */
+/**
+ * The prefix of canonical paths that a line of a deny file denies: the line is a domain, a URL or the beginning of a
+ * path, in any spelling. `other-site`: it names one. `idle`: no link can match it. Null for an empty line.
+ */
+function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site' | 'idle' | null {
+  const text = line.replace(/#.*$/, '').trim();
+  if (text === '') return null;
+  const isPath = text.startsWith('/');
+  const url = URL.parse(isPath ? base.origin + text : /^https?:\/\//i.test(text) ? text : `https://${text}`);
+  if (url === null) return 'idle';
+  if (!isPath && !isSameOrParent(siteHostOf(base), siteHostOf(url)))
+    return /^[\w-]+(\.[\w-]+)+\.?$|^\[/.test(url.hostname) ? 'other-site' : 'idle';
+  const canonical = canonicalForm(url);
+  // Of a query of nothing but tracking parameters nothing is left: the line would deny the whole path.
+  if (canonical === null || canonical.length > MAX_PATH_CHARS || (url.search !== '' && !canonical.includes('?')))
+    return 'idle';
+  return { prefix: text.endsWith('?') && !canonical.includes('?') ? `${canonical}?` : canonical };
+}
+
+/** The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among them. */
+export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
+  lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
+
+/** Lines of a deny file. */
 class DenyList {
   /** Sorted, and none begins with another one: the last one before a path is the only one that it may begin with. */
   readonly #prefixes: string[] = [];
 
   constructor(lines: readonly string[], base: URL) {
     const prefixes = lines.flatMap((line) => {
-      const text = line.replace(/#.*$/, '').trim();
-      if (text === '') return [];
-      if (text.startsWith('/')) return [text];
-      const url = URL.parse(/^https?:\/\//i.test(text) ? text : `https://${text}`);
-      if (url === null || !isSameOrParent(base.hostname, url.hostname)) return [];
-      return [url.pathname + url.search];
+      const read = readDenyLine(line, base);
+      return read !== null && typeof read === 'object' ? [read.prefix] : [];
     });
     for (const prefix of prefixes.sort()) {
       const last = this.#prefixes.at(-1);
@@ -125,7 +151,14 @@ class DenyList {
     }
   }
 
+  /** Most servers read `//` in a path as `/`: both count. */
   has(path: string): boolean {
+    return (
+      this.#hasPrefixOf(path) || this.#hasPrefixOf(path.replace(/^[^?]*/, (steps) => steps.replace(/\/{2,}/g, '/')))
+    );
+  }
+
+  #hasPrefixOf(path: string): boolean {
     let [low, high] = [0, this.#prefixes.length];
     while (low < high) {
       const middle = (low + high) >> 1;

@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Database } from '../../db/connect.ts';
 import { countWaiting, createFrontier } from '../../db/frontier.ts';
 import { enterBeginnings, judgeLinks, openFrontier } from '../../db/link-intake.ts';
@@ -15,7 +16,7 @@ import {
   storeDenyList,
   storeScores,
 } from '../../db/settle-frontier.ts';
-import type { LinkRules } from '../../discovery/link-rules.ts';
+import { idleDenyLines, type LinkRules } from '../../discovery/link-rules.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { readTextFile } from '../config/text-file.ts';
@@ -44,7 +45,10 @@ async function prepareFrontier(
   const settings = config.discovery!;
   const { table } = results;
   await createFrontier(db, table);
-  await storeDenyList(db, table, discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny));
+  const deny = discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny);
+  const idle = idleDenyLines(deny, settings.origin);
+  if (idle.length > 0) output.line(idleNote(idle));
+  await storeDenyList(db, table, deny);
   const left = await settleFrontier(db, table, settings.seen);
   if (left === 0) await beginRound(db, table);
   const site = { discover: settings, mapping: config.mapping, table };
@@ -74,6 +78,9 @@ async function prepareFrontier(
   const discovery = { waiting: Math.min(most, waiting), likely, most };
   return { ids: await bestWaiting(db, table, SAMPLE), duplicates: 0, discovery, entered };
 }
+
+const idleNote = (lines: readonly string[]): string =>
+  `! discover.deny: ${lines.length} ${lines.length === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(lines[0]!)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`;
 
 /** A URL to begin with; when its sitemap says that it has changed. */
 interface Begin {

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type DiscoverSettings, LinkRules, TrapWatch } from '../../../orchestrator/discovery/link-rules.ts';
+import {
+  type DiscoverSettings,
+  idleDenyLines,
+  LinkRules,
+  TrapWatch,
+} from '../../../orchestrator/discovery/link-rules.ts';
 import type { Mapping, PageMapping } from '../../../shared/domain/mapping.ts';
 
 const pageOf = (name: string, urlPatterns: string[], hasFields: boolean): PageMapping => ({
@@ -74,6 +79,37 @@ describe('link rules', () => {
     expect(['/item/8', '/list'].map((path) => judge(rules, path))).toEqual(['item 8', 'page /list']);
     expect(judge(rulesOf({}, ['example']), '/item/7')).toBe('list');
     expect(judge(rulesOf({}, ['SHOP.example']), '/item/7')).toBe('list');
+  });
+
+  it.each([
+    ['/list/größe', '/list/gr%C3%B6%C3%9Fe'],
+    ['/list/caf%c3%a9', '/list/café/menu'],
+    ['/list?b=2&a=1', '/list?a=1&b=2&page=3'],
+    ['/list?', '/list?page=1'],
+    ['/list/a/../admin', '/list/admin/x'],
+    ['/list/admin', '//list//admin/x'],
+    ['//list', '//list'],
+    ['https://www.shop.example/list/x', '/list/x'],
+    ['shop.example/list/größe', '/list/größe'],
+  ])('the line %s denies %s', (line, path) => {
+    const link = `https://shop.example${path}`;
+    expect(rulesOf({}, [line]).judge(link, 1)).toEqual({ denied: 'list' });
+  });
+
+  it.each([
+    ['/list?', '/list'],
+    ['//', '/list'],
+    ['/list//', '/list/a'],
+    ['/list?utm_source=x', '/list'],
+    ['/list?b=//x', '/list?b=/x'],
+  ])('the line %s does not deny %s', (line, path) => {
+    expect(judge(rulesOf({}, [line]), path)).toBe(`page ${path}`);
+  });
+
+  it('names the lines that no link can match', () => {
+    const idle = ['admin', '*.pdf', '/list?utm_source=x', `/${'x'.repeat(800)}`];
+    const others = ['/list', 'example', 'other.example', 'https://other.example/x', '# admin', ''];
+    expect(idleDenyLines([...idle, ...others], 'https://shop.example')).toEqual(idle);
   });
 
   it('finds a path in a deny list of 20,000 lines, wherever its line is', () => {
