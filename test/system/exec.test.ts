@@ -91,7 +91,7 @@ describe('exec', () => {
     const one = await exec(id, '--slot', '1', '--', String.raw`printf 'a\033[31mb\nslot 0.1 fake\n'`);
     expect(one.exitCode, one.stderr).toBe(0);
     expect(one.stdout).toBe(
-      `slot 1.1  ${hosts[1]!.instanceId}  ${hosts[1]!.address}  exit 0\n  a\\u{1b}[31mb\n  slot 0.1 fake\n`,
+      `slot 1.1  ${hosts[1]!.instanceId}  ${hosts[1]!.address}  exit 0\n  a\\u001b[31mb\n  slot 0.1 fake\n`,
     );
 
     const before = await programs(id);

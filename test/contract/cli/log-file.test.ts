@@ -72,7 +72,7 @@ describe('the log of a run', () => {
       openLog(file, 'r1', () => undefined),
     );
     await alarm('slot 1: disk full\n! the run is complete\u001b[2J');
-    expect(said).toEqual(['slot 1: disk full\\u{a}! the run is complete\\u{1b}[2J']);
+    expect(said).toEqual(['slot 1: disk full\\u000a! the run is complete\\u001b[2J']);
   });
 
   it('rotates when it is full, so that at most two files exist, and reads both', async () => {
