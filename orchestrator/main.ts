@@ -3,11 +3,13 @@ import './cli/heap-limits.ts';
 import { CommanderError } from 'commander';
 import { EXIT } from '../shared/domain/exit-codes.ts';
 import { outliveOutput } from './cli/closed-output.ts';
-import { createOutput } from './cli/output.ts';
+import { createOutput, printError } from './cli/output.ts';
 import { provideHome } from './cli/passwd-entry.ts';
 import { createProgram } from './cli/program/program.ts';
 
 outliveOutput();
+// Node would print the text of the error as it is.
+process.on('uncaughtException', (error) => process.exit(printError(error, false)));
 // Logs, reports and a SQLite database with private keys are created here: only their owner may read them.
 process.umask(0o077);
 provideHome(process.env);

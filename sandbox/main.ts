@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError, describeError } from '../shared/domain/errors.ts';
+import { printable } from '../shared/domain/terminal-text.ts';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
 import { type Sandbox, startSandbox } from './compose.ts';
@@ -66,6 +67,6 @@ process.on('uncaughtException', (error) => {
 
 await main().catch((error: unknown) => {
   const hint = error instanceof AppError && error.hint !== undefined ? `\n${error.hint}` : '';
-  process.stderr.write(`sandbox: ${describeError(error)}${hint}\n`);
+  process.stderr.write(printable(`sandbox: ${describeError(error)}${hint}\n`));
   process.exit(error instanceof AppError ? error.exitCode : 1);
 });

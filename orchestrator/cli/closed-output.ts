@@ -10,6 +10,7 @@ import type { Output } from '../app/caller.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { describeError } from '../../shared/domain/errors.ts';
+import { printable } from '../../shared/domain/terminal-text.ts';
 
 const STREAMS = { stdout: process.stdout, stderr: process.stderr };
 
@@ -47,7 +48,7 @@ export function onLostOutput(listener: (text: string) => void): () => void {
 export function timedLines({ line }: Pick<Output, 'line'>, file: string): (text: string) => void {
   let isLost = false;
   const say = (text: string): void => {
-    const timed = `${new Date(systemClock.now()).toISOString()} ${text}`;
+    const timed = `${new Date(systemClock.now()).toISOString()} ${printable(text)}`;
     line(timed);
     if (!isLost) return;
     try {

@@ -1,6 +1,7 @@
 /** Questions to the user, above all before spending money. */
 import { createInterface } from 'node:readline/promises';
 import { AppError } from '../../shared/domain/errors.ts';
+import { printable } from '../../shared/domain/terminal-text.ts';
 import { watchInterrupts } from './interrupts.ts';
 
 interface Asking {
@@ -32,7 +33,7 @@ export async function ask(question: string, given?: AbortSignal): Promise<string
   const signal = given ?? interrupts.leave;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return (await terminal.question(question, { signal })).trim();
+    return (await terminal.question(printable(question), { signal })).trim();
   } finally {
     terminal.close();
   }

@@ -1,6 +1,7 @@
 /** Ctrl-C and SIGTERM: the first Ctrl-C makes the run stop and keep its results, the second leaves at once. */
 import type { Interrupts } from '../app/caller.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
+import { writeText } from './terminal.ts';
 
 /**
  * For work that can be cut off anywhere, as a run can: `resume` takes it up as if its main server had been killed. A
@@ -50,6 +51,9 @@ export function watchInterrupts(leaveWithinMs: number | null = null): Interrupts
 const isUnderNohup = (): boolean => process.env.CRAWLFLEET_NOHUP !== undefined;
 
 function exitNow(why: string): never {
-  process.stderr.write(`orchestrator: left at once, ${why}. A run that has begun goes on with: orchestrator resume\n`);
+  writeText(
+    process.stderr,
+    `orchestrator: left at once, ${why}. A run that has begun goes on with: orchestrator resume`,
+  );
   process.exit(EXIT.interrupted);
 }

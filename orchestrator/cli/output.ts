@@ -2,11 +2,10 @@
 import type { Output as UseCaseOutput } from '../app/caller.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
-import { printable } from '../../shared/domain/terminal-text.ts';
-import { painter } from './paint.ts';
+import { writeData, writeText } from './terminal.ts';
 import { asTyped, programName } from './typed-name.ts';
 
-/** Lines go to stdout, or to stderr with --json; control characters are escaped. Documents appear only with --json. */
+/** Lines go to stdout, or to stderr with --json. Documents appear only with --json. */
 export interface Output extends UseCaseOutput {
   json: boolean;
   /** How much a run says: `quiet` alarms and its end, `verbose` its log too; `normal` unless given. */
@@ -15,24 +14,25 @@ export interface Output extends UseCaseOutput {
 
 export type Detail = 'quiet' | 'normal' | 'verbose';
 
-const shown = (text: string): string => asTyped(printable(text));
-
 export function createOutput(json: boolean, detail: Detail = 'normal'): Output {
   const stream = json ? process.stderr : process.stdout;
-  const paint = painter(stream);
   return {
     json,
     detail,
     line(text = '') {
-      if (detail !== 'quiet' || text.startsWith('!')) stream.write(`${shown(text)}\n`);
+      if (detail !== 'quiet' || text.startsWith('!')) writeText(stream, asTyped(text));
     },
-    verdict: (text, isGood) =>
-      void stream.write(`\n${paint(isGood ? 'good' : 'bad', `${isGood ? '✓' : '✕'} ${shown(text)}`)}\n`),
+    verdict(text, isGood) {
+      writeText(stream, '');
+      writeText(stream, `${isGood ? '✓' : '✕'} ${asTyped(text)}`, isGood ? 'good' : 'bad');
+    },
     document: (value) => {
-      if (json) process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+      if (json) writeDocument(value);
     },
   };
 }
+
+const writeDocument = (value: unknown): void => writeData(process.stdout, `${JSON.stringify(value, null, 2)}\n`);
 
 /** The part of a document that says why the command failed. */
 export function errorDocument(error: unknown) {
@@ -47,10 +47,10 @@ export function errorDocument(error: unknown) {
 export function printError(error: unknown, json: boolean): ExitCode {
   const document = errorDocument(error);
   const { message, hint } = document.error;
-  const say = (text: string): void => void process.stderr.write(`${shown(text)}\n`);
+  const say = (text: string): void => writeText(process.stderr, asTyped(text));
   say(`${programName()}: ${message}`);
   if (hint) say(`  ${hint}`);
   if (!(error instanceof AppError) && error instanceof Error && error.stack) say(error.stack);
-  if (json) process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
+  if (json) writeDocument(document);
   return document.exitCode;
 }

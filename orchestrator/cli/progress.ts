@@ -12,6 +12,7 @@ import { costOfRun } from '../control/results/cost-of-run.ts';
 import { standingOf } from '../control/sharing/standing.ts';
 import { dollars } from '../plan/wording.ts';
 import { type Paint, painter, type Tone } from './paint.ts';
+import { writeText } from './terminal.ts';
 
 /** The inputs of a progress display: all of them are in the database. */
 export type ProgressFacts = Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>;
@@ -113,9 +114,12 @@ function reasonLines({ run, fleet }: ProgressFacts, { columns, paint }: Screen):
     .slice(0, MAX_REASONS)
     .map((row) => {
       const text = `  ${row.products + row.waiting} ${nameOf(row)}: ${adviceOf(row)}`;
-      return paint('late', oneLine(text).slice(0, columns));
+      return paint('late', cut(text, columns));
     });
 }
+
+/** The text as it may be printed, and no wider. */
+const cut = (text: string, columns: number): string => oneLine(text).slice(0, columns).toWellFormed();
 
 function bar(phase: string, done: number, planned: number, { columns, paint }: Screen): string[] {
   const share = planned === 0 ? 1 : done / planned;
@@ -163,7 +167,7 @@ function instanceLine(record: InstanceRecord, { columns, paint }: Screen): strin
   const [before, after] = [`  ${String(slot).padStart(4)} `, ` ${done.padStart(11)} ${gap.padStart(7)}  `];
   const state = phase.padEnd(11);
   const room = columns - before.length - state.length - after.length;
-  return `${before}${paint(tone, state)}${after}${room > 3 ? why.slice(0, room) : ''}`.trimEnd();
+  return `${before}${paint(tone, state)}${after}${room > 3 ? cut(why, room) : ''}`.trimEnd();
 }
 
 export interface ProgressPrinter {
@@ -187,7 +191,7 @@ export function createProgressPrinter(stream: NodeJS.WriteStream, quietMs: numbe
       if (!isDue) return;
       lastMs = world.nowMs;
       lastPhase = world.run.phase;
-      if (!block) return void stream.write(`${renderProgress(world)}\n`);
+      if (!block) return writeText(stream, renderProgress(world));
       // The last column is left free: some terminals wrap there.
       shown = renderScreen(world, { columns: (stream.columns || 80) - 1, rows: stream.rows || 24, paint });
       block(shown);

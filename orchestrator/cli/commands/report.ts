@@ -18,6 +18,7 @@ import {
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
+import { writeData, writeText } from '../terminal.ts';
 import type { StatusOptions } from './status.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
@@ -49,11 +50,11 @@ export async function reportCommand(
       throw new AppError('run-unfinished', `run ${run.id} has no report yet: it is ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
-    const text = html ? await htmlReport(run, stores) : `${renderReport(report)}\n`;
+    const text = html ? await htmlReport(run, stores) : renderReport(report);
     if (to !== undefined) {
-      write(to, text);
+      write(to, html ? text : `${text}\n`);
       output.line(`The report of run ${run.id} is in ${to}.`);
-    } else if (!output.json) process.stdout.write(text);
+    } else if (!output.json) (html ? writeData : writeText)(process.stdout, text);
     output.document(report);
     return EXIT.complete;
   });

@@ -6,6 +6,7 @@ import { exportColumns, type ExportFormat, exportToFile, exportToStream } from '
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { History, type ProductChange } from '../../db/history.ts';
 import type { Output } from '../output.ts';
+import { dataStream, writeText } from '../terminal.ts';
 import type { StatusOptions } from './status.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
@@ -28,14 +29,14 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     const rows = new History(database).rowsOfRun(run);
     const columns = exportColumns(run.settings);
     const count = await (to === undefined
-      ? exportToStream(rows, { columns, format: format as 'csv' | 'jsonl', to: process.stdout })
+      ? exportToStream(rows, { columns, format: format as 'csv' | 'jsonl', to: dataStream(process.stdout) })
       : exportToFile(rows, { columns, format, to: resolve(to) }));
     const stored = run.report?.products.stored ?? null;
     const replaced = stored !== null && run.settings.mapping.pages.every((p) => p.rows === null) ? stored - count : 0;
     if (to !== undefined) output.line(`${count} rows of run ${run.id} are in ${to}.`);
     // On stdout there is nothing but rows.
     if (replaced > 0)
-      process.stderr.write(`! ${replaced} of the ${stored} products of this run have been replaced by later runs\n`);
+      writeText(process.stderr, `! ${replaced} of the ${stored} products of this run have been replaced by later runs`);
     output.document({ run: run.id, format, file: to ?? null, rows: count, replaced });
     return EXIT.complete;
   });

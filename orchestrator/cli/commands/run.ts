@@ -28,6 +28,7 @@ import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
 import { parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
 import { type ProgressPrinter, createProgressPrinter } from '../progress.ts';
+import { writeText } from '../terminal.ts';
 
 export interface RunOptions extends Omit<StartOptions, 'confirm'> {
   yes: boolean;
@@ -166,7 +167,7 @@ const NO_PROGRESS: Progress = { show: () => undefined, end: () => undefined };
 
 function writeEntry(line: string): void {
   const entry = parseLogLine(line);
-  if (entry) process.stderr.write(`${renderEntry(entry)}\n`);
+  if (entry) writeText(process.stderr, renderEntry(entry));
 }
 
 /** Progress interval without a terminal: about twenty lines a run, at most one a minute. */

@@ -5,6 +5,7 @@ import { resolve } from 'node:path';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
+import { writeText } from '../terminal.ts';
 import { sandboxArguments } from '../../app/run/sandbox-process.ts';
 
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
@@ -14,7 +15,7 @@ export async function sandboxCommand(options: { port: number; data: string }, ou
   const sandbox = { dataDir, port: options.port, bundles: bundles.map((b) => b.sha256), endsAtMs: null };
   const child = spawn(process.execPath, sandboxArguments(sandbox), { stdio: ['ignore', 'inherit', 'inherit'] });
   if (!output.json)
-    process.stderr.write(`The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.\n`);
+    writeText(process.stderr, `The sandbox keeps its state in ${dataDir}; Ctrl-C ends it and everything it runs.`);
   // Whether the terminal's Ctrl-C also reaches the sandbox depends on how we started; a second one is harmless.
   const forward = (): void => void child.kill('SIGTERM');
   process.on('SIGTERM', forward);

@@ -1,5 +1,6 @@
 /** `orchestrator completion`: what a shell offers while a command is typed. */
 import { type Command, Option } from 'commander';
+import { writeData } from '../terminal.ts';
 import { NAMES } from '../typed-name.ts';
 
 /** The scripts only ask: what is offered is decided here, for all shells alike. */
@@ -39,12 +40,12 @@ export function addCompletion(program: Command): void {
       const at = command.args.length === 0 ? -1 : process.argv.indexOf('--words');
       if (at !== -1) {
         const found = completionsFor(program, process.argv.slice(at + 1));
-        process.stdout.write(found.map((word) => `${word}\n`).join(''));
+        writeData(process.stdout, found.map((word) => `${word}\n`).join(''));
         return;
       }
       const script = completionScript(shell);
       if (script === undefined) command.error(`error: ${shell} is none of ${Object.keys(SCRIPTS).join(', ')}`);
-      process.stdout.write(script);
+      writeData(process.stdout, script);
     });
 }
 

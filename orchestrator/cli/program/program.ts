@@ -1,6 +1,7 @@
 /** The command line as a whole: its commands in the order of its help. */
 import { Command } from 'commander';
 import { VERSION } from '../../app/version.ts';
+import { writeData } from '../terminal.ts';
 import { ACCOUNT_COMMANDS } from './account-commands.ts';
 import { addCommand } from './add-command.ts';
 import { addCompletion } from './completion.ts';
@@ -32,8 +33,8 @@ export function createProgram(): Command {
     .version(VERSION)
     .showHelpAfterError('(orchestrator --help lists the commands)')
     .configureOutput({
-      writeOut: (text) => void process.stdout.write(asTyped(text)),
-      writeErr: (text) => void process.stderr.write(asTyped(text)),
+      writeOut: (text) => writeData(process.stdout, asTyped(text)),
+      writeErr: (text) => writeData(process.stderr, asTyped(text)),
     })
     // Commands created after this call inherit it.
     .exitOverride();

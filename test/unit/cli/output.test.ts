@@ -1,9 +1,12 @@
 /** Text from a site, an instance or AWS cannot control the terminal or imitate our own lines. */
+import { globSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createOutput, errorDocument, printError } from '../../../orchestrator/cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { findingsOf } from '../../../orchestrator/app/plan/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
 
 /** Clears the screen, sets the title (also with a C1 control), reverses text, returns to the start of the line. */
 const HOSTILE = '\u001b[2J\u009d0;owned\u0007\u202eabc\r! all is well';
@@ -11,10 +14,10 @@ const WRITTEN_OUT = '\\u001b[2J\\u009d0;owned\\u0007\\u202eabc\\u000d! all is we
 
 /** What a terminal acts on, what reorders or hides text, and what is no character. */
 const UNPRINTABLE = [
-  ...['\0', '\b', '\v', '\f', '\r', '\u001b]8;;https://evil.example\u001b\\', '\u001b[31m', '\u007f'],
-  ...['\u0084', '\u009b31m', '\u009d0;title\u009c', '\u2028', '\u2029', '\ud800', '\udc00', '\ufeff'],
-  ...['\u202a', '\u202b', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069', '\u2060', '\u{1d173}'],
-];
+  ['\0', '\b', '\v', '\f', '\r', '\u001b]8;;https://evil.example\u001b\\', '\u001b[31m', '\u007f'],
+  ['\u0084', '\u009b31m', '\u009d0;title\u009c', '\u2028', '\u2029', '\ud800', '\udc00', '\ufeff'],
+  ['\u202a', '\u202b', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069', '\u2060', '\u{1d173}'],
+].flat();
 
 /** Each has formatting characters, marks or characters beyond the first plane that belong to it. */
 const ORDINARY = [
@@ -60,6 +63,16 @@ describe('text on the terminal', () => {
       expect(shown, JSON.stringify(text)).toMatch(/^[\x20-\x7e]+\n$/);
       expect(JSON.parse(`"${shown.trimEnd().replaceAll(/\\(?!u)/g, '\\\\')}"`)).toBe(`a${text}b`);
     }
+  });
+
+  it('is written by one file', () => {
+    const writers = globSync('orchestrator/**/*.ts', { cwd: ROOT }).filter((file) =>
+      /\bprocess\.std(out|err)\.write\b|\bconsole\.(log|info|warn|error)\b|\bstream\.write\b/.test(
+        readFileSync(new URL(file, ROOT), 'utf8'),
+      ),
+    );
+    expect(writers).toEqual([]);
+    expect(readFileSync(new URL('orchestrator/cli/terminal.ts', ROOT), 'utf8')).toContain('to.write(');
   });
 
   it.each(ORDINARY)('leaves ordinary text as it is: %s', (text) => {

@@ -75,6 +75,16 @@ describe('the block on a terminal', () => {
     });
   const screen = (columns: number, rows: number) => ({ columns, rows, paint: (_tone: string, text: string) => text });
 
+  it('shows nothing of an instance that could control the terminal, and no line is wider for it', () => {
+    const problem = '\u001b[2J\u009d0;owned\u0007'.repeat(20);
+    const odd = anInstance(0, { phase: 'crawling', problem, progress: { ...NO_PROGRESS, assigned: 20 } });
+    const lost = anInstance(1, { phase: 'lost', reason: `${'😀'.repeat(50)}\u202e` });
+    const lines = renderScreen(aWorld({ instances: [odd, lost] }), screen(80, 24)).split('\n');
+    expect(lines.join('')).toContain(String.raw`\u001b[2J`);
+    expect(lines.join('')).not.toMatch(/[\p{Cc}\p{Cs}\u202e]/u);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+
   it.each([
     [60, 24],
     [80, 24],

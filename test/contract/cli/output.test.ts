@@ -1,0 +1,111 @@
+/** What a site, a database and a user have written, on a terminal, in a pipe and in files: real processes, the terminal by `script`. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
+import { type CommandResult, runCommand } from '../../support/processes.ts';
+import { tempDir } from '../../support/temp-dir.ts';
+import { LAUNCHER } from '../../system/fleet.ts';
+import { createRun, openBench, settings } from '../db/harness.ts';
+
+/** Clears the screen, makes a link, sets the title (C1), reverses text, rings. */
+const HOSTILE = '\u001b[2J\u001b]8;;https://evil.example\u0007x\u009d0;owned\u009c\u202eabc\u007f';
+const ORDINARY = 'Åäö 汉语 قميص می\u200cخواهم 👨\u200d👩\u200d👧';
+const CONTROL = /(?!\t)[\p{Cc}\u202a-\u202e]/u;
+
+const folder = tempDir('crawlfleet-terminal-');
+let database: TestDatabase;
+let run: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase('sqlite');
+  const bench = await openBench(database);
+  const own = settings('shown');
+  const site = { productUrl: 'http://127.0.0.1:1/{id}', intervalMs: 1_000 } as typeof own.site;
+  ({ id: run } = await createRun(bench, [HOSTILE, 'P2'], { settings: { ...own, site } }));
+  const { knex } = bench.db;
+  const row = { url: 'http://127.0.0.1:1/', run_id: run, crawled_at: '2026-11-21 02:15:30' };
+  await knex('shown').insert([
+    { ...row, product_id: HOSTILE, title: HOSTILE },
+    { ...row, product_id: 'P2', title: ORDINARY },
+  ]);
+  const failed = { outcome: 'failed', reason: 'parse', detail: HOSTILE };
+  await knex('crawlfleet_items').where({ run_id: run }).update(failed);
+  await knex('crawlfleet_runs').where({ id: run }).update({ phase: 'completed', reason: HOSTILE });
+  await bench.db.close();
+  writeFileSync(
+    folder.file('fleet.yaml'),
+    `site: { product_url: "http://127.0.0.1:1/{id}", mapping: { fields: { title: h1 } } }
+products: { query: "select id from products" }
+database: { url: "${database.url}" }
+results: { table: shown }
+`,
+  );
+  const logs = folder.file(`.crawlfleet/runs/${run}`);
+  mkdirSync(logs, { recursive: true });
+  writeFileSync(`${logs}/log.ndjson`, `${JSON.stringify({ level: 30, time: 1, msg: HOSTILE, more: HOSTILE })}\n`);
+});
+afterAll(async () => {
+  await database.drop();
+  folder.remove();
+});
+
+const words = (args: readonly string[]): string[] => [LAUNCHER, ...args, '--config', folder.file('fleet.yaml')];
+
+const inPipe = (...args: string[]): Promise<CommandResult> =>
+  runCommand(process.execPath, words(args), { cwd: folder.path });
+
+/** Both outputs on one terminal, with the line ends of a file. */
+async function onTerminal(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const command = [process.execPath, ...words(args)].map((word) => `'${word}'`).join(' ');
+  const { stdout } = await runCommand('script', ['-qefc', command, '/dev/null'], { cwd: folder.path, env });
+  return stdout.replaceAll(/\r+\n/g, '\n');
+}
+
+const RUN = 'NAME OF THE RUN';
+
+describe('text from outside', () => {
+  const isHarmless = async (args: readonly string[], env?: Record<string, string>): Promise<void> => {
+    const shown = await onTerminal(
+      args.map((word) => (word === RUN ? run : word)),
+      env,
+    );
+    expect(shown).toContain(String.raw`\u001b[2J`);
+    expect(shown.replaceAll('\n', '')).not.toMatch(CONTROL);
+  };
+
+  it.each([
+    ['rows', ['export']],
+    ['a usage error', ['export', '--format', HOSTILE]],
+  ])('in %s does not control the terminal', (_title, args) => isHarmless(args));
+
+  it.each([
+    ['rows as JSON lines', ['export', '--format', 'jsonl']],
+    ['what became of a product', ['product', HOSTILE]],
+    ['what happened', ['explain']],
+    ['a log', ['logs']],
+    ['the failed products', ['status', RUN, '--failed']],
+    ['an error', ['status', HOSTILE]],
+  ])('in %s does not control it either', { tags: ['nightly'] }, (_title, args) => isHarmless(args));
+
+  it('in an error that no command has caught does not control the terminal', () => {
+    const preload = `process.once("beforeExit",()=>{throw(new(Error)(${JSON.stringify(HOSTILE)}))})`;
+    return isHarmless(['cost'], { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` });
+  });
+
+  it('is in a document on a terminal as in the document in a pipe', async () => {
+    const args = ['product', HOSTILE, '--json'];
+    const shown = await onTerminal(args);
+    const piped = await inPipe(...args);
+    expect(shown.replaceAll('\n', '')).not.toMatch(CONTROL);
+    const document = shown.slice(shown.indexOf('{\n'), shown.lastIndexOf('}') + 1);
+    expect(JSON.parse(document)).toEqual(JSON.parse(piped.stdout));
+    expect(piped.stdout).toContain('\u009d');
+  });
+
+  it('is exact in a pipe, and ordinary text on a terminal too', async () => {
+    const { stdout } = await inPipe('export');
+    expect(stdout.split('\r\n').slice(1, 3).join()).toContain(`${HOSTILE},${HOSTILE},`);
+    expect(stdout).toContain(`P2,${ORDINARY},`);
+    expect(await onTerminal(['export'])).toContain(`P2,${ORDINARY},`);
+  });
+});
