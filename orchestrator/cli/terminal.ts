@@ -3,7 +3,8 @@
  * databases, file names) gets there: text for people is escaped wherever it goes, and data (a document, rows) where it
  * goes to a terminal. A pipe and a file get data exactly. No other file writes to stdout or stderr; a test checks that.
  */
-import { Writable } from 'node:stream';
+import type { Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { printable } from '../../shared/domain/terminal-text.ts';
 import { painter, type Tone } from './paint.ts';
 
@@ -14,16 +15,17 @@ export function writeText(to: NodeJS.WriteStream, text: string, tone: Tone = 'pl
 
 /** Data in whole lines. On a terminal it has the escapes of JSON: a document stays one. */
 export function writeData(to: NodeJS.WriteStream, data: string): void {
-  to.write(dataFor(to, data));
+  to.write(to.isTTY ? printable(data) : data);
 }
 
-/** For data that is streamed, in pieces that end with a line. */
-export function dataStream(to: Writable & { isTTY?: boolean }): Writable {
-  if (to.isTTY !== true) return to;
-  return new Writable({
-    decodeStrings: false,
-    write: (piece: string, _encoding, done) => void to.write(dataFor(to, piece), done),
-  });
+/** Streams data, in pieces that end with a line, to stdout or into a stream that it ends. */
+export async function streamData(
+  to: Writable,
+  lines: AsyncIterable<string> | Iterable<string>,
+  isTerminal: boolean,
+): Promise<void> {
+  const shown = async function* (): AsyncGenerator<string> {
+    for await (const line of lines) yield isTerminal ? printable(line) : line;
+  };
+  await pipeline(shown, to, { end: to !== process.stdout });
 }
-
-const dataFor = ({ isTTY }: { isTTY?: boolean }, data: string): string => (isTTY === true ? printable(data) : data);

@@ -1,8 +1,4 @@
 /** Writes rows as CSV (RFC 4180), JSON lines or Parquet. Memory is bounded by a page of rows. */
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import type { Writable } from 'node:stream';
 import { fileWriter, parquetWriteRows } from 'hyparquet-writer';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Column, columnsOf, hasRows } from '../../../shared/domain/mapping.ts';
@@ -23,54 +19,11 @@ export function exportColumns({ mapping }: Pick<RunSettings, 'mapping'>): Column
   ];
 }
 
-/** Writes into `to`, whole or not at all; returns the number of rows. */
-export async function exportToFile(
-  rows: AsyncIterable<Row>,
-  { columns, format, to }: { columns: readonly Column[]; format: ExportFormat; to: string },
-): Promise<number> {
-  const unfinished = `${to}.new`;
-  try {
-    const count = await (format === 'parquet'
-      ? writeParquet(rows, columns, unfinished)
-      : writeText(rows, { columns, format, file: unfinished }));
-    await rename(unfinished, to);
-    return count;
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
-  }
-}
-
-async function writeText(
-  rows: AsyncIterable<Row>,
-  { columns, format, file }: { columns: readonly Column[]; format: 'csv' | 'jsonl'; file: string },
-): Promise<number> {
-  const to = createWriteStream(file);
-  await once(to, 'open');
-  const count = await exportToStream(rows, { columns, format, to });
-  to.end();
-  await once(to, 'finish');
-  return count;
-}
-
 interface TextForm {
   columns: readonly Column[];
   format: 'csv' | 'jsonl';
   /** No cell is a formula: text that begins like one gets an apostrophe, as spreadsheets do it. */
   forSheets?: boolean;
-}
-
-/** Writes as text and leaves the stream open; returns the number of rows. */
-export async function exportToStream(
-  rows: AsyncIterable<Row>,
-  { to, ...form }: TextForm & { to: Writable },
-): Promise<number> {
-  let count = form.format === 'csv' ? -1 : 0;
-  for await (const line of exportLines(rows, form)) {
-    count++;
-    if (!to.write(line)) await once(to, 'drain');
-  }
-  return count;
 }
 
 /** One line for each row; CSV has a head before them. */
@@ -111,16 +64,15 @@ const PARQUET_TYPES = { number: 'DOUBLE', integer: 'INT64', boolean: 'BOOLEAN', 
 /** Rows held in memory at a time. */
 const ROW_GROUP = 20_000;
 
-async function writeParquet(rows: AsyncIterable<Row>, columns: readonly Column[], file: string): Promise<number> {
-  let count = 0;
+/** Writes into an open file, which need not be a plain one. */
+export async function exportParquet(rows: AsyncIterable<Row>, columns: readonly Column[], fd: number): Promise<void> {
   const values = async function* (): AsyncGenerator<Row> {
-    for await (const row of rows) {
-      count++;
+    for await (const row of rows)
       yield Object.fromEntries(columns.map((column) => [column.name, parquetValue(valueOf(row, column), column)]));
-    }
   };
   await parquetWriteRows({
-    writer: fileWriter(file),
+    // It only calls `writeFileSync`, which takes a descriptor for a name; a pipe could not be opened again and again.
+    writer: fileWriter(fd as unknown as string),
     rows: values(),
     rowGroupSize: ROW_GROUP,
     columns: columns.map(({ name, type }) => ({
@@ -129,7 +81,6 @@ async function writeParquet(rows: AsyncIterable<Row>, columns: readonly Column[]
       nullable: true,
     })),
   });
-  return count;
 }
 
 function parquetValue(value: unknown, { name, type }: Column): unknown {

@@ -1,11 +1,9 @@
 /** `orchestrator bundle`: builds what instances fetch at boot, to inspect, keep or upload it. */
-import { createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { bundleKey } from '../../../shared/domain/keys.ts';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
@@ -14,6 +12,7 @@ import { openBucket } from '../../app/cloud/cloud-access.ts';
 import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
 import type { Output } from '../output.ts';
+import { writeFile } from '../output-file.ts';
 import { isLocal, regionOf } from '../../app/plan/target.ts';
 
 export interface BundleCommandOptions extends ConfigPlace {
@@ -46,7 +45,9 @@ export async function bundleCommand(options: BundleCommandOptions, output: Outpu
       configFile: config.file,
       output,
     });
-    const path = options.out === undefined ? null : await write(bundle, resolve(options.out));
+    const path = options.out === undefined ? null : resolve(options.out);
+    if (path !== null)
+      await writeFile(path, (file) => pipeline(Readable.from(bundle.open()), file.createWriteStream()));
     const upload = bucket && { bucket: bucket.bucket, result: await put(bundle, bucket) };
     const { sha256, sizeBytes, contents } = bundle;
     const key = bundleKey(sha256);
@@ -85,19 +86,6 @@ function bucketOf(config: Config, environment: Environment): Bucket {
 async function put(bundle: Bundle, aws: Bucket): Promise<'created' | 'exists'> {
   using objects = openBucket(aws, isLocal(aws.endpoint));
   return await putBundle(objects, bundle, aws);
-}
-
-/** Writes the whole file or none: the file at the path may be in use. */
-async function write(bundle: Bundle, path: string): Promise<string> {
-  const unfinished = `${path}.unfinished`;
-  try {
-    await pipeline(Readable.from(bundle.open()), createWriteStream(unfinished));
-    await rename(unfinished, path);
-    return path;
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw new AppError('usage', `the bundle cannot be written to ${path}: ${describeError(error)}`, { cause: error });
-  }
 }
 
 const megabytes = (bytes: number): string => `${(bytes / 1_000_000).toFixed(1)} MB`;

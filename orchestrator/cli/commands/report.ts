@@ -1,7 +1,5 @@
 /** `orchestrator report`, `verify` and `cost`: what a run has come to, its proof, and its price. */
-import { writeFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { htmlReport } from '../../app/read/report-html.ts';
 import {
@@ -18,8 +16,9 @@ import {
 import { renderReport } from '../../app/run/render-report.ts';
 import { reportOf } from '../../control/results/report.ts';
 import type { Output } from '../output.ts';
-import { writeData, writeText } from '../terminal.ts';
+import { fileOf, writeLines } from '../output-file.ts';
 import type { StatusOptions } from './status.ts';
+import { printable } from '../../../shared/domain/terminal-text.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
 import { readVerifyFacts } from '../../db/verify-queries.ts';
@@ -31,12 +30,12 @@ import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 
-/** Writes to stdout without `to`. */
 export async function reportCommand(
   options: StatusOptions & { html?: boolean; to?: string },
   output: Output,
 ): Promise<ExitCode> {
-  const { html, to } = options;
+  const { html } = options;
+  const to = fileOf(options.to);
   return withDatabase(options, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(
@@ -50,22 +49,13 @@ export async function reportCommand(
       throw new AppError('run-unfinished', `run ${run.id} has no report yet: it is ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
-    const text = html ? await htmlReport(run, stores) : renderReport(report);
-    if (to !== undefined) {
-      write(to, html ? text : `${text}\n`);
-      output.line(`The report of run ${run.id} is in ${to}.`);
-    } else if (!output.json) (html ? writeData : writeText)(process.stdout, text);
+    const text = html ? await htmlReport(run, stores) : printable(`${renderReport(report)}\n`);
+    // With --json stdout is for the document.
+    if (to !== undefined || !output.json) await writeLines(to, [text]);
+    if (to !== undefined) output.line(`The report of run ${run.id} is in ${options.to}.`);
     output.document(report);
     return EXIT.complete;
   });
-}
-
-function write(file: string, text: string): void {
-  try {
-    writeFileSync(resolve(file), text);
-  } catch (error) {
-    throw new AppError('usage', `cannot write ${file}: ${describeError(error)}`);
-  }
 }
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

@@ -1,12 +1,12 @@
 /** `orchestrator export` and `product`: the rows of a run, and what has become of one product. Read the database only. */
-import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { exportColumns, type ExportFormat, exportToFile, exportToStream } from '../../app/export/export-rows.ts';
+import { exportColumns, type ExportFormat, exportLines, exportParquet } from '../../app/export/export-rows.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { History, type ProductChange } from '../../db/history.ts';
 import type { Output } from '../output.ts';
-import { dataStream, writeText } from '../terminal.ts';
+import { fileOf, writeFile, writeLines } from '../output-file.ts';
+import { writeText } from '../terminal.ts';
 import type { StatusOptions } from './status.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
@@ -14,9 +14,9 @@ import { type AttemptDocument, type ProductNight, readProduct } from '../../app/
 
 type ExportOptions = StatusOptions & { format: ExportFormat; to?: string };
 
-/** Writes to stdout without `to`. */
 export async function exportCommand(options: ExportOptions, output: Output): Promise<ExitCode> {
-  const { format, to } = options;
+  const { format } = options;
+  const to = fileOf(options.to);
   if (to === undefined && format === 'parquet')
     throw new AppError('usage', 'Parquet is written to a file: name it with --to FILE');
   if (to === undefined && output.json)
@@ -26,18 +26,24 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     const run = await findRun(runs, { runId: options.runId, config }, 'published yet', ({ phase }) =>
       PUBLISHED.includes(phase),
     );
-    const rows = new History(database).rowsOfRun(run);
     const columns = exportColumns(run.settings);
-    const count = await (to === undefined
-      ? exportToStream(rows, { columns, format: format as 'csv' | 'jsonl', to: dataStream(process.stdout) })
-      : exportToFile(rows, { columns, format, to: resolve(to) }));
+    const history = new History(database);
+    let count = 0;
+    const rows = async function* () {
+      for await (const row of history.rowsOfRun(run)) {
+        count++;
+        yield row;
+      }
+    };
+    if (format !== 'parquet') await writeLines(to, exportLines(rows(), { columns, format }));
+    else await writeFile(to!, ({ fd }) => exportParquet(rows(), columns, fd));
     const stored = run.report?.products.stored ?? null;
     const replaced = stored !== null && run.settings.mapping.pages.every((p) => p.rows === null) ? stored - count : 0;
-    if (to !== undefined) output.line(`${count} rows of run ${run.id} are in ${to}.`);
+    if (to !== undefined) output.line(`${count} rows of run ${run.id} are in ${options.to}.`);
     // On stdout there is nothing but rows.
     if (replaced > 0)
       writeText(process.stderr, `! ${replaced} of the ${stored} products of this run have been replaced by later runs`);
-    output.document({ run: run.id, format, file: to ?? null, rows: count, replaced });
+    output.document({ run: run.id, format, file: to === undefined ? null : options.to, rows: count, replaced });
     return EXIT.complete;
   });
 }

@@ -48,7 +48,7 @@ export const metricsFlag = flag(
   'serve metrics for Prometheus on this address and port while the run works',
 );
 
-export const toFlag = flag('--to <file>', 'write here instead of to stdout');
+export const toFlag = flag('--to <file>', 'write here instead of to stdout (-)');
 
 export const architectureFlag = (insteadOf: string): Option =>
   flag('--architecture <name>', `instead of ${insteadOf}`).choices(['x86_64', 'arm64']);

@@ -1,5 +1,7 @@
 /** What a site, a database and a user have written, on a terminal, in a pipe and in files: real processes, the terminal by `script`. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { type CommandResult, runCommand } from '../../support/processes.ts';
@@ -107,5 +109,38 @@ describe('text from outside', () => {
     expect(stdout.split('\r\n').slice(1, 3).join()).toContain(`${HOSTILE},${HOSTILE},`);
     expect(stdout).toContain(`P2,${ORDINARY},`);
     expect(await onTerminal(['export'])).toContain(`P2,${ORDINARY},`);
+  });
+});
+
+describe('export --to', () => {
+  it('writes to stdout for -, with nothing else there, and through a pipe', async () => {
+    const rows = (await inPipe('export')).stdout;
+    const dash = await inPipe('export', '--to', '-');
+    expect(dash).toMatchObject({ exitCode: 0, stdout: rows });
+    expect(existsSync(folder.file('-'))).toBe(false);
+    execFileSync('mkfifo', [folder.file('pipe')]);
+    const [read, through] = await Promise.all([
+      readFile(folder.file('pipe'), 'utf8'),
+      inPipe('export', '--to', 'pipe'),
+    ]);
+    expect(read).toBe(rows);
+    expect(through.stdout).toBe(`2 rows of run ${run} are in pipe.\n`);
+  });
+
+  it.each([
+    [['--to', 'none/rows.csv'], 'cannot write'],
+    [['--to', '-', '--format', 'parquet'], 'Parquet is written to a file'],
+    [['--to', '-', '--json'], 'the rows need a file'],
+  ])('refuses %j', { tags: ['nightly'] }, async (args, words) => {
+    expect(await inPipe('export', ...args)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining(words) });
+  });
+
+  it('writes Parquet through a pipe as into a file', { tags: ['nightly'] }, async () => {
+    const parquet = ['export', '--format', 'parquet', '--to'];
+    execFileSync('mkfifo', [folder.file('parquet')]);
+    const [read] = await Promise.all([readFile(folder.file('parquet')), inPipe(...parquet, 'parquet')]);
+    await inPipe(...parquet, 'rows.parquet');
+    expect(read.equals(readFileSync(folder.file('rows.parquet')))).toBe(true);
+    expect(read.length).toBeGreaterThan(500);
   });
 });
