@@ -11,12 +11,17 @@ interface Asking {
   signal?: AbortSignal;
 }
 
-const isInteractive = ({ json }: Asking): boolean => process.stdin.isTTY && process.stdout.isTTY && !json;
+/** Whether there is a terminal to ask on. */
+export const isInteractive = ({ json }: Pick<Asking, 'json'>): boolean =>
+  process.stdin.isTTY && process.stdout.isTTY && !json;
+
+/** Where Enter says yes. */
+export const isYes = (answer: string): boolean => /^(y|yes|)$/i.test(answer);
 
 /** True to go on. A dry run costs nothing and skips the question without a terminal; a real run then needs --yes. */
 export async function confirmRun(options: Asking & { dryRun: boolean }): Promise<boolean> {
   if (options.yes) return true;
-  if (isInteractive(options)) return /^(y|yes|)$/i.test(await ask('Proceed? [Y/n] ', options.signal));
+  if (isInteractive(options)) return isYes(await ask('Proceed? [Y/n] ', options.signal));
   if (options.dryRun) return true;
   throw new AppError('usage', 'no terminal to confirm the plan', { hint: 'Add --yes to launch without asking.' });
 }

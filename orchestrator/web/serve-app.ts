@@ -173,7 +173,7 @@ export function createServeApp(options: ServeOptions): Express {
     app.get(`/api/runs/:run/rows.${ending}`, async (request, response) => {
       const run = await runNamed(request.params.run);
       response.attachment(`${run.id}.${ending}`).set('content-type', type);
-      const form = { columns: exportColumns(run.settings), format, forSheets: true };
+      const form = { columns: exportColumns(run.settings), format, safe: true };
       try {
         await pipeline(Readable.from(exportLines(history.rowsOfRun(run), form)), response);
       } catch (error) {

@@ -22,29 +22,51 @@ export function exportColumns({ mapping }: Pick<RunSettings, 'mapping'>): Column
 interface TextForm {
   columns: readonly Column[];
   format: 'csv' | 'jsonl';
-  /** No cell is a formula: text that begins like one gets an apostrophe, as spreadsheets do it. */
-  forSheets?: boolean;
+  /** CSV for a spreadsheet: text that it would take for a formula gets an apostrophe; numbers stay. */
+  safe?: boolean;
 }
 
 /** One line for each row; CSV has a head before them. */
 export async function* exportLines(
   rows: AsyncIterable<Row>,
-  { columns, format, forSheets = false }: TextForm,
+  { columns, format, safe = false }: TextForm,
 ): AsyncGenerator<string> {
   if (format === 'csv') yield csvLine(columns.map(({ name }) => name));
   for await (const row of rows) {
     const values = columns.map((column) => valueOf(row, column));
     yield format === 'csv'
-      ? csvLine(forSheets ? values.map(noFormula) : values)
+      ? csvLine(safe ? values.map(withoutFormula) : values)
       : `${JSON.stringify(Object.fromEntries(columns.map(({ name }, i) => [name, values[i]])))}\n`;
   }
 }
 
-/** A number is none, also as text. */
-const noFormula = (value: unknown): unknown =>
-  typeof value === 'string' && /^[=+\-@\t\r]/.test(value) && !/^[+-]?\d+(?:[.,]\d+)*$/.test(value)
-    ? `'${value}`
-    : value;
+/** How many cells of the CSV a spreadsheet would take for formulas. */
+export async function countFormulas(rows: AsyncIterable<Row>, columns: readonly Column[]): Promise<number> {
+  let count = 0;
+  for await (const row of rows)
+    for (const column of columns) {
+      const value = valueOf(row, column);
+      if (value !== null) count += cellsOf(value).filter(isFormula).length;
+    }
+  return count;
+}
+
+/** With `;` for a comma, as in much of Europe, a spreadsheet begins a cell at each. */
+const cellsOf = (value: unknown): string[] => textOf(value).split(';');
+
+const withoutFormula = (value: unknown): unknown =>
+  value === null
+    ? null
+    : cellsOf(value)
+        .map((cell) => (isFormula(cell) ? `'${cell}` : cell))
+        .join(';');
+
+/** Japanese spreadsheets take the full-width signs as well. */
+const BEGINS_FORMULA = /^[=+\-@\t\r\n＝＋－＠].*[\p{L}\p{N}]/su;
+/** A number, also with a currency or grouped as a phone number is: without a second sign nothing is computed. */
+const NUMBER = /^[+-]?[\d .,'()\u00a0\u202f\p{Sc}]*\d[ .,'()\u00a0\u202f\p{Sc}]*(?:e[+-]?\d+)?%?$/iu;
+
+const isFormula = (cell: string): boolean => BEGINS_FORMULA.test(cell) && !NUMBER.test(cell);
 
 const valueOf = (row: Row, { name }: Column): unknown => row[name] ?? row[name.toLowerCase()] ?? null;
 

@@ -1,9 +1,16 @@
 /** `orchestrator export` and `product`: the rows of a run, and what has become of one product. Read the database only. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { exportColumns, type ExportFormat, exportLines, exportParquet } from '../../app/export/export-rows.ts';
+import {
+  countFormulas,
+  exportColumns,
+  type ExportFormat,
+  exportLines,
+  exportParquet,
+} from '../../app/export/export-rows.ts';
 import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
 import { History, type ProductChange } from '../../db/history.ts';
+import { ask, isInteractive, isYes } from '../confirm.ts';
 import type { Output } from '../output.ts';
 import { fileOf, writeFile, writeLines } from '../output-file.ts';
 import { writeText } from '../terminal.ts';
@@ -12,7 +19,7 @@ import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
 import { type AttemptDocument, type ProductNight, readProduct } from '../../app/read/product-document.ts';
 
-type ExportOptions = StatusOptions & { format: ExportFormat; to?: string };
+type ExportOptions = StatusOptions & { format: ExportFormat; to?: string; safe?: boolean };
 
 export async function exportCommand(options: ExportOptions, output: Output): Promise<ExitCode> {
   const { format } = options;
@@ -21,6 +28,8 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     throw new AppError('usage', 'Parquet is written to a file: name it with --to FILE');
   if (to === undefined && output.json)
     throw new AppError('usage', 'with --json the rows need a file: name it with --to FILE');
+  if (options.safe && format !== 'csv')
+    throw new AppError('usage', '--safe is for CSV: other formats have no formulas', { hint: 'Leave it out.' });
   return withDatabase(options, async (database, config) => {
     const { runs } = await storesOf(database);
     const run = await findRun(runs, { runId: options.runId, config }, 'published yet', ({ phase }) =>
@@ -28,6 +37,12 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     );
     const columns = exportColumns(run.settings);
     const history = new History(database);
+    // A pipe and cron get the exact rows without being asked, and a terminal carries out no formula.
+    const safe =
+      options.safe === true ||
+      (format === 'csv' && to !== undefined && isInteractive(output)
+        ? await wantsNoFormulas(await countFormulas(history.rowsOfRun(run), columns))
+        : false);
     let count = 0;
     const rows = async function* () {
       for await (const row of history.rowsOfRun(run)) {
@@ -35,7 +50,7 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
         yield row;
       }
     };
-    if (format !== 'parquet') await writeLines(to, exportLines(rows(), { columns, format }));
+    if (format !== 'parquet') await writeLines(to, exportLines(rows(), { columns, format, safe }));
     else await writeFile(to!, ({ fd }) => exportParquet(rows(), columns, fd));
     const stored = run.report?.products.stored ?? null;
     const replaced = stored !== null && run.settings.mapping.pages.every((p) => p.rows === null) ? stored - count : 0;
@@ -43,9 +58,15 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     // On stdout there is nothing but rows.
     if (replaced > 0)
       writeText(process.stderr, `! ${replaced} of the ${stored} products of this run have been replaced by later runs`);
-    output.document({ run: run.id, format, file: to === undefined ? null : options.to, rows: count, replaced });
+    output.document({ run: run.id, format, file: to === undefined ? null : options.to, safe, rows: count, replaced });
     return EXIT.complete;
   });
+}
+
+async function wantsNoFormulas(cells: number): Promise<boolean> {
+  if (cells === 0) return false;
+  const what = cells === 1 ? 'One cell is a formula' : `${cells} cells are formulas`;
+  return isYes(await ask(`${what} to a spreadsheet. Put an apostrophe before, as --safe does? [Y/n] `));
 }
 
 const PUBLISHED: readonly string[] = ['completed', 'banned', 'failed', 'cancelled'];

@@ -49,7 +49,12 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'export',
-    help: ['docs/dashboard.md', 'export > rows.csv', 'export RUN --format parquet --to rows.parquet'],
+    help: [
+      'docs/dashboard.md',
+      'export > rows.csv',
+      'export --safe --to for-excel.csv',
+      'export RUN --format parquet --to rows.parquet',
+    ],
     kind: 'shows',
     description: 'the rows of a run as CSV, JSON lines or Parquet',
     argument: ['[run]', 'default: the newest published run'],
@@ -58,6 +63,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
         .choices(['csv', 'jsonl', 'parquet'] satisfies ExportFormat[])
         .default('csv'),
       toFlag,
+      flag('--safe', 'CSV in which no text of a page is a formula to a spreadsheet (asked on a terminal)'),
       configFlag,
     ],
     load: async () => (await import('../commands/rows.ts')).exportCommand,

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
-import { type CommandResult, runCommand } from '../../support/processes.ts';
+import { type CommandOptions, type CommandResult, runCommand } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { LAUNCHER } from '../../system/fleet.ts';
 import { createRun, openBench, settings } from '../db/harness.ts';
@@ -12,6 +12,7 @@ import { createRun, openBench, settings } from '../db/harness.ts';
 /** Clears the screen, makes a link, sets the title (C1), reverses text, rings. */
 const HOSTILE = '\u001b[2J\u001b]8;;https://evil.example\u0007x\u009d0;owned\u009c\u202eabc\u007f';
 const ORDINARY = 'Åäö 汉语 قميص می\u200cخواهم 👨\u200d👩\u200d👧';
+const FORMULA = '=1+1';
 const CONTROL = /(?!\t)[\p{Cc}\u202a-\u202e]/u;
 
 const folder = tempDir('crawlfleet-terminal-');
@@ -29,6 +30,7 @@ beforeAll(async () => {
   await knex('shown').insert([
     { ...row, product_id: HOSTILE, title: HOSTILE },
     { ...row, product_id: 'P2', title: ORDINARY },
+    { ...row, product_id: 'P3', title: FORMULA },
   ]);
   const failed = { outcome: 'failed', reason: 'parse', detail: HOSTILE };
   await knex('crawlfleet_items').where({ run_id: run }).update(failed);
@@ -57,19 +59,19 @@ const inPipe = (...args: string[]): Promise<CommandResult> =>
   runCommand(process.execPath, words(args), { cwd: folder.path });
 
 /** Both outputs on one terminal, with the line ends of a file. */
-async function onTerminal(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+async function onTerminal(args: readonly string[], { env = {}, input = '' }: CommandOptions = {}): Promise<string> {
   const command = [process.execPath, ...words(args)].map((word) => `'${word}'`).join(' ');
-  const { stdout } = await runCommand('script', ['-qefc', command, '/dev/null'], { cwd: folder.path, env });
+  const { stdout } = await runCommand('script', ['-qefc', command, '/dev/null'], { cwd: folder.path, env, input });
   return stdout.replaceAll(/\r+\n/g, '\n');
 }
 
 const RUN = 'NAME OF THE RUN';
 
 describe('text from outside', () => {
-  const isHarmless = async (args: readonly string[], env?: Record<string, string>): Promise<void> => {
+  const isHarmless = async (args: readonly string[], options?: CommandOptions): Promise<void> => {
     const shown = await onTerminal(
       args.map((word) => (word === RUN ? run : word)),
-      env,
+      options,
     );
     expect(shown).toContain(String.raw`\u001b[2J`);
     expect(shown.replaceAll('\n', '')).not.toMatch(CONTROL);
@@ -91,7 +93,9 @@ describe('text from outside', () => {
 
   it('in an error that no command has caught does not control the terminal', () => {
     const preload = `process.once("beforeExit",()=>{throw(new(Error)(${JSON.stringify(HOSTILE)}))})`;
-    return isHarmless(['cost'], { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` });
+    return isHarmless(['cost'], {
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` },
+    });
   });
 
   it('is in a document on a terminal as in the document in a pipe', async () => {
@@ -124,7 +128,7 @@ describe('export --to', () => {
       inPipe('export', '--to', 'pipe'),
     ]);
     expect(read).toBe(rows);
-    expect(through.stdout).toBe(`2 rows of run ${run} are in pipe.\n`);
+    expect(through.stdout).toBe(`3 rows of run ${run} are in pipe.\n`);
   });
 
   it.each([
@@ -142,5 +146,34 @@ describe('export --to', () => {
     await inPipe(...parquet, 'rows.parquet');
     expect(read.equals(readFileSync(folder.file('rows.parquet')))).toBe(true);
     expect(read.length).toBeGreaterThan(500);
+  });
+});
+
+describe('export --safe', () => {
+  const rows = (): string => readFileSync(folder.file('rows.csv'), 'utf8');
+
+  it('makes text that is a formula plain text; a pipe, and a file without a terminal, get it exactly', async () => {
+    expect((await inPipe('export', '--safe')).stdout).toContain(`P3,'${FORMULA},`);
+    expect((await inPipe('export')).stdout).toContain(`P3,${FORMULA},`);
+    const { stdout } = await inPipe('export', '--to', 'rows.csv', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ rows: 3, safe: false });
+    expect(rows()).toContain(`P3,${FORMULA},`);
+  });
+
+  it.each([
+    ['', "'"],
+    ['n', ''],
+  ])('is asked on a terminal: %j', async (answer, before) => {
+    const shown = await onTerminal(['export', '--to', 'rows.csv'], { input: `${answer}\n` });
+    expect(shown).toContain('One cell is a formula to a spreadsheet.');
+    expect(rows()).toContain(`P3,${before}${FORMULA},`);
+    expect(rows()).toContain(HOSTILE);
+  });
+
+  it('is not asked for other formats, nor for rows on the terminal', { tags: ['nightly'] }, async () => {
+    expect(await onTerminal(['export', '--to', 'rows.jsonl', '--format', 'jsonl'])).not.toContain('formula');
+    expect(await onTerminal(['export'])).not.toContain('formula to');
+    const refused = await inPipe('export', '--safe', '--format', 'jsonl');
+    expect(refused).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--safe is for CSV') });
   });
 });
