@@ -33,12 +33,16 @@ export async function confirmLoss(options: Asking & { question: string }): Promi
   throw new AppError('usage', 'no terminal to confirm this', { hint: 'Add --yes to do it without asking.' });
 }
 
+/** Throws `interrupted` on Ctrl-C, Ctrl-D or `given` instead of an answer. */
 export async function ask(question: string, given?: AbortSignal): Promise<string> {
   using interrupts = watchInterrupts();
   const signal = given ?? interrupts.leave;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return (await terminal.question(printable(question), { signal })).trim();
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error;
+    throw new AppError('interrupted', 'no answer, so nothing was done', { cause: error });
   } finally {
     terminal.close();
   }

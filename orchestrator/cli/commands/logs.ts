@@ -22,17 +22,22 @@ export async function logsCommand(options: LogsOptions, output: Output): Promise
   const config = loadConfig(options.configPath, options.environment);
   const { runId, file } = findLog(config.file, options.runId);
   const entries: LogEntry[] = [];
+  let shown = 0;
   const reader = new LineReader(file);
   const take = (): void =>
     reader.read((line) => {
       const entry = parseLogLine(line);
       if (entry === null || !isWanted(entry, options)) return;
+      shown++;
       if (output.json) entries.push(entry);
       else output.line(renderEntry(entry));
     });
   take();
   output.document({ run: runId, file, entries });
-  if (!options.follow) return EXIT.complete;
+  if (!options.follow) {
+    if (shown === 0) output.line(`No line of ${file} is for this level and slot.`);
+    return EXIT.complete;
+  }
   using interrupts = watchInterrupts();
   while (!interrupts.leave.aborted) {
     await systemClock.sleep(LOOK_EVERY_MS, interrupts.leave);

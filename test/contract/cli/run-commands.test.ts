@@ -475,6 +475,8 @@ describe('logs', () => {
     expect(documents).toMatchObject([{ run: '20261121-000000-aaaa', entries: [{ message: 'incident' }] }]);
     await logsCommand({ ...options, runId: '20261120-000000-aaaa', level: 'info' }, { ...output, json: false });
     expect(lines).toEqual(['2026-11-21 02:15:00.000 info  old']);
+    await logsCommand({ ...options, slot: 7 }, output);
+    expect(lines.at(-1)).toMatch(/^No line of .*20261121-000000-aaaa.log\.ndjson is for this level and slot\.$/);
     await expectFault(logsCommand({ ...options, runId: '../../etc' }, output), 'run-unknown');
   });
 });
