@@ -8,7 +8,7 @@ const AT = 40 * MINUTE;
 describe('instances that die', () => {
   it(
     'F19: from the last heartbeat of a dying instance until others have all of its products it takes at most 3 min 15 s',
-    { timeout: 180_000, tags: ['nightly'] },
+    { timeout: 600_000, tags: ['nightly'] },
     async () => {
       const latencies: (number | null)[] = [];
       for (let seed = 1; seed <= 12; seed++) {
@@ -49,6 +49,6 @@ describe('everything at once', () => {
     expect(result.cost).toBeLessThanOrEqual(maxCost);
   };
   const title = 'ends by the deadline with every product accounted for, within its money (seed %i)';
-  it.each([1])(title, { timeout: 180_000 }, endsByTheDeadline);
-  it.each([2, 3])(title, { timeout: 180_000, tags: ['nightly'] }, endsByTheDeadline);
+  it.each([1])(title, { timeout: 600_000 }, endsByTheDeadline);
+  it.each([2, 3])(title, { timeout: 600_000, tags: ['nightly'] }, endsByTheDeadline);
 });

@@ -25,7 +25,7 @@ describe('F57: a main server that stands still', () => {
   };
   const title = 'for %f of the night, at ten moments, loses no instance and launches none';
   it.each([0.002, 0.1])(title, (share) => losesNothing(share, MOMENTS, INPUT));
-  it.each([0.005, 0.01, 0.02, 0.03, 0.05])(title, { tags: ['nightly'], timeout: 180_000 }, (share) =>
+  it.each([0.005, 0.01, 0.02, 0.03, 0.05])(title, { tags: ['nightly'], timeout: 600_000 }, (share) =>
     losesNothing(share, MOMENTS, INPUT),
   );
 
