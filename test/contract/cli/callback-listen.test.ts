@@ -64,9 +64,9 @@ describe.skipIf(process.platform !== 'linux')('a port that is taken', () => {
     expect(explainTakenPort(other, 'run-1', address)).toBe(other);
   });
 
-  it('has no holder when no process uses it', async () => {
-    holder.close();
-    await once(holder, 'close');
-    expect(findPortHolder(port)).toBeNull();
+  it('has no holder when no process uses it', () => {
+    // Outside the range that port 0 takes from: another process may have the port of a server that has just closed.
+    const ports = Array.from({ length: 20 }, (_, i) => 20_000 + i);
+    expect(ports.map((unused) => findPortHolder(unused))).toContain(null);
   });
 });

@@ -146,6 +146,7 @@ describe('A part larger than an instance makes it', () => {
         load: async ({ seq }: { seq: number }, given: PartResults) => {
           for await (const _ of piecesOf(given));
           loaded.push(seq);
+          return {};
         },
         failPart: ({ seq }: { seq: number }, detail: string) => Promise.resolve(void failed.push([seq, detail])),
       } as unknown as ResultStore,

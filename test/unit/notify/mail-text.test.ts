@@ -109,6 +109,6 @@ describe('the mail of a notice', () => {
   it('escapes what could pass for a line of ours', () => {
     const times = { dueAtMs: null, startedAtMs: null, endedAtMs: null };
     const { text } = mailOf(endedNotice({ ...NO_RESULT, exitCode: 1, reason: 'a\u001b[2Jb' }, times, SENDER));
-    expect(text).toContain('a\\u{1b}[2Jb');
+    expect(text).toContain('a\\u001b[2Jb');
   });
 });
