@@ -4,6 +4,7 @@
  */
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 
 /**
  * Enough for every instance of a large fleet to send its hello at once from one address; few enough for our file
@@ -14,13 +15,23 @@ const MAX_OF_ONE_ADDRESS = 256;
 /** Connections that have carried a correctly signed message: they are never closed. */
 const proved = new WeakSet<Socket>();
 
+/** The connection that carries an encrypted one: requests come from the latter, crowds consist of the former. */
+const carriers = new WeakMap<Socket, Socket>();
+
+const carrierOf = (socket: Socket): Socket => carriers.get(socket) ?? socket;
+
 /** Marks this connection as authenticated. */
 export function markProved(socket: Socket): void {
-  proved.add(socket);
+  proved.add(carrierOf(socket));
 }
 
 /** True when this connection is authenticated. */
-export const isProved = (socket: Socket): boolean => proved.has(socket);
+export const isProved = (socket: Socket): boolean => proved.has(carrierOf(socket));
+
+/** Ends the connection at once. An encrypted one cannot be reset itself: Node throws. */
+export function resetConnection(socket: Socket): void {
+  carrierOf(socket).resetAndDestroy();
+}
 
 /**
  * Beyond `ofOne` unauthenticated connections of one address, or `ofAll` in total, the oldest of them is reset. A
@@ -56,5 +67,12 @@ export function limitConnections(
     socket.once('close', () => forget(socket, address));
     makeRoom(theirs, ofOne);
     makeRoom(all, ofAll);
+  });
+  if (!(server instanceof TlsServer)) return;
+  server.on('secureConnection', (socket: Socket) => {
+    const theirs = byAddress.get(socket.remoteAddress ?? '')?.keys() ?? [];
+    for (const carrier of theirs)
+      if (carrier.remotePort === socket.remotePort && carrier.localAddress === socket.localAddress)
+        carriers.set(socket, carrier);
   });
 }

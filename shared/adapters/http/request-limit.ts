@@ -5,7 +5,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
-import { isProved } from './connection-limit.ts';
+import { isProved, resetConnection } from './connection-limit.ts';
 
 /** Fed to the parser at once: a refusal takes effect behind them. A signed request without its body fits in. */
 const PIECE_BYTES = 1_024;
@@ -39,7 +39,7 @@ export function limitRequests(server: Server): void {
       response.writeHead(411, { connection: 'close' }).end();
     } else if (intake.requests > 1 && !isProved(request.socket)) {
       intake.isRefused = true;
-      request.socket.resetAndDestroy();
+      resetConnection(request.socket);
     } else for (const listener of serve) listener(request, response);
   });
 }
