@@ -95,7 +95,7 @@ export const bench: Bench = {
     return {
       about:
         'A process with the memory settings of the main server reads one part from memory: hash, lines, values. `peakMb` is the growth of its largest resident set. ' +
-        'The first three are what instances upload; the others are what one could upload that somebody else has taken over.',
+        'The first three are what instances upload; the others are what a compromised instance could upload.',
       rows,
       ratios: [{ name: `largest growth / ${PART_MEMORY_MB} MB`, value: peakMb / PART_MEMORY_MB, target: 'below 1' }],
     };

@@ -177,7 +177,7 @@ export function createServeApp(options: ServeOptions): Express {
       try {
         await pipeline(Readable.from(exportLines(history.rowsOfRun(run), form)), response);
       } catch (error) {
-        // Whoever asked has left.
+        // The reader has left.
         if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
       }
     });

@@ -1,6 +1,6 @@
 /**
  * Limits what unauthenticated connections of a listener make it parse. A read from a socket brings 64 KB: 10,000 chunks
- * of one byte, or 2,400 requests, which take 20 to 100 ms. From 150 connections at once, nobody else is served.
+ * of one byte, or 2,400 requests, which take 20 to 100 ms. From 150 connections at once, no other client is served.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

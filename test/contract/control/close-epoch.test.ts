@@ -61,6 +61,15 @@ async function putGzip(place: EpochId & { seq: number }, gzip: Buffer): Promise<
   return { seq, key, sha256, sizeBytes: bytes.length };
 }
 
+/** What `verify` finds in the manifests. */
+const verified = async () =>
+  checkManifests({
+    run,
+    instances: await stage.core.fleet.instances(),
+    parts: await stage.core.results.parts(),
+    objects,
+  });
+
 /** Stores a manifest of slot 0, epoch 1 and reports it as that instance does. */
 async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest> = {}, key = caller.keys) {
   const place = { run: run.id, slot: 0, epoch: 1, instanceId: 'i-0-1' };
@@ -246,14 +255,6 @@ describe('A compromised instance', () => {
 
 describe('A foreign object in the place of a manifest', () => {
   const PLANTED = Buffer.from('{"manifest":{},"signature":7}');
-  const verified = async () =>
-    checkManifests({
-      run,
-      instances: await stage.core.fleet.instances(),
-      parts: await stage.core.results.parts(),
-      objects,
-    });
-
   it('does not keep an instance that has reported its own from being done', async () => {
     const caller = await stage.ready(0);
     await caller.orders({ offered: ['1-1', '2-1'] });
@@ -435,14 +436,6 @@ describe('closeEpoch', () => {
       return put(key, body);
     };
   }
-
-  const verified = async () =>
-    checkManifests({
-      run,
-      instances: await stage.core.fleet.instances(),
-      parts: await stage.core.results.parts(),
-      objects,
-    });
 
   it('loads what the instance uploaded, with its own manifest, while its parts were being read', async () => {
     const caller = await lost();

@@ -10,7 +10,7 @@ describe('the name that was typed', () => {
     ['/usr/lib/node_modules/.bin/crawlfleet', undefined, 'crawlfleet'],
     ['/usr/bin/orchestrator', undefined, 'orchestrator'],
     ['/home/me/crawlfleet/bin/orchestrator.js', undefined, 'orchestrator'],
-    ['/work/node_modules/.bin/crawlfleet', '1', 'npx crawlfleet'],
+    ['/srv/shop/node_modules/.bin/crawlfleet', '1', 'npx crawlfleet'],
   ])('of %s (npx: %s) is %s', (file, npx, name) => {
     expect(typedName(file, npx)).toBe(name);
   });
