@@ -2,13 +2,14 @@
  * The objects an instance writes to S3: parts (gzip NDJSON, one line per product) and the manifest that closes an
  * epoch.
  */
-import { type KeyObject, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
 import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { foreignList, parseForeign } from './foreign-json.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';
+import { signedObject } from './signed-object.ts';
 import { pageStampSchema, validatorsSchema } from './validators.ts';
 
 /** A longer link is not reported. */
@@ -136,27 +137,20 @@ export const manifestSchema = z.strictObject({
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/**
- * The object in the bucket: the manifest's exact text, and a signature over it with the instance's key (or the run's).
- */
-const signedManifestSchema = z.strictObject({ manifest: z.string(), signature: z.string() });
+/** Signed with the instance's key, or the run's. */
+const signedManifest = signedObject('manifest');
 
 /** The bytes to store for a manifest. */
-export function encodeManifest(manifest: Manifest, privateKey: KeyObject): Uint8Array {
-  const text = JSON.stringify(manifest);
-  const signature = sign(null, Buffer.from(text), privateKey).toString('base64');
-  return Buffer.from(JSON.stringify({ manifest: text, signature }));
-}
+export const encodeManifest = (manifest: Manifest, privateKey: KeyObject): Uint8Array =>
+  signedManifest.encode(manifest, privateKey);
 
 /** The manifest in these bytes, without checking its signature; throws an Error of one sentence when the form is wrong. */
-export function readUnsigned(bytes: Uint8Array): Manifest {
-  return parseForeign(manifestSchema, Buffer.from(parseForeign(signedManifestSchema, bytes).manifest));
-}
+export const readUnsigned = (bytes: Uint8Array): Manifest =>
+  parseForeign(manifestSchema, signedManifest.read(bytes).text);
 
 /** The manifest in these bytes; throws an Error of one sentence when the form or the signature is wrong. */
 export function decodeManifest(bytes: Uint8Array, publicKey: KeyObject): Manifest {
-  const { manifest, signature } = parseForeign(signedManifestSchema, bytes);
-  if (!verify(null, Buffer.from(manifest), publicKey, Buffer.from(signature, 'base64')))
-    throw new Error('the manifest is not signed by its instance');
-  return parseForeign(manifestSchema, Buffer.from(manifest));
+  const { text, isSignedBy } = signedManifest.read(bytes);
+  if (!isSignedBy(publicKey)) throw new Error('the manifest is not signed by its instance');
+  return parseForeign(manifestSchema, text);
 }

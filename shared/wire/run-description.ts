@@ -2,10 +2,11 @@
  * The run's description, written to the bucket before its first launch, so that its results can be used if the database
  * is lost.
  */
-import { type KeyObject, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { parseForeign } from './foreign-json.ts';
 import { importPublicKey } from './signature.ts';
+import { signedObject } from './signed-object.ts';
 
 const runDescriptionSchema = z.strictObject({
   version: z.literal(1),
@@ -30,23 +31,19 @@ export type RunDescription = z.infer<typeof runDescriptionSchema>;
 
 export const listedProductSchema = z.strictObject({ n: z.int().positive(), id: z.string().min(1) });
 
-const signedSchema = z.strictObject({ description: z.string(), signature: z.string() });
+const signedDescription = signedObject('description');
 
-/** The bytes to store: the exact text, and a signature over it with the run's key. */
-export function encodeRunDescription(description: RunDescription, privateKey: KeyObject): Uint8Array {
-  const text = JSON.stringify(description);
-  const signature = sign(null, Buffer.from(text), privateKey).toString('base64');
-  return Buffer.from(JSON.stringify({ description: text, signature }));
-}
+/** The bytes to store, signed with the run's key. */
+export const encodeRunDescription = (description: RunDescription, privateKey: KeyObject): Uint8Array =>
+  signedDescription.encode(description, privateKey);
 
 /**
  * The description in these bytes; throws when the form or the signature is wrong. It contains its own verification key,
  * so this proves integrity, not authorship. The bucket's policy ensures that only the main server may write it.
  */
 export function decodeRunDescription(bytes: Uint8Array): RunDescription {
-  const { description, signature } = parseForeign(signedSchema, bytes);
-  const parsed = parseForeign(runDescriptionSchema, Buffer.from(description));
-  if (!verify(null, Buffer.from(description), importPublicKey(parsed.publicKey), Buffer.from(signature, 'base64')))
-    throw new Error('the description is not signed by its run');
-  return parsed;
+  const { text, isSignedBy } = signedDescription.read(bytes);
+  const description = parseForeign(runDescriptionSchema, text);
+  if (!isSignedBy(importPublicKey(description.publicKey))) throw new Error('the description is not signed by its run');
+  return description;
 }
