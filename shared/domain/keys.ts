@@ -19,6 +19,10 @@ export const manifestKey = (run: string, slot: number, epoch: number): string =>
 export const manifestAsideKey = (run: string, { slot, epoch }: EpochId, sha256: string): string =>
   `${shardPrefix(run, slot, epoch)}manifest-${sha256}.json`;
 
+/** `runs/<run>/keys/<slot>-<epoch>.json`; never below the prefix of an instance. */
+export const keyDocumentKey = (run: string, { slot, epoch }: EpochId): string =>
+  `${runPrefix(run)}keys/${slot}-${epoch}.json`;
+
 /** `runs/<run>/run.json` */
 export const runDescriptionKey = (run: string): string => `${runPrefix(run)}run.json`;
 

@@ -14,6 +14,8 @@ import {
   listEpochs,
   loadEpochs,
   noteUnknownEpochs,
+  noteUnproven,
+  provenEpochs,
   rebuiltRun,
 } from '../../control/results/recover.ts';
 import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
@@ -120,7 +122,8 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
   // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
   if (folder !== null)
     lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };
-  const epochs = await listEpochs(objects, runId);
+  const listed = await listEpochs(objects, runId);
+  const epochs = await provenEpochs(objects, lost, listed);
   if (!(await isOver(objects, lost, epochs, systemClock.now()))) throw stillAtWork(runId, powerOffAtMs(lost), epochs);
   if ((await stores.runs.get(runId)) === null) {
     output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
@@ -129,6 +132,7 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
   }
   const core = { ...createOfflineCore(loading), objects };
   const run = (await core.run.get())!;
+  await noteUnproven(core, listed, epochs);
   const loaded = await loadEpochs(core, epochs);
   output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
   await closeRebuilt(core, run, epochs);

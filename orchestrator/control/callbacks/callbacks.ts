@@ -26,6 +26,7 @@ import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
 import { robotsInForce } from '../decide/site-cap.ts';
 import { CallerKeys } from './caller-keys.ts';
 import { isOwnPart } from '../results/close-epoch.ts';
+import { KeyDocuments } from '../results/key-documents.ts';
 import type { Core } from '../model/core.ts';
 import { chunkLimits, slotLimit } from '../sharing/chunk-limits.ts';
 import type { Dispatcher } from '../sharing/dispatch.ts';
@@ -88,6 +89,7 @@ export class Callbacks {
   readonly #privateKey: KeyObject;
   readonly #transfers: Transfers;
   readonly #callers: CallerKeys;
+  readonly #keyDocuments: KeyDocuments;
   readonly #sources = new Sources();
   /** A product that the fleet has stored; null until one is found. */
   #canaryPage: string | null = null;
@@ -101,6 +103,7 @@ export class Callbacks {
     this.#transfers = new Transfers(core);
     this.#callers = new CallerKeys(core, () => loop.world());
     this.#privateKey = importPrivateKey(privateKey);
+    this.#keyDocuments = new KeyDocuments(core, this.#privateKey);
   }
 
   async hello(callback: Callback): Promise<CallbackReply> {
@@ -129,7 +132,10 @@ export class Callbacks {
     const address = await this.#addressOf(callback, record, hello.value.address);
     const skewMs = Date.parse(hello.value.clock) - core.clock.now();
     const result = await core.fleet.hello(callback, { ...hello.value, address });
-    if (result === 'accepted' || result === 'repeated') this.#callers.bound(callback, publicKey);
+    if (result === 'accepted' || result === 'repeated') {
+      this.#callers.bound(callback, publicKey);
+      this.#keyDocuments.ensure({ slot, epoch, publicKey: hello.value.publicKey });
+    }
     switch (result) {
       case 'accepted':
         core.processState.firstReadyMs ??= core.clock.now();
@@ -326,6 +332,7 @@ export class Callbacks {
     const record = await this.#core.fleet.get(callback);
     if (!record) return refuse(404, 'no such slot and epoch');
     if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
+    this.#keyDocuments.ensure(record);
     const parsed = parseBody(schema, body);
     return parsed.ok ? { record, message: parsed.value } : refuse(400, parsed.error);
   }

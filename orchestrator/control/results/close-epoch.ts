@@ -14,6 +14,9 @@ import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { LOSS } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 
+/** The epoch of an instance, and the key that it signs with. */
+type Keyed = Pick<InstanceRecord, 'slot' | 'epoch' | 'publicKey'>;
+
 /** Enough for 40,000 parts. */
 const MAX_MANIFEST_BYTES = 16_000_000;
 
@@ -85,8 +88,8 @@ export async function fetchManifest(objects: ObjectStore, key: string): Promise<
  */
 function ownManifest(
   bytes: Uint8Array,
-  run: RunRecord,
-  record: InstanceRecord,
+  run: Pick<RunRecord, 'id'>,
+  record: Keyed,
   publicKey = record.publicKey,
 ): Manifest | string {
   try {
@@ -99,6 +102,16 @@ function ownManifest(
   } catch (error) {
     return describeError(error);
   }
+}
+
+/** True if the instance or the run has signed this object as the manifest of this epoch. */
+export function isProvenManifest(
+  stored: Uint8Array | string | null,
+  run: Pick<RunRecord, 'id' | 'publicKey'>,
+  record: Keyed,
+): stored is Uint8Array {
+  if (stored === null || typeof stored === 'string') return false;
+  return [record.publicKey, run.publicKey].some((key) => typeof ownManifest(stored, run, record, key) !== 'string');
 }
 
 /** A part may only be registered under the object key that its own slot, epoch, seq and hash give. */
@@ -146,20 +159,23 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
 }
 
-/** Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing. */
-async function putManifest(
-  core: Core,
-  run: RunRecord,
-  record: InstanceRecord,
+/**
+ * Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing: then
+ * ours gets another name.
+ */
+export async function putManifest(
+  core: Pick<Core, 'objects' | 'alarm'>,
+  run: Pick<RunRecord, 'id' | 'publicKey'>,
+  record: Keyed,
   bytes: Uint8Array,
 ): Promise<{ key: string; stored: Uint8Array }> {
   const { slot, epoch } = record;
   const key = manifestKey(run.id, slot, epoch);
-  await core.objects.putIfAbsent(key, bytes, 'application/json');
+  if ((await core.objects.putIfAbsent(key, bytes, 'application/json')) === 'created') return { key, stored: bytes };
   const stored = (await fetchManifest(core.objects, key)) ?? bytes;
-  const isSignedBy = (publicKey: string | null): boolean =>
-    typeof stored !== 'string' && typeof ownManifest(stored, run, record, publicKey) !== 'string';
-  if (typeof stored !== 'string' && (isSignedBy(record.publicKey) || isSignedBy(run.publicKey))) return { key, stored };
+  if (isProvenManifest(stored, run, record)) return { key, stored };
+  // The reply to our own put was lost.
+  if (sha256Hex(stored) === sha256Hex(bytes)) return { key, stored: bytes };
   // No one can have guessed this name: it depends on our signature.
   const aside = manifestAsideKey(run.id, record, sha256Hex(bytes));
   await core.objects.putIfAbsent(aside, bytes, 'application/json');

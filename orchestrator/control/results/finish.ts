@@ -269,9 +269,13 @@ export async function buildReport(
   };
 }
 
-/** A run of an earlier version has no proof of where its results come from. */
+/** What cannot be proved of where the results come from. */
 function originNotes({ settings }: RunRecord): string[] {
-  if (settings.partsSigned === true) return [];
+  if (settings.partsSigned === true && settings.grantsKept === true) return [];
+  if (settings.partsSigned === true)
+    return [
+      'this run was rebuilt from the bucket: which products each instance was granted was lost with the database, so a compromised one may have written rows of others',
+    ];
   return [
     'the parts of this run are unsigned: an earlier version began it, whose instances sign none, so any instance may have written them',
   ];

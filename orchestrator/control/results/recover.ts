@@ -4,7 +4,7 @@
  */
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
+import { keyDocumentKey, manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
@@ -15,7 +15,8 @@ import type { Plan } from '../../plan/plan.ts';
 import type { Core } from '../model/core.ts';
 import { piecesOf } from '../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
-import { ourManifest } from './close-epoch.ts';
+import { fetchManifest, isProvenManifest, ourManifest, putManifest } from './close-epoch.ts';
+import { readKeyDocument } from './key-documents.ts';
 import { countProducts, isDamaged, loadPart, readPart, setAside } from './load-parts.ts';
 import { isFromInstance, UNSIGNED } from './part-origin.ts';
 import { REBUILT } from './run-description.ts';
@@ -52,20 +53,57 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
 }
 
 /**
+ * Without what anyone else may have put into the bucket: in a run whose instances sign, an epoch counts if the main server has
+ * stored its key or closed it, and a manifest if its instance or the run has signed it. Parts are looked at when they are read.
+ */
+export async function provenEpochs(
+  objects: ObjectStore,
+  run: Pick<NewRun, 'id' | 'settings' | 'publicKey'>,
+  epochs: readonly BucketEpoch[],
+): Promise<BucketEpoch[]> {
+  if (run.settings.partsSigned !== true) return [...epochs];
+  const proven: BucketEpoch[] = [];
+  for (const epoch of epochs) {
+    const publicKey = await readKeyDocument(objects, run, epoch);
+    const bytes = epoch.hasManifest ? await fetchManifest(objects, manifestKey(run.id, epoch.slot, epoch.epoch)) : null;
+    const hasManifest = isProvenManifest(bytes, run, { ...epoch, publicKey });
+    if (publicKey !== null || hasManifest) proven.push({ ...epoch, hasManifest });
+  }
+  return proven;
+}
+
+/** An alarm for each listed epoch that is not proven: nothing of it counts. */
+export async function noteUnproven(
+  core: RecoverCore,
+  listed: readonly BucketEpoch[],
+  proven: readonly BucketEpoch[],
+): Promise<void> {
+  const kept = new Set(proven.map(epochKey));
+  for (const { slot, epoch, parts } of listed) {
+    if (kept.has(epochKey({ slot, epoch }))) continue;
+    await core.alarm(
+      `slot ${slot} epoch ${epoch} is ignored, with ${parts.length} parts in the bucket: the main server has stored no key of it (${keyDocumentKey(core.runId, { slot, epoch })})`,
+      { slot, epoch },
+    );
+  }
+}
+
+/**
  * True when no instance can add a result: every machine has powered itself off, or every product has a result in the
  * bucket. Manifests alone prove nothing: a replacement may be crawling after a closed epoch without having uploaded
- * anything yet.
+ * anything yet. Takes proven epochs.
  */
 export async function isOver(
   objects: ObjectStore,
-  run: Pick<NewRun, 'deadlineAtMs' | 'settings' | 'planned'>,
+  run: Pick<NewRun, 'id' | 'deadlineAtMs' | 'settings' | 'planned' | 'publicKey'>,
   epochs: readonly BucketEpoch[],
   nowMs: number,
 ): Promise<boolean> {
   if (nowMs > powerOffAtMs(run)) return true;
   if (!epochs.every((e) => e.hasManifest)) return false;
   const settled = new Set<number>();
-  for (const part of epochs.flatMap((e) => e.parts)) {
+  for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [{ ...e, publicKey: null }, p] as const))) {
+    if (!(await isFromInstance(objects, run, epoch, part))) continue;
     try {
       for await (const piece of piecesOf(await readPart(objects, part)))
         for (const { n } of piece) if (n <= run.planned) settled.add(n);
@@ -118,15 +156,14 @@ export async function loadEpochs(
   const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
   for (const { slot, epoch, parts } of epochs) {
-    const record = await core.fleet.get({ slot, epoch });
+    // A row of a rebuilt run has the key of its manifest, which may be the run's.
+    const publicKey = isRebuilt(run) ? null : ((await core.fleet.get({ slot, epoch }))?.publicKey ?? null);
     for (const part of parts) {
       if (settled.has(part.key)) continue;
-      // The keys of instances are known from the database only.
-      if (record !== null && record.publicKey !== null && !reported.has(part.key))
-        if (!(await isFromInstance(core.objects, run, record, part))) {
-          await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
-          continue;
-        }
+      if (!reported.has(part.key) && !(await isFromInstance(core.objects, run, { slot, epoch, publicKey }, part))) {
+        await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
+        continue;
+      }
       const counts = await loadOne(core, slot, epoch, part);
       if (!counts) continue;
       sums.parts++;
@@ -182,8 +219,8 @@ function claimRebuilt(core: RecoverCore, run: RunRecord, { slot, epoch }: EpochI
 
 /**
  * Moves a rebuilt run to `loading`: every epoch gets its row, closed by its manifest. The main server's manifests are
- * checked with the run's key. The instances' keys are lost, so their manifests are accepted unchecked, and each part is
- * verified by the hash in its object key.
+ * checked with the run's key, those of instances with the keys that it has stored in the bucket. In a run of an earlier version,
+ * which has stored none, they are accepted unchecked, and each part is verified by the hash in its object key. Takes proven epochs.
  */
 export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: readonly BucketEpoch[]): Promise<void> {
   const ownKey = createKeyPair();
@@ -205,6 +242,7 @@ export async function closeRebuilt(core: RecoverCore, run: RunRecord, epochs: re
 }
 
 interface FoundManifest {
+  key: string;
   manifest: Manifest;
   sha256: string;
   publicKey: string | null;
@@ -233,8 +271,13 @@ async function manifestOf(
   at: BucketEpoch,
   ownKey: ReturnType<typeof createKeyPair>,
 ): Promise<FoundManifest> {
-  const key = manifestKey(run.id, at.slot, at.epoch);
-  if (!at.hasManifest) {
+  const row = await core.fleet.get(at);
+  const publicKey = row?.publicKey ?? (await readKeyDocument(core.objects, run, at));
+  // An earlier try may have closed it under another name.
+  let key = row?.manifestKey ?? manifestKey(run.id, at.slot, at.epoch);
+  let bytes: Uint8Array | null;
+  if (at.hasManifest || row?.manifestKey) bytes = await core.objects.get(key);
+  else {
     const entered = await core.results.parts({ slot: at.slot, epoch: at.epoch });
     const parts = entered.map(({ seq, key, sha256, sizeBytes, products }) => ({
       seq,
@@ -244,20 +287,21 @@ async function manifestOf(
       products,
     }));
     const manifest = ourManifest(core, at, { instanceId: null, progress: null, parts });
-    await core.objects.putIfAbsent(key, encodeManifest(manifest, ownKey.privateKey), 'application/json');
+    const ours = encodeManifest(manifest, ownKey.privateKey);
+    ({ key, stored: bytes } = await putManifest(core, run, { ...at, publicKey }, ours));
   }
-  const bytes = await core.objects.get(key);
   if (!bytes) throw new AppError('object-missing', `the bucket has no object ${key}`);
   const sha256 = sha256Hex(bytes);
-  for (const publicKey of [run.publicKey, exportPublicKey(ownKey.publicKey)]) {
+  for (const signer of [run.publicKey, exportPublicKey(ownKey.publicKey), publicKey]) {
+    if (signer === null) continue;
     try {
-      return { manifest: decodeManifest(bytes, importPublicKey(publicKey)), sha256, publicKey };
+      return { key, manifest: decodeManifest(bytes, importPublicKey(signer)), sha256, publicKey: signer };
     } catch {
       // Signed by another key: try the next one.
     }
   }
   try {
-    return { manifest: readUnsigned(bytes), sha256, publicKey: null };
+    return { key, manifest: readUnsigned(bytes), sha256, publicKey: null };
   } catch (error) {
     throw new AppError('object-corrupt', `the object ${key} is not a manifest: ${describeError(error)}`, {
       cause: error,
@@ -294,7 +338,7 @@ async function enterManifest(core: RecoverCore, run: RunRecord, at: BucketEpoch,
   if (instanceId !== '') await fleet.patch({ slot, epoch }, { instanceId });
   await fleet.heartbeat({ slot, epoch }, { counter: 1, progress, problem: null });
   const terminatedAtMs = Math.min(Date.parse(closedAt), powerOffAtMs(run));
-  const manifest = { manifestKey: manifestKey(run.id, slot, epoch), manifestSha256: found.sha256 };
+  const manifest = { manifestKey: found.key, manifestSha256: found.sha256 };
   await fleet.patch({ slot, epoch }, { ...manifest, terminatedAtMs });
   if (found.publicKey !== null) {
     // `hello` is the only way to bind a key to an epoch; the machine's id no longer matters.

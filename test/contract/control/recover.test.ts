@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
+import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
-import { importPrivateKey, importPublicKey } from '../../../shared/wire/signature.ts';
+import { createKeyPair, importPrivateKey, importPublicKey, type KeyPair } from '../../../shared/wire/signature.ts';
 import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
 import {
   closeRebuilt,
@@ -9,6 +10,8 @@ import {
   listEpochs,
   loadEpochs,
   noteUnknownEpochs,
+  noteUnproven,
+  provenEpochs,
   rebuiltRun,
 } from '../../../orchestrator/control/results/recover.ts';
 import {
@@ -20,6 +23,12 @@ import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { onBothEngines } from '../db/harness.ts';
 import { ResultsStage, aNewRun, idsOf, titled, unreadable } from './results-stage.ts';
+
+/** The run's own key, as the main server signs with it. */
+const importedPair = (run: NewRun): KeyPair => ({
+  privateKey: importPrivateKey(run.privateKey),
+  publicKey: importPublicKey(run.publicKey),
+});
 
 onBothEngines('A run that the database has lost', (bench, engine) => {
   let tables = 0;
@@ -42,7 +51,8 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
   async function recover(stage: ResultsStage, runId: string, dies = Infinity): Promise<void> {
     const { stores, db, fence } = bench();
     const description = (await readRunDescription(stage.objects, runId))!;
-    const epochs = await listEpochs(stage.objects, runId);
+    const listed = await listEpochs(stage.objects, runId);
+    const epochs = await provenEpochs(stage.objects, rebuiltRun(description), listed);
     const core = stage.core(runId);
     const steps = [
       async () => {
@@ -51,7 +61,10 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
         await createResultTable(db, run.settings.results, run.settings.mapping);
         await stores.runs.create(run, await readProductIds(stage.objects, description), fence, stage.clock.now());
       },
-      () => loadEpochs(core, epochs),
+      async () => {
+        await noteUnproven(core, listed, epochs);
+        await loadEpochs(core, epochs);
+      },
       async () => closeRebuilt(core, (await stores.runs.get(runId))!, epochs),
       () => publishRun(core),
     ];
@@ -94,6 +107,81 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     expect(stage.alarms.join()).toContain(part.key);
     expect((await stage.rows(run)).map((r) => r[0])).toEqual(['p1', 'p2', 'p4']);
     expect((await stage.verdict(run.id)).differences).toEqual([]);
+  });
+
+  /**
+   * The same with keys: slot 0 is closed by its instance, slot 1 was never closed. Besides, without its key: parts in both places, a
+   * whole epoch of slot 2, and a manifest in the place of slot 1.
+   */
+  async function signedInBucket(): Promise<{ stage: ResultsStage; run: NewRun; forged: PartRef[] }> {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`signed_${engine}_${++tables}`, 6);
+    Object.assign(run.settings, { partsSigned: true, grantsKept: true });
+    await writeRunDescription(stage.objects, run, idsOf(run), systemClock);
+    const [first, second, stranger] = [createKeyPair(), createKeyPair(), createKeyPair()];
+    await stage.putKey(run, 0, first);
+    await stage.putKey(run, 1, second);
+    const parts = [await stage.putPart(run, { slot: 0, seq: 0, keys: first }, [titled(1, 'one'), titled(2, 'two')])];
+    await stage.putManifest(run, 0, parts, first);
+    await stage.putPart(run, { slot: 1, seq: 0, keys: second }, [titled(4, 'four')]);
+    const everything = idsOf(run).map((_, i) => titled(i + 1, 'forged'));
+    const forged = [
+      await stage.putPart(run, { slot: 0, seq: 1 }, everything),
+      await stage.putPart(run, { slot: 1, seq: 1, keys: first }, everything),
+      await stage.putPart(run, { slot: 2, seq: 0, keys: stranger }, everything),
+    ];
+    await stage.putManifest(run, 1, forged.slice(1, 2), stranger);
+    await stage.putManifest(run, 2, forged.slice(2), stranger);
+    return { stage, run, forged };
+  }
+
+  it('F58: counts only what instances have signed whose keys the run has stored, and says what it cannot prove', async () => {
+    const { stage, run, forged } = await signedInBucket();
+    for (let i = 0; i < 2; i++) await recover(stage, run.id);
+    expect(await stage.rows(run)).toEqual([
+      ['p1', 'one', run.id],
+      ['p2', 'two', run.id],
+      ['p4', 'four', run.id],
+    ]);
+    expect(await stage.verdict(run.id)).toMatchObject({ holds: true, differences: [], manifests: 2, parts: 2 });
+    const said = stage.alarms.join('\n');
+    for (const { key } of forged.slice(0, 2)) expect(said).toContain(`part ${key} is ignored`);
+    expect(said).toContain('slot 2 epoch 1 is ignored, with 1 parts in the bucket');
+    expect(said).toContain(`the object ${manifestKey(run.id, 1, 1)} is neither from slot 1 epoch 1`);
+    expect(said).not.toContain('could not be checked');
+    const report = await buildReport(stage.core(run.id));
+    expect(report.notes.join('\n')).toContain('which products each instance was granted was lost with the database');
+    expect(report.instances.launched).toBe(2);
+  });
+
+  it.each([1, 2, 3])('F46, F58: is loaded to the end likewise when a first load died after step %i', async (step) => {
+    const { stage, run } = await signedInBucket();
+    await recover(stage, run.id, step);
+    await recover(stage, run.id);
+    expect((await stage.rows(run)).map((r) => r[1])).toEqual(['one', 'two', 'four']);
+    expect(await stage.verdict(run.id)).toMatchObject({ holds: true, manifests: 2, parts: 2 });
+  });
+
+  it('is not over because of parts and manifests that no instance has signed, nor kept waiting by them', async () => {
+    const { stage, run } = await signedInBucket();
+    const [third, now] = [createKeyPair(), stage.clock.now()];
+    const isItOver = async (): Promise<boolean> =>
+      isOver(stage.objects, run, await provenEpochs(stage.objects, run, await listEpochs(stage.objects, run.id)), now);
+    expect(await isItOver()).toBe(false);
+    stage.objects.objects.delete(manifestKey(run.id, 1, 1));
+    await stage.putManifest(run, 1, [], importedPair(run));
+    expect(await isItOver()).toBe(false);
+    await stage.putKey(run, 3, third);
+    await stage.putPart(
+      run,
+      { slot: 3, seq: 0, keys: third },
+      [3, 5, 6].map((n) => titled(n, 'rest')),
+    );
+    expect(await isItOver()).toBe(false);
+    await stage.putManifest(run, 3, [], third);
+    // Slot 2 has a part and no proven manifest, but no instance of the run is there.
+    stage.objects.objects.delete(manifestKey(run.id, 2, 1));
+    expect(await isItOver()).toBe(true);
   });
 
   it('is not over while an instance may still upload', async () => {
@@ -187,6 +275,22 @@ onBothEngines('A run that the database knows in part', (bench, engine) => {
       [1, 'lost', 'rebuilt'],
       [2, 'lost', 'rebuilt'],
     ]);
+  });
+
+  it('takes the keys of epochs that it does not know from the bucket', async () => {
+    const stage = new ResultsStage(bench());
+    const run = aNewRun(`keys_${engine}`, 4);
+    run.settings.partsSigned = true;
+    await stage.create(run);
+    const keys = createKeyPair();
+    await stage.putKey(run, 0, keys);
+    await stage.putPart(run, { slot: 0, seq: 0, keys }, [titled(1, 'one')]);
+    const { key } = await stage.putPart(run, { slot: 0, seq: 1 }, [titled(2, 'two')]);
+    const core = stage.core(run.id);
+    const epochs = await listEpochs(stage.objects, run.id);
+    await noteUnknownEpochs(core, (await bench().stores.runs.get(run.id))!, epochs);
+    expect(await loadEpochs(core, epochs)).toMatchObject({ parts: 1, stored: 1 });
+    expect(stage.alarms).toEqual([`part ${key} is ignored: it is not signed by its instance, or damaged`]);
   });
 
   it('counts nothing of an epoch to which it granted nothing, and says so', async () => {

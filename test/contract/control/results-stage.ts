@@ -1,14 +1,24 @@
 /** Runs on a real database with parts in a bucket in memory, for tests of results: held, published, recovered. */
 import { gzipSync } from 'node:zlib';
 import { pino } from 'pino';
+import { vi } from 'vitest';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
+import { keyDocumentKey, manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
 import { encodeManifest, type ItemResult } from '../../../shared/wire/part.ts';
-import { createKeyPair, type KeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
+import { signPart } from '../../../shared/wire/part-signature.ts';
+import {
+  createKeyPair,
+  exportPublicKey,
+  importPrivateKey,
+  type KeyPair,
+  sha256Hex,
+} from '../../../shared/wire/signature.ts';
+import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
+import { KeyDocuments } from '../../../orchestrator/control/results/key-documents.ts';
 import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
@@ -61,7 +71,7 @@ export class ResultsStage {
     this.bench = bench;
   }
 
-  core(runId: string): RecoverCore {
+  core(runId: string): RecoverCore & Pick<Core, 'log'> {
     return {
       runId,
       ...this.bench.stores.bind({ runId, fence: this.bench.fence, clock: this.clock }),
@@ -83,14 +93,22 @@ export class ResultsStage {
 
   async putPart(
     run: NewRun,
-    { slot, seq, epoch = 1 }: { slot: number; seq: number; epoch?: number },
+    { slot, seq, epoch = 1, keys }: { slot: number; seq: number; epoch?: number; keys?: KeyPair },
     results: readonly ItemResult[],
   ): Promise<PartRef> {
-    const bytes = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
+    const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
+    const bytes = keys ? signPart(gzip, { run: run.id, slot, epoch, seq }, keys.privateKey) : gzip;
     const sha256 = sha256Hex(bytes);
     const key = partKey(run.id, { slot, epoch, seq, sha256 });
     await this.objects.putIfAbsent(key, bytes);
     return { seq, key, sha256, sizeBytes: bytes.length, products: results.length };
+  }
+
+  /** The key document that the main server writes when the instance says hello. */
+  async putKey(run: NewRun, slot: number, keys: KeyPair): Promise<void> {
+    const documents = new KeyDocuments(this.core(run.id), importPrivateKey(run.privateKey));
+    documents.ensure({ ...at(slot), publicKey: exportPublicKey(keys.publicKey) });
+    await vi.waitUntil(() => this.objects.objects.has(keyDocumentKey(run.id, at(slot))));
   }
 
   /** The manifest of an instance; signed by its own key unless `keys` is given. */

@@ -1,4 +1,5 @@
 /** The callback listener on a real socket, in front of a run in `crawling` on a real database. */
+import type { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
@@ -16,6 +17,7 @@ export interface CallbackStage {
   core: Core & { alarms: string[] };
   run: NewRun;
   clock: VirtualClock;
+  objects: MemoryObjectStore;
   dispatcher: Dispatcher;
   /** Behind the listener: every request through it comes from this machine. */
   callbacks: Callbacks;
@@ -37,7 +39,8 @@ export interface CallbackStage {
 export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {}): Promise<CallbackStage> {
   const run = await createRun(base, { products: 20, instances: 2, chunkSize: 2, ...shape });
   const clock = new VirtualClock(START_MS);
-  const core = createCore(base, run.id, memoryCloud(clock), clock);
+  const cloud = memoryCloud(clock);
+  const core = createCore(base, run.id, cloud, clock);
   const { fleet } = core;
   await core.run.move('planned', 'launching');
   await core.run.move('launching', 'crawling');
@@ -56,6 +59,7 @@ export async function openCallbackStage(base: Base, shape: Partial<RunShape> = {
     core,
     run,
     clock,
+    objects: cloud.objects,
     dispatcher,
     callbacks,
     baseUrl,

@@ -1,5 +1,6 @@
 /** Authorization of callbacks: invariant I9 over a real socket and a real database. */
 import { describe, expect, it } from 'vitest';
+import { keyDocumentKey } from '../../../shared/domain/keys.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH } from '../../../shared/wire/callbacks.ts';
 import {
   createKeyPair,
@@ -7,9 +8,11 @@ import {
   envelopeHeaders,
   exportPublicKey,
   HEADER,
+  importPrivateKey,
   macMessage,
   signMessage,
 } from '../../../shared/wire/signature.ts';
+import { KeyDocuments, readKeyDocument } from '../../../orchestrator/control/results/key-documents.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CallbackStage } from './callback-stage.ts';
 import { ALLOW_ALL } from '../../unit/control/builders.ts';
@@ -27,6 +30,49 @@ describe('callbacks', () => {
       const publicKey = exportPublicKey(caller.keys.publicKey);
       expect(await stage.record(caller)).toMatchObject({ phase: 'ready', publicKey, address: '127.1.0.1' });
       expect(stage.wakes()).toBeGreaterThan(woken);
+    });
+
+    it('has its key stored in the bucket, signed by the run; a write that fails is repeated by the next callback', async () => {
+      const [caller, objects] = [await stage.launched(0), stage.objects];
+      const key = keyDocumentKey(stage.run.id, { slot: 0, epoch: 1 });
+      const puts: string[] = [];
+      let refusals = 1;
+      objects.onCall = (operation, name) => {
+        if (operation !== 'put') return;
+        puts.push(name);
+        if (refusals-- > 0) throw new Error('SlowDown');
+      };
+      expect(await caller.hello()).toMatchObject({ status: 200 });
+      expect([puts, objects.objects.has(key)]).toEqual([[key], false]);
+      await stage.look();
+      for (let i = 0; i < 3; i++) await caller.orders();
+      expect(puts).toEqual([key, key]);
+      const stored = await readKeyDocument(objects, stage.run, { slot: 0, epoch: 1 });
+      expect(stored).toBe(exportPublicKey(caller.keys.publicKey));
+      // For another place, or by another key, it proves nothing.
+      objects.objects.set(keyDocumentKey(stage.run.id, { slot: 1, epoch: 1 }), objects.objects.get(key)!);
+      expect(await readKeyDocument(objects, stage.run, { slot: 1, epoch: 1 })).toBeNull();
+      const other = { ...stage.run, publicKey: exportPublicKey(createKeyPair().publicKey) };
+      expect(await readKeyDocument(objects, other, { slot: 0, epoch: 1 })).toBeNull();
+    });
+
+    it('does not wait for a bucket that does not answer', async () => {
+      const caller = await stage.launched(0);
+      stage.objects.putIfAbsent = () => new Promise(() => {});
+      expect(await caller.hello()).toMatchObject({ status: 200 });
+    });
+
+    it('names a foreign object in the place of its key, once; a later main server finds its own', async () => {
+      const [first, second] = [await stage.launched(0), await stage.launched(1)];
+      const planted = keyDocumentKey(stage.run.id, { slot: 1, epoch: 1 });
+      stage.objects.objects.set(planted, Buffer.from('rubbish'));
+      for (const caller of [first, second, second]) await caller.hello();
+      await stage.look();
+      const later = new KeyDocuments(stage.core, importPrivateKey(stage.run.privateKey));
+      for (const caller of [first, second]) later.ensure(await stage.record(caller));
+      await first.orders();
+      expect(stage.core.alarms).toEqual([expect.stringContaining(`the object ${planted} is not from the main server`)]);
+      expect(await readKeyDocument(stage.objects, stage.run, { slot: 1, epoch: 1 })).toBeNull();
     });
 
     it('is answered again when it is repeated with the same key, and changes nothing more', async () => {
