@@ -14,7 +14,7 @@ import { LOSS } from './decide/slot-attempts.ts';
 import { offerTargets } from './sharing/offer-targets.ts';
 import { reassignProducts } from './sharing/transfers.ts';
 import { ALL_GONE, banRemedy, circuitWindowMs, openIncident, recentBans } from './decide/ban-policy.ts';
-import { noteRefused } from './model/rights.ts';
+import { noteRefused, type Rights, type RightsCall } from './model/rights.ts';
 import { regionNamed } from './model/regions.ts';
 import type { InstanceRecord } from './model/stores.ts';
 import type { World } from './model/world.ts';
@@ -165,12 +165,15 @@ async function register(core: Core, world: World, action: Extract<Action, { kind
     rights.register = null;
     if (isRegistered) await core.fleet.patch(action, { registered: true });
   } catch (error) {
-    const code = error instanceof AppError ? error.code : null;
-    if (code === 'aws-not-found') return forgetBalancer(core, world, name);
-    if (code === 'aws-denied')
-      noteRefused(rights, 'register', { cause: 'denied', message: describeError(error), nowMs: core.clock.now() });
+    if (error instanceof AppError && error.code === 'aws-not-found') return forgetBalancer(core, world, name);
+    noteDenied(rights, 'register', error, core.clock.now());
     throw error;
   }
+}
+
+function noteDenied(rights: Rights, call: RightsCall, error: unknown, nowMs: number): void {
+  if (error instanceof AppError && error.code === 'aws-denied')
+    noteRefused(rights, call, { cause: 'denied', message: describeError(error), nowMs });
 }
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */
@@ -222,9 +225,13 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
       `${instanceId} was terminated, but EC2 still shows it as ${shown.state}; TerminateInstances is retried`,
       at,
     );
+  const { name, compute } = regionNamed(core.regions, record.request.region);
+  const { rights } = core.processState.region(name);
   try {
-    await regionNamed(core.regions, record.request.region).compute.terminate([instanceId]);
+    await compute.terminate([instanceId]);
+    rights.terminate = null;
   } catch (error) {
+    noteDenied(rights, 'terminate', error, core.clock.now());
     await alarmOnce(
       core,
       `cannot end ${instanceId}`,
@@ -245,17 +252,17 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
   if (!run || run.request !== null) return;
   // A person's request from before this write stays.
   if (!(await core.run.setRequest(reason))) return;
-  if (isStallCause(reason)) await core.alarm(stallText(world, reason));
   // The refusal of ELBv2 has had its own alarm.
-  else if (reason !== 'no-balancer') await core.alarm(await haltText(core, world, reason));
+  if (reason === 'no-balancer') return;
+  await core.alarm(isStallCause(reason) ? stallText(world, reason) : await haltText(core, world, reason));
 }
 
 function stallText({ run, stall, stallCauses }: World, cause: StallCause): string {
-  const { because, remedy, quotes } = stallFacts(cause);
+  const { because, remedy, certain } = stallFacts(cause);
   const detail = stallCauses.get(cause)?.detail;
   const seen = detail === undefined ? because : `${because} (${detail})`;
   const advice = adviceFor(remedy, run);
-  return quotes === true
+  return certain === true
     ? `${seen}: the run ends with what it has. ${advice}`
     : `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${seen}: the run ends with what it has. ${advice}`;
 }

@@ -133,7 +133,6 @@ function isFleetFinished(world: World, latest: ReadonlyMap<number, InstanceRecor
 function endReason(world: World): FailureReason | null {
   const { request } = world.run;
   if (request === 'banned' || request === 'site-changed') return request;
-  if (request === 'no-balancer') return 'lost-instance';
   if (isStallCause(request)) return world.robots?.access === 'none' ? 'robots' : stallFacts(request).rest;
   if (request !== null) return 'cancelled';
   // No instance was allowed to crawl: more time would not have helped.

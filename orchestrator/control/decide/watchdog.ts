@@ -69,10 +69,10 @@ export function stallNotes(world: World): Action[] {
 
 /** The reason of a run that the watchdog has ended. `detail`: what was observed, where the main server still knows it. */
 export function stallReason(cause: StallCause, left: number, detail?: string): string {
-  const { because, quotes } = stallFacts(cause);
-  if (quotes !== true) return `no progress, ${because}: ${left} products not crawled`;
-  const words = detail === undefined ? '' : ` (${detail})`;
-  return `${because}${words}: ${left} products not crawled`;
+  const { because, quotes, certain } = stallFacts(cause);
+  const words = quotes !== true || detail === undefined ? '' : ` (${detail})`;
+  const what = `${because}${words}: ${left} products not crawled`;
+  return certain === true ? what : `no progress, ${what}`;
 }
 
 /** How long offers may stay unanswered while targets are healthy: a minute, less on a short run. */

@@ -43,7 +43,8 @@ export async function makeBalancer(core: Core, world: World, region: string): Pr
   known.balancerRefused = false;
   known.rights.balancer = null;
   known.balancerFailingMs = known.balancerFullMs = null;
-  setStallCause(core.processState.stallCauses, 'balancer-quota', null, core.clock.now());
+  for (const cause of ['balancer-quota', 'no-balancer'] as const)
+    setStallCause(core.processState.stallCauses, cause, null, core.clock.now());
   await core.run.setBalancer(region, balancer);
 }
 
@@ -52,6 +53,7 @@ async function tellFailure(core: Core, world: World, region: string, error: unkn
   const { clock } = core;
   const known = core.processState.region(region);
   const words = describeError(error);
+  if (isRefusal(error)) setStallCause(core.processState.stallCauses, 'no-balancer', words, clock.now());
   if (isDenied(error)) {
     const refused = { cause: 'denied', message: words } as const;
     noteRefused(known.rights, 'balancer', { ...refused, nowMs: clock.now() });

@@ -80,9 +80,9 @@ export function refusedNotes(world: World): Action[] {
   );
 }
 
-/** The refusal of any call that has lasted for the stall window; null when there is none. */
+/** The refusal of a call that new instances need, lasting for the stall window; null when there is none. */
 export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
-  return Object.values(rights).find((r) => isLasting(r, run)) ?? null;
+  return Object.values({ ...rights, terminate: null }).find((r) => isLasting(r, run)) ?? null;
 }
 
 /** It has lasted for the stall window. */

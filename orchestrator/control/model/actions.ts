@@ -9,7 +9,7 @@ import type { Pool } from './launch-history.ts';
 import type { StallCause } from './stall-causes.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 
-export type HaltReason = 'banned' | 'site-changed' | 'no-balancer' | StallCause;
+export type HaltReason = 'banned' | 'site-changed' | StallCause;
 
 export type Action =
   | { kind: 'move-run'; from: RunPhase; to: RunPhase; reason: string | null }

@@ -3,9 +3,9 @@ import type { RunLimits } from '../../../shared/domain/limits.ts';
 
 /**
  * The calls whose refusals are tracked: RunInstances, DescribeInstances, creation of the balancer, its health and that of
- * its targets, RegisterTargets.
+ * its targets, RegisterTargets, TerminateInstances.
  */
-export type RightsCall = 'launch' | 'look' | 'balancer' | 'health' | 'register';
+export type RightsCall = 'launch' | 'look' | 'balancer' | 'health' | 'register' | 'terminate';
 
 /** Without them no product can be handed out to a new instance. */
 const NEEDED = ['look', 'health', 'register'] as const satisfies readonly RightsCall[];
@@ -22,7 +22,14 @@ export interface Refused {
 /** By call; null while AWS lets it through. */
 export type Rights = Record<RightsCall, Refused | null>;
 
-export const allRights = (): Rights => ({ launch: null, look: null, balancer: null, health: null, register: null });
+export const allRights = (): Rights => ({
+  launch: null,
+  look: null,
+  balancer: null,
+  health: null,
+  register: null,
+  terminate: null,
+});
 
 /** What AWS refuses at the moment of what new instances need, the call that has been refused for longest first. */
 export const neededRefused = (rights: Rights): Refused[] =>

@@ -16,6 +16,8 @@ export interface StallFacts {
   rest: FailureReason;
   /** The reason of the run quotes what was observed: AWS's words. */
   quotes?: true;
+  /** AWS has said so: it is no explanation of a stall. */
+  certain?: true;
 }
 
 /**
@@ -29,6 +31,7 @@ const STALL_CAUSES = {
     remedy:
       'Create the bucket again under its name, or restore the rights to list, read and write it; then orchestrator retry.',
     rest: 'upload',
+    quotes: true,
   },
   'refused-right': {
     exitCode: EXIT.config,
@@ -37,6 +40,7 @@ const STALL_CAUSES = {
       'Allow what orchestrator doctor names under "EC2 rights" and "load balancer rights" (userdata/iam/controller.json has the policy); then orchestrator retry.',
     rest: 'lost-instance',
     quotes: true,
+    certain: true,
   },
   'refused-upload': {
     exitCode: EXIT.config,
@@ -45,6 +49,7 @@ const STALL_CAUSES = {
       'Allow s3:PutObject below runs/ for the role in aws.instance_profile (userdata/iam/instance.json has the policy), and its key in KMS where the bucket has one; then orchestrator retry.',
     rest: 'upload',
     quotes: true,
+    certain: true,
   },
   unreachable: {
     exitCode: EXIT.config,
@@ -66,6 +71,15 @@ const STALL_CAUSES = {
       'Remove a load balancer that is not used (orchestrator gc removes those of earlier runs), ask AWS for a higher quota, or name one that exists in aws.load_balancer; then orchestrator retry.',
     rest: 'lost-instance',
     quotes: true,
+    certain: true,
+  },
+  'no-balancer': {
+    exitCode: EXIT.config,
+    because: 'AWS refuses the load balancer, a right or a parameter is wrong',
+    remedy: 'Correct policy, subnets or security groups (orchestrator doctor checks them); then orchestrator retry.',
+    rest: 'lost-instance',
+    quotes: true,
+    certain: true,
   },
   'no-progress': {
     exitCode: EXIT.failedProducts,

@@ -33,7 +33,7 @@ import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
 
 /** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
-export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | 'no-balancer' | StallCause;
+export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | StallCause;
 
 /** A run as it is stored when it begins; all but `planned` and `discovery` stays as it is. */
 export interface NewRun {

@@ -11,7 +11,7 @@ import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';
 import { discoveryState } from '../sharing/discovery.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
-import { setStallCause } from '../model/stall-causes.ts';
+import { setStallCause, type StallCause } from '../model/stall-causes.ts';
 import { allRights, neededRefused } from '../model/rights.ts';
 import { uploadRefusal } from '../launching/rights.ts';
 import { RegionWatch } from './region-watch.ts';
@@ -118,18 +118,18 @@ export class Observer {
     this.#isSlow = site.slowdown > 1;
     world.site = site;
     const down = site.detail ?? site.suspicion ?? unreadableRobots(world.robots);
-    setStallCause(processState.stallCauses, 'site-down', down, world.nowMs);
+    // What the run ends for stays known to its report.
+    const note = (cause: StallCause, detail: string | null): void => {
+      if (detail !== null || world.run.request !== cause)
+        setStallCause(processState.stallCauses, cause, detail, world.nowMs);
+    };
+    note('site-down', down);
     const [refused] = world.regions.flatMap(({ rights }) => neededRefused(rights));
-    setStallCause(processState.stallCauses, 'refused-right', refused?.message ?? null, world.nowMs);
-    setStallCause(processState.stallCauses, 'refused-upload', uploadRefusal(world), world.nowMs);
+    note('refused-right', refused?.message ?? null);
+    note('refused-upload', uploadRefusal(world));
     const { unansweredOffers } = processState;
     const isCutOff = unansweredOffers?.kind === 'unreachable';
-    setStallCause(
-      processState.stallCauses,
-      'unreachable',
-      isCutOff ? `${unansweredOffers.url}: ${unansweredOffers.message}` : null,
-      world.nowMs,
-    );
+    note('unreachable', isCutOff ? `${unansweredOffers.url}: ${unansweredOffers.message}` : null);
     world.stallCauses = new Map(processState.stallCauses);
     world.stall = this.#progressWatch.look(world, clock.monotonic());
     this.#bucket.ask(world);

@@ -83,10 +83,6 @@ function openEnd(input: EndInput): OpenEnd {
   // If all products were settled after all, the open circuit breaker has cost nothing.
   if (request === 'banned' && left > 0)
     return ending('banned', EXIT.banned, `banned by the site: ${left} products not crawled`);
-  if (request === 'no-balancer' && left > 0) {
-    const reason = `AWS refuses the load balancer, a right or a parameter is wrong: ${left} products not crawled`;
-    return ending('failed', EXIT.config, reason);
-  }
   if (isStallCause(request) && left > 0)
     return ending('failed', stallFacts(request).exitCode, stallReason(request, left, input.stallDetail));
   if (input.siteDown && request === null && failed > input.maxFailed * planned)

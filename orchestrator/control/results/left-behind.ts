@@ -5,6 +5,7 @@ import { balancerName } from '../model/balancer-name.ts';
 import type { Core } from '../model/core.ts';
 import type { BalancerLeft } from '../model/process-state.ts';
 import { regionNamed } from '../model/regions.ts';
+import { isLasting } from '../launching/rights.ts';
 import { isRepeated, neededRefused } from '../model/rights.ts';
 import { billingTerms } from '../model/run-settings.ts';
 import { eventOf } from '../model/run-event.ts';
@@ -43,9 +44,11 @@ function describeInstance(world: World, record: InstanceRecord): Left {
       ? `the instance of slot ${record.slot}, if it was launched,`
       : `the instance ${record.instanceId}`;
   const words =
-    rights.look === null
-      ? 'EC2 does not show that it has ended'
-      : `EC2 refuses to show whether it has ended: ${rights.look.message}`;
+    rights.look !== null
+      ? `EC2 refuses to show whether it has ended: ${rights.look.message}`
+      : rights.terminate !== null
+        ? `EC2 refuses to end it: ${rights.terminate.message}`
+        : 'EC2 does not show that it has ended';
   return leftOf(what, {
     region: name,
     usd,
@@ -65,10 +68,11 @@ const leftOf = (
 const termsOf = (run: RunRecord, region: string) =>
   [region, billingTerms(run.settings), run.plan.prices ?? null] as const;
 
-/** Nothing is left to do about it: it has ended, or EC2 refuses to show whether it has, and it was asked to terminate. */
+/** Nothing is left to do about it: it has ended, or EC2 refuses to end it, or to show whether it has ended. */
 export function isSettled(world: World, record: InstanceRecord): boolean {
   if (record.phase === 'terminated') return true;
-  const { look } = regionNamed(world.regions, record.request.region).rights;
+  const { look, terminate } = regionNamed(world.regions, record.request.region).rights;
+  if (record.phase === 'terminating' && isLasting(terminate, world.run)) return true;
   if (look === null || !isRepeated(look, world.limits)) return false;
   return record.phase === 'terminating' || (record.phase === 'lost' && record.instanceId === null);
 }
