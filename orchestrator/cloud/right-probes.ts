@@ -123,6 +123,8 @@ export function probeElbRights(options: AwsOptions, account: string): Promise<Ri
       ask('DescribeLoadBalancers', () => elb.describeLoadBalancers({ PageSize: 1 })),
       ask('DescribeTargetGroups', () => elb.describeTargetGroups({ PageSize: 1 })),
       ask('DescribeListeners', () => elb.describeListeners({ LoadBalancerArn })),
+      // Only gc calls it.
+      ask('DescribeTags', () => elb.describeTags({ ResourceArns: [LoadBalancerArn] })),
       ask('DescribeTargetHealth', () => elb.describeTargetHealth({ TargetGroupArn })),
     ]);
   });
