@@ -8,6 +8,7 @@ import {
   MAX_PATH_CHARS,
   patternOf,
 } from '../../shared/domain/canonical-url.ts';
+import { DenyList, shortestPrefixes } from '../../shared/domain/deny-list.ts';
 import { siteHostOf } from '../../shared/domain/same-site.ts';
 
 /** What a run keeps of `discover`. */
@@ -76,7 +77,7 @@ export class LinkRules {
       patterns: urlPatterns.map(compilePattern),
       hasFields: fields.length > 0,
     }));
-    this.#deny = new DenyList(lists.deny, this.#base);
+    this.#deny = new DenyList(denyPrefixes(lists.deny, settings.origin), this.#base);
     this.traps = new TrapWatch(lists.cut);
   }
 
@@ -135,39 +136,14 @@ function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site
 export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
   lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
 
-/** Lines of a deny file. */
-class DenyList {
-  /** Sorted, and none begins with another one: the last one before a path is the only one that it may begin with. */
-  readonly #prefixes: string[] = [];
-
-  constructor(lines: readonly string[], base: URL) {
-    const prefixes = lines.flatMap((line) => {
-      const read = readDenyLine(line, base);
+/** What a `DenyList` of the site takes, from the lines of a deny file. */
+export const denyPrefixes = (lines: readonly string[], origin: string): string[] =>
+  shortestPrefixes(
+    lines.flatMap((line) => {
+      const read = readDenyLine(line, new URL(origin));
       return read !== null && typeof read === 'object' ? [read.prefix] : [];
-    });
-    for (const prefix of prefixes.sort()) {
-      const last = this.#prefixes.at(-1);
-      if (last === undefined || !prefix.startsWith(last)) this.#prefixes.push(prefix);
-    }
-  }
-
-  /** Most servers read `//` in a path as `/`: both count. */
-  has(path: string): boolean {
-    return (
-      this.#hasPrefixOf(path) || this.#hasPrefixOf(path.replace(/^[^?]*/, (steps) => steps.replace(/\/{2,}/g, '/')))
-    );
-  }
-
-  #hasPrefixOf(path: string): boolean {
-    let [low, high] = [0, this.#prefixes.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#prefixes[middle]! <= path) low = middle + 1;
-      else high = middle;
-    }
-    return low > 0 && path.startsWith(this.#prefixes[low - 1]!);
-  }
-}
+    }),
+  );
 
 const isSameOrParent = (host: string, denied: string): boolean => host === denied || host.endsWith(`.${denied}`);
 
