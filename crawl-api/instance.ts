@@ -20,6 +20,7 @@ import { sayHello } from './control/hello.ts';
 import type { Log } from './control/retry.ts';
 import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
+import { readCrawlSettings } from './control/read-crawl-settings.ts';
 import { StateFolder } from './control/state-folder.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
@@ -30,6 +31,7 @@ import { createBalancerApp } from './server/balancer-app.ts';
 import { listen } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
 import { Uploader } from './upload/uploader.ts';
+import { DenyList } from '../shared/domain/deny-list.ts';
 import { domainOf } from '../shared/domain/domains.ts';
 import { productUrl } from '../shared/domain/product.ts';
 import { toFailure } from './queue/item-result.ts';
@@ -64,6 +66,12 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const runPublicKey = importPublicKey(settings.runPublicKey);
   const folder = new StateFolder(parts.stateDirectory, owner, clock.now());
   const { site } = settings;
+  const { deny } = await readCrawlSettings({
+    named: settings.crawlSettings,
+    file: folder.crawlSettingsPath,
+    address,
+    clock,
+  });
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, folder);
@@ -156,6 +164,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     robots: site.robots,
     maxRequests: site.maxRequests,
     productUrl: site.productUrl,
+    denied: deny && new DenyList(deny, new URL(productUrl(site.productUrl, 'x'))),
     reportsLinks: site.links === 'report',
     conditional: site.conditional,
     rules,

@@ -28,6 +28,8 @@ export class StateFolder {
   readonly reservePath: string;
   /** For data that need not survive, such as a browser's profile. */
   readonly scratchPath: string;
+  /** The settings that the instance has fetched. */
+  readonly crawlSettingsPath: string;
   readonly privateKey: KeyObject;
   readonly publicKeyText: string;
   #counter: number;
@@ -40,6 +42,7 @@ export class StateFolder {
     this.journalPath = path.join(this.#folder, 'journal');
     this.reservePath = path.join(this.#folder, 'reserve');
     this.scratchPath = path.join(this.#folder, 'scratch');
+    this.crawlSettingsPath = path.join(this.#folder, 'crawl-settings.json.gz');
     const keys = this.#loadKeys();
     this.privateKey = keys.privateKey;
     this.publicKeyText = exportPublicKey(keys.publicKey);

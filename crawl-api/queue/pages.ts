@@ -4,6 +4,7 @@
  * redirect hop, further page, canary page, retry with the browser) goes through here.
  */
 import type { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
+import type { DenyList } from '../../shared/domain/deny-list.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { isAllowed } from '../../shared/domain/robots.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
@@ -38,6 +39,8 @@ export interface PagesParts {
   robots: 'respect' | 'ignore';
   /** Over all domains and processes; undefined: no limit. */
   maxRequests?: number | undefined;
+  /** What no redirect may lead to; undefined: nothing. */
+  denied?: DenyList | undefined;
   rules: SiteRules;
   render: RenderChoice;
   http: PageSource;
@@ -66,8 +69,8 @@ export type JudgedFetch =
    * was missing, for a reason that may be a ban. `alone`: the whole product came from one request.
    */
   | { kind: 'judged'; page: PageResult; url: string; judgement: Judgement; doubtful?: true; alone?: boolean }
-  /** Forbidden by robots.txt; nothing was sent. */
-  | { kind: 'disallowed'; url: string }
+  /** Forbidden by robots.txt or, behind a redirect, by discover.deny; nothing was sent. */
+  | { kind: 'disallowed'; url: string; by: 'robots' | 'deny' }
   | NotNow;
 
 type Request = PageTarget & { via: 'http' | 'browser'; trail: RedirectTrail };
@@ -116,6 +119,7 @@ export class Pages {
       // Checking each hop against the previous one would let sub-domains lead from one tenant of a host to any other.
       if (!this.mayFollow(target.product.url, to))
         return { ...fetched, judgement: accused('refusal', 'redirect-elsewhere', url, reply) };
+      if (this.#parts.denied?.hasUrl(to)) return { kind: 'disallowed', url: to, by: 'deny' };
       url = to;
       interruptible = false;
       validators = undefined;
@@ -146,10 +150,10 @@ export class Pages {
   async #send(request: Request, work: AbortSignal): Promise<JudgedFetch> {
     const { url } = request;
     for (let mayRepeat = true; ;) {
-      if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+      if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       if (!(await this.#waitForTurn(request.interruptible, work))) return NOT_NOW;
       // The rules may have changed during the wait; the rest of the conditions while a page of another domain was under way.
-      if (!this.#isAllowed(url)) return { kind: 'disallowed', url };
+      if (!this.#isAllowed(url)) return { kind: 'disallowed', url, by: 'robots' };
       const look = await this.#parts.onePage(async () =>
         this.#isTurn(work) ? this.#ask(request, mayRepeat, work) : null,
       );

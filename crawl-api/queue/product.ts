@@ -52,7 +52,11 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   const { clock, baseline, conditional, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
-    const result = toFailure({ item, url, nowMs: clock.now() }, 'robots', `robots.txt does not allow ${fetched.url}`);
+    const [reason, detail] =
+      fetched.by === 'robots'
+        ? (['robots', `robots.txt does not allow ${fetched.url}`] as const)
+        : (['redirect', `it leads to ${fetched.url}, which discover.deny denies`] as const);
+    const result = toFailure({ item, url, nowMs: clock.now() }, reason, detail);
     return { kind: 'outcome', result, judgement: unremarkable('failed'), waitMs: null };
   }
   const { page, judgement } = fetched;

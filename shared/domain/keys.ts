@@ -29,6 +29,10 @@ export const runDescriptionKey = (run: string): string => `${runPrefix(run)}run.
 /** `runs/<run>/products-<k>.jsonl.gz` */
 export const productListKey = (run: string, k: number): string => `${runPrefix(run)}products-${k}.jsonl.gz`;
 
+/** `runs/<run>/crawl-settings-<sha256>.json.gz` */
+export const crawlSettingsKey = (run: string, sha256: string): string =>
+  `${runPrefix(run)}crawl-settings-${sha256}.json.gz`;
+
 /** `bundles/<sha256>.tar.gz` */
 export const bundleKey = (sha256: string): string => `bundles/${sha256}.tar.gz`;
 

@@ -6,6 +6,9 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
 import { mappingSchema } from './mapping-schema.ts';
 
+/** An object in the bucket: its presigned URL, and its SHA-256 in hex. */
+const objectSchema = z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) });
+
 const settingsSchema = z.strictObject({
   version: z.literal(1),
   run: z.string().min(1),
@@ -22,7 +25,9 @@ const settingsSchema = z.strictObject({
   /** Port of the routes that only the machine itself may use. */
   localPort: z.int().min(1).max(65_535),
   /** The program to run: fetched from `url`, checked against `sha256`. */
-  bundle: z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) }),
+  bundle: objectSchema,
+  /** An object with what is too long for user data (crawl-settings.ts). */
+  crawlSettings: objectSchema.exactOptional(),
   s3: z.strictObject({
     region: z.string(),
     bucket: z.string(),

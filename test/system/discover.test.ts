@@ -3,6 +3,8 @@
  *
  * @module-tag nightly
  */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { RunReport } from '../../orchestrator/control/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
@@ -121,6 +123,28 @@ eachEngineByDay('discover', (engine) => {
       await night();
       expect(await found(fleet)).toEqual(CATALOGUE);
       expect([...(await asked(shop)).values()].every((times) => times === 1)).toBe(true);
+    } finally {
+      await end();
+    }
+  });
+
+  it('follows no redirect to what discover.deny denies', async () => {
+    const { shop, fleet, night, end } = await makeSite(
+      ({ url }) => ({
+        seeds: [`${url}/item/P00007`, `${url}/item/P00008`],
+        depth: 0,
+        deny: 'deny.txt',
+      }),
+      { max_failed: '50%' },
+    );
+    try {
+      writeFileSync(join(fleet.dir, 'deny.txt'), '/ITEM\n/item/P00007?hops\n');
+      await shop.setRules([{ prefix: 'P0000', do: { type: 'chain', hops: 1 } }]);
+      const { products } = await night();
+      expect(products).toMatchObject({ planned: 2, stored: 1, failed: 1, reasons: { redirect: 1 } });
+      expect(await found(fleet)).toEqual(['P00008']);
+      expect((await asked(shop)).get('/item/P00007')).toBe(1);
+      expect((await fleet.run('verify')).exitCode).toBe(0);
     } finally {
       await end();
     }

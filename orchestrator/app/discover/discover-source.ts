@@ -16,7 +16,7 @@ import {
   storeDenyList,
   storeScores,
 } from '../../db/settle-frontier.ts';
-import { idleDenyLines, type LinkRules } from '../../discovery/link-rules.ts';
+import { denyPrefixes, idleDenyLines, type LinkRules } from '../../discovery/link-rules.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { readTextFile } from '../config/text-file.ts';
@@ -76,7 +76,13 @@ async function prepareFrontier(
   const { pages: most } = settings;
   const likely = Math.min(most, Math.max(waiting, (await lastTaken(db, table)) ?? 0));
   const discovery = { waiting: Math.min(most, waiting), likely, most };
-  return { ids: await bestWaiting(db, table, SAMPLE), duplicates: 0, discovery, entered };
+  return {
+    ids: await bestWaiting(db, table, SAMPLE),
+    duplicates: 0,
+    discovery,
+    entered,
+    deny: denyPrefixes(deny, settings.origin),
+  };
 }
 
 const idleNote = (lines: readonly string[]): string =>

@@ -40,6 +40,8 @@ export interface ProductList {
   discovery?: ExpectedUrls;
   /** New URLs of seeds, sitemaps and search terms. */
   entered?: number;
+  /** Of a discovery: prefixes of the paths that no redirect may lead to. */
+  deny?: readonly string[];
   /** With `products.recrawl`: what is due of the list; `ids` are all of those, most overdue first. */
   night?: Night;
 }

@@ -4,6 +4,9 @@ import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { crawlSettingsKey } from '../../../shared/domain/keys.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { ensureBucket } from '../../cloud/bucket.ts';
 import { checkUserData } from '../../control/launching/launch.ts';
@@ -146,7 +149,8 @@ async function withSession(
     const place = sandbox === null ? null : placeOf(sandbox, target.kind !== 'sandbox');
     await createResultTable(options.database, settings.results, settings.mapping);
     if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
-    const run = newRun(options, keys, { ...settings, server, sandbox: place });
+    const crawlSettings = await putCrawlSettings(cloud.objects, options);
+    const run = newRun(options, keys, { ...settings, ...crawlSettings, server, sandbox: place });
     await checkUserData(run, template, cloud.objects, systemClock);
     await options.bindRun(runId);
     // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
@@ -160,6 +164,17 @@ async function withSession(
     output.line(`Run ${runId} has begun; its log is ${logFileOf(config, runId)}`);
     void pingOf(config, run, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
   });
+}
+
+/** What instances need beyond their user data, into the bucket; nothing for most runs. */
+async function putCrawlSettings(
+  objects: ObjectStore,
+  { runId, products: { deny = [] } }: Pick<LaunchRunOptions, 'runId' | 'products'>,
+): Promise<Pick<RunSettings, 'crawlSettings'>> {
+  if (deny.length === 0) return {};
+  const { bytes, sha256 } = packCrawlSettings({ version: 1, deny });
+  await objects.putIfAbsent(crawlSettingsKey(runId, sha256), bytes, 'application/gzip');
+  return { crawlSettings: sha256 };
 }
 
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {

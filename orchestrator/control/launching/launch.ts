@@ -2,6 +2,7 @@
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { randomBytes } from 'node:crypto';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { crawlSettingsKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
@@ -59,8 +60,8 @@ export async function claim(
   const place = regionNamed(template.regions, region);
   const token = randomBytes(32).toString('hex');
   // Signing calls no AWS service: it fails only without credentials.
-  const url = await preparing(core, () => bundleUrl(run, template, core.objects, core.clock), 'credentials');
-  const settings = instanceSettings(run, { slot, epoch, token }, { url, sha256: template.bundle.sha256 });
+  const objects = await preparing(core, () => objectsOf(run, template, core.objects, core.clock), 'credentials');
+  const settings = instanceSettings(run, { slot, epoch, token }, objects);
   const request: LaunchRequest = {
     clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
     region,
@@ -90,7 +91,7 @@ type LaunchedRun = Pick<RunRecord, 'id' | 'publicKey' | 'settings' | 'startedAtM
 function instanceSettings(
   run: LaunchedRun,
   place: EpochId & { token: string },
-  bundle: { url: string; sha256: string },
+  objects: Pick<InstanceSettings, 'bundle' | 'crawlSettings'>,
 ): InstanceSettings {
   const { site, server, aws } = run.settings;
   const limits = limitsFor(run.deadlineAtMs - run.startedAtMs);
@@ -102,7 +103,7 @@ function instanceSettings(
     callbackUrl: server.callbackUrl,
     apiPort: API_PORT,
     localPort: LOCAL_PORT,
-    bundle,
+    ...objects,
     s3: {
       region: aws.region,
       bucket: aws.bucket,
@@ -142,14 +143,23 @@ export async function checkUserData(
   objects: ObjectStore,
   clock: Clock,
 ): Promise<void> {
-  const url = await bundleUrl(run, template, objects, clock);
-  renderUserData(
-    instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, { url, sha256: template.bundle.sha256 }),
-  );
+  const named = await objectsOf(run, template, objects, clock);
+  renderUserData(instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, named));
 }
 
-function bundleUrl(run: LaunchedRun, template: LaunchTemplate, objects: ObjectStore, clock: Clock): Promise<string> {
-  return objects.presignGet(template.bundle.key, powerOffAtMs(run) - clock.now());
+/** What an instance fetches from the bucket, by URLs for as long as it may live. */
+async function objectsOf(
+  run: LaunchedRun,
+  { bundle }: LaunchTemplate,
+  objects: ObjectStore,
+  clock: Clock,
+): Promise<Pick<InstanceSettings, 'bundle' | 'crawlSettings'>> {
+  const urlOf = (key: string) => objects.presignGet(key, powerOffAtMs(run) - clock.now());
+  const sha256 = run.settings.crawlSettings;
+  return {
+    bundle: { url: await urlOf(bundle.key), sha256: bundle.sha256 },
+    ...(sha256 === undefined ? {} : { crawlSettings: { url: await urlOf(crawlSettingsKey(run.id, sha256)), sha256 } }),
+  };
 }
 
 /** Preparing a launch needs keys and rights too: without them it counts as refused, for `cause` if that is given. */

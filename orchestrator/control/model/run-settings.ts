@@ -32,6 +32,8 @@ export interface RunSettings {
   mapping: Mapping;
   /** Omitted in runs that discover nothing. */
   discover?: DiscoverSettings;
+  /** SHA-256 of the object with what does not fit into user data; omitted in runs that have no such object. */
+  crawlSettings?: string;
   /** Omitted in runs over anything but the whole of products.query, and in runs of earlier versions. */
   list?: ListRecord;
   results: {

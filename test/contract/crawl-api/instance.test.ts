@@ -7,7 +7,8 @@ import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts
 import { decodeManifest } from '../../../shared/wire/part.ts';
 import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { readProcess } from '../../support/processes.ts';
-import { until } from './http-stub.ts';
+import { packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
+import { startStub, until } from './http-stub.ts';
 import { type PageHandler, products, smallestGap, type Stage, useStages } from './stage.ts';
 
 const { create, start, startReady } = useStages();
@@ -21,6 +22,45 @@ const numbersOf = (stage: Stage): number[] =>
     .results()
     .map((r) => r.n)
     .sort((a, b) => a - b);
+
+describe('the crawl settings in the bucket', () => {
+  const { bytes, sha256 } = packCrawlSettings({ version: 1, deny: ['/private/'] });
+  const serve = (body: Buffer) => startStub((_request, _body, response) => void response.end(body));
+  const page: PageHandler = (request, response) => {
+    if (request.url === '/item/p2') response.writeHead(302, { location: '/private/p2' }).end();
+    else response.writeHead(200, html).end('<h1>x</h1>');
+  };
+
+  it('are read once, hold for redirects, and outlive a restart when their URL does not', async () => {
+    const object = await serve(bytes);
+    const crawlSettings = { url: `${object.url}/object?X-Amz-Signature=a`, sha256 };
+    const stage = await startReady({ page, settings: { crawlSettings } });
+    const { requests } = object;
+    await object.close();
+    await stage.kill();
+    stage.boot();
+    await stage.ready();
+    await stage.offer('1-1', products(1, 3));
+    stage.main.orders.sealed = true;
+    await completed(stage);
+    expect(requests).toBe(1);
+    expect(stage.visits.map((v) => v.path)).toEqual(['/item/p1', '/item/p2', '/item/p3']);
+    expect(stage.results().map((r) => r.outcome)).toEqual(['stored', 'failed', 'stored']);
+    expect(stage.results()[1]).toMatchObject({ reason: 'redirect' });
+  });
+
+  it('with another hash end the process before its hello', { tags: ['nightly'] }, async () => {
+    const object = await serve(Buffer.from('something else'));
+    try {
+      const stage = await start({ settings: { crawlSettings: { url: object.url, sha256 } } });
+      expect(await stage.exitCode()).toBe(1);
+      expect(stage.console()).toContain('the crawl settings cannot be read: they have the wrong hash');
+      expect([stage.main.hellos.length, object.requests]).toEqual([0, 5]);
+    } finally {
+      await object.close();
+    }
+  });
+});
 
 describe('a whole shard', () => {
   it('is crawled at the pace, uploaded in parts, closed by a signed manifest and reported', async () => {

@@ -18,6 +18,7 @@ import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
+import { DenyList } from '../../../shared/domain/deny-list.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
@@ -57,6 +58,8 @@ export interface SceneOptions {
   keepCookies?: boolean;
   /** With a host other than SHOP, paths are whole URLs. */
   productUrl?: ProductUrl;
+  /** Sorted prefixes of paths that no redirect may lead to. */
+  deny?: string[];
 }
 
 export function reply(url: string, status: number, changes: Partial<Reply> = {}): Reply {
@@ -126,6 +129,7 @@ export async function createScene(
     render = 'http',
     keepCookies = true,
     productUrl = `${SHOP}/{id}`,
+    deny = [],
   }: SceneOptions = {},
 ): Promise<Scene> {
   const starts: Scene['starts'] = [];
@@ -155,6 +159,7 @@ export async function createScene(
     http: createSource('http'),
     browser: createSource('browser'),
     productUrl,
+    denied: new DenyList(deny, new URL(SHOP)),
     reportsLinks: false,
     conditional: true,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),

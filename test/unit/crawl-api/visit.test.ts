@@ -71,6 +71,28 @@ describe('redirects', () => {
   });
 });
 
+describe('a redirect to a page that the discovery denies', () => {
+  it('is not followed, in any spelling, and says nothing about the address', async () => {
+    const site = answers({
+      '/p1': toElsewhere('/private/a'),
+      '/p2': toElsewhere('//private//%61'),
+      '/p3': toElsewhere('/items/p3'),
+      '/items/p3': toElsewhere('/private/b?utm_source=x'),
+      '/p4': toElsewhere('/privat'),
+      '/privat': fine(),
+    });
+    const scene = await crawl(4, site, { deny: ['/private/'] });
+    expect(urls(scene)).toEqual(['p1', 'p2', 'p3', 'items/p3', 'p4', 'privat']);
+    expect(results(scene.journal)).toMatchObject([
+      { outcome: 'failed', reason: 'redirect', detail: `it leads to ${SHOP}/private/a, which discover.deny denies` },
+      { outcome: 'failed', reason: 'redirect' },
+      { outcome: 'failed', reason: 'redirect' },
+      { outcome: 'stored' },
+    ]);
+    expect(scene.queue.state.incident).toBeNull();
+  });
+});
+
 describe('a request that the server closed its connection on', () => {
   const unread: PageResult = { ...(broken('network') as Extract<PageResult, { kind: 'failed' }>), unread: true };
 
