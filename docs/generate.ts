@@ -50,6 +50,7 @@ function configurationPage(): string {
     'once, with their lines, and the command exits with 4.',
     '',
     'Write durations as `200ms`, `10s`, `4h` or `1h30m`, sizes as `500KB` or `5MB`, rates as `5/s` or `30/m`, and shares as `5%` or `0.05`.',
+    'What is there twice can be written once: anchors, aliases and merge keys (`<<: *base`) work here and in a mapping file.',
     '',
     '## Variables',
     '',

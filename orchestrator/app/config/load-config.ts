@@ -61,7 +61,7 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
     throw configError(path, ['line 1: must be a mapping with site, products and database']);
   }
 
-  const tree = structuredClone(source.value ?? {}) as Record<string, unknown>;
+  const tree = (source.value ?? {}) as Record<string, unknown>;
   const origins = new Map<string, Origin>();
   const faults: string[] = [];
   const settings = environmentValues(environment, faults);

@@ -50,6 +50,45 @@ describe('loadConfig', () => {
     expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
   });
 
+  it('follows aliases, and merges by `<<`, in the configuration and in a mapping file; own keys win', () => {
+    writeFileSync(
+      join(folder, 'merged.yaml'),
+      'fields:\n  title: &text { css: h1, required: true }\n  brand: { <<: *text, css: .brand }\n',
+    );
+    const notify =
+      'notify:\n  - &base { webhook: "https://a.example/", on: [failed] }\n  - { <<: *base, webhook: "https://b.example/" }\n' +
+      '  - { command: &own [echo, "$${HOME}"] }\n  - { command: *own, on: [late] }\n';
+    const { values, mapping } = loadConfig(
+      write(GOOD.replace('{ fields: { title: "h1" } }', 'merged.yaml') + notify),
+      {},
+    );
+    expect(values.notify).toMatchObject([
+      { webhook: 'https://a.example/', on: ['failed'] },
+      { webhook: 'https://b.example/', on: ['failed'] },
+      { command: ['echo', '${HOME}'] },
+      { command: ['echo', '${HOME}'], on: ['late'] },
+    ]);
+    expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([
+      ['title', true],
+      ['brand', true],
+    ]);
+  });
+
+  it.each([
+    ['a merge of a text', 'run: { <<: 45s }', '`<<`: Merge sources must be maps'],
+    [
+      'an alias without its anchor',
+      'run: *absent',
+      'Unresolved alias (the anchor must be set before the alias): absent',
+    ],
+    ['an alias inside its own anchor', 'run: &run { deadline: *run }', 'an alias or `<<`: '],
+    ['a fault in what is merged', 'run: { <<: { colour: red }, deadline: 45s }', 'line 7: run.colour: unknown key'],
+  ])('refuses %s', (_what, line, fault) => {
+    const text = faultsOf(GOOD.replace('run: { deadline: 45s }', line));
+    expect(text).toContain('config-invalid 4');
+    expect(text).toContain(fault);
+  });
+
   it('reads a path that finds nothing as a warning, which only some commands refuse', () => {
     const misspelt = loadConfig(write(GOOD.replace('"h1"', '{ json_ld: "$.name" }')), {});
     expect(misspelt.misspelt).toEqual([
