@@ -1,7 +1,8 @@
-/** `--to`: what a command writes for its user, into a file or on stdout. */
+/** `--to` and `--out`: what a command writes for its user, into a file or on stdout. */
 import { constants, fstatSync, statSync } from 'node:fs';
 import { type FileHandle, chmod, lstat, open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { isatty } from 'node:tty';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { streamData } from './terminal.ts';
@@ -27,6 +28,12 @@ export async function writeLines(
 ): Promise<void> {
   if (file === undefined) return streamData(process.stdout, lines, process.stdout.isTTY);
   await writeFile(file, (open) => streamData(open.createWriteStream(), lines, isatty(open.fd)));
+}
+
+/** As `writeLines`, exactly: what is no text. */
+export async function writeBytes(file: string | undefined, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  if (file === undefined) return pipeline(bytes, process.stdout, { end: false });
+  await writeFile(file, (open) => pipeline(bytes, open.createWriteStream()));
 }
 
 /**

@@ -1,7 +1,4 @@
 /** `orchestrator bundle`: builds what instances fetch at boot, to inspect, keep or upload it. */
-import { resolve } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { bundleKey } from '../../../shared/domain/keys.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -11,8 +8,8 @@ import { type Architecture, architectureOf } from '../../plan/instance-types.ts'
 import { openBucket } from '../../app/cloud/cloud-access.ts';
 import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
-import type { Output } from '../output.ts';
-import { writeFile } from '../output-file.ts';
+import { createOutput, type Output } from '../output.ts';
+import { fileOf, writeBytes } from '../output-file.ts';
 import { isLocal, regionOf } from '../../app/plan/target.ts';
 
 export interface BundleCommandOptions extends ConfigPlace {
@@ -27,12 +24,19 @@ interface MadeBundle extends Pick<Bundle, 'sha256' | 'sizeBytes' | 'contents'> {
   platform: string;
   nodeVersion: string;
   key: string;
-  /** The file it was written to; null without --out. */
+  /** The file it was written to; null without --out, and for stdout. */
   path: string | null;
   upload: { bucket: string; result: 'created' | 'exists' } | null;
 }
 
-export async function bundleCommand(options: BundleCommandOptions, output: Output): Promise<ExitCode> {
+export async function bundleCommand(options: BundleCommandOptions, terminal: Output): Promise<ExitCode> {
+  const file = fileOf(options.out);
+  const isToStdout = options.out !== undefined && file === undefined;
+  if (isToStdout && (terminal.json || process.stdout.isTTY))
+    throw new AppError('usage', 'a bundle is no text: name a file with --out FILE, or send stdout to a file or a pipe');
+  // On stdout there is nothing but the bundle.
+  const said = isToStdout ? createOutput(true) : terminal;
+  const output = { ...terminal, line: (text?: string) => said.line(text) };
   const config = loadConfig(options.configPath, options.environment);
   const architectures = architecturesOf(config, options);
   const bucket = options.upload ? bucketOf(config, options.environment) : null;
@@ -45,13 +49,12 @@ export async function bundleCommand(options: BundleCommandOptions, output: Outpu
       configFile: config.file,
       output,
     });
-    const path = options.out === undefined ? null : resolve(options.out);
-    if (path !== null)
-      await writeFile(path, (file) => pipeline(Readable.from(bundle.open()), file.createWriteStream()));
+    if (options.out !== undefined) await writeBytes(file, bundle.open());
     const upload = bucket && { bucket: bucket.bucket, result: await put(bundle, bucket) };
     const { sha256, sizeBytes, contents } = bundle;
     const key = bundleKey(sha256);
     const platform = PLATFORM_OF[architecture];
+    const path = file ?? null;
     made.push({ architecture, platform, nodeVersion: NODE_VERSION, sha256, sizeBytes, contents, key, path, upload });
     output.line(describe(made.at(-1)!));
   }

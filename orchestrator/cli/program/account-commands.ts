@@ -74,7 +74,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       configFlag,
       architectureFlag('all in aws.instance_types'),
       flag('--upload', 'put it into aws.bucket, as the first run would'),
-      flag('--out <file>', 'write it to this file'),
+      flag('--out <file>', 'write it to this file; - is stdout'),
     ],
     load: async () => (await import('../commands/bundle.ts')).bundleCommand,
   },

@@ -1,7 +1,7 @@
 /** `orchestrator bundle` as a command, with the sandbox's bucket. Needs no registry if Node is the pinned one. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -93,6 +93,21 @@ describe('orchestrator bundle', () => {
     const result = await run(aws, ...args);
     expect(result).toMatchObject({ exitCode, stdout: '' });
     expect(result.stderr).toContain(says);
+  });
+
+  it('refuses a bundle and a document on stdout', async () => {
+    const result = await run({ instance_types: [HERE] }, '--out', '-', '--json');
+    expect([result.exitCode, JSON.parse(result.stdout)]).toEqual([2, expect.objectContaining({ exitCode: 2 })]);
+  });
+
+  it('writes the archive, and nothing else, to stdout', { tags: ['nightly'] }, async () => {
+    await run({ instance_types: [HERE] }, '--out', 'b.tar.gz');
+    const script = `"$0" "$1" bundle --out - > piped.tar.gz`;
+    const result = await runCommand('sh', ['-c', script, process.execPath, MAIN], { cwd: folder.path });
+    expect(result.exitCode, result.stderr).toBe(0);
+    expect(result.stderr).toContain('Bundle for ');
+    expect(readFileSync(folder.file('piped.tar.gz')).equals(readFileSync(folder.file('b.tar.gz')))).toBe(true);
+    expect(existsSync(folder.file('-'))).toBe(false);
   });
 
   it('names the bucket that refuses the upload', { tags: ['nightly'] }, async () => {
