@@ -8,13 +8,16 @@ import { type Notice, shellLine } from './notice.ts';
 
 /** Plain text, ended by a line break. What pages and AWS have said in it is on lines of its own and escaped. */
 export function mailOf(notice: Notice): { subject: string; text: string } {
-  const { reasons = [], hint, bans, notes = [] } = notice;
+  const { reasons = [], moreReasons = 0, hint, bans, notes = [] } = notice;
   // Advice that is in the table below is not given twice.
   const todo = hint === advicesOf(reasons) ? '' : hint;
   const parts = [
     notice.summary,
     section('What to do', todo),
-    section('Why products have no row, and what to do', renderReasons(reasons)),
+    section(
+      'Why products have no row, and what to do',
+      [renderReasons(reasons), moreOf(moreReasons)].filter(Boolean).join('\n'),
+    ),
     section(bans === undefined ? '' : `Bans: ${bans.count}`, renderBans(notice)),
     section('Notes', notes.map((note) => `- ${note}`).join('\n')),
     renderFacts(notice),
@@ -23,6 +26,9 @@ export function mailOf(notice: Notice): { subject: string; text: string } {
 }
 
 const section = (title: string, text: string): string => (text === '' ? '' : `${title}\n${text}`);
+
+const moreOf = (reasons: number): string =>
+  reasons === 0 ? '' : `${reasons} more ${reasons === 1 ? 'reason' : 'reasons'}: see the command below`;
 
 function subjectOf({ event, kinds, exit, products, dryRun, schedule, hosts }: Notice): string {
   const rows = products === null ? '' : `, ${products.stored} of ${products.planned} products stored`;

@@ -2,8 +2,8 @@
 import { namesOf, type ReasonRow } from '../../shared/domain/reason-row.ts';
 import { EXIT, type ExitCode, exitWords } from '../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../shared/domain/local-time.ts';
-import { formatDuration } from '../../shared/domain/quantity.ts';
 import { shellWord } from '../../shared/domain/shell-word.ts';
+import { isLate, standingInWords } from '../../shared/domain/standing.ts';
 import { plain } from '../../shared/domain/terminal-text.ts';
 
 /** What a run at work can raise, each at most once until it is over. */
@@ -38,8 +38,12 @@ export interface RunResult {
   cost: number | null;
   /** Why products have no row, the most frequent reasons; omitted where every product has one. */
   reasons?: readonly ReasonRow[];
-  /** How long after its deadline it ended; omitted where it was not late. */
+  /** How many reasons there are besides; omitted without one. */
+  moreReasons?: number;
+  /** How long after its deadline it ended, 0 with only `uncrawled`; omitted where it was not late. */
   lateMs?: number;
+  /** Products that it has left at its deadline; omitted without one. */
+  uncrawled?: number;
   /** How often the site refused an address, and the first times; omitted without one. */
   bans?: { count: number; first: readonly Ban[] };
   /** The first notes of the report; omitted without one. */
@@ -140,8 +144,21 @@ function kindsOfEnd({ exitCode, state }: RunResult): NoticeKind[] {
 
 /** A run has ended, or a due time without a run. */
 export function endedNotice(result: RunResult, times: Times, sender: Sender): Notice {
-  const { run, products, cost, exitCode, reason, hint, bans, reasons = [], lateMs = 0 } = result;
-  const because = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))})`;
+  const {
+    run,
+    products,
+    cost,
+    exitCode,
+    reason,
+    hint,
+    bans,
+    reasons = [],
+    moreReasons = 0,
+    lateMs = 0,
+    uncrawled = 0,
+  } = result;
+  const more = moreReasons > 0 ? `, ${moreReasons} more reasons` : '';
+  const because = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))}${more})`;
   const good = exitCode === EXIT.complete;
   const exit = exitCode === null ? '' : exitWords(exitCode);
   // A reason often begins with these words.
@@ -153,7 +170,8 @@ export function endedNotice(result: RunResult, times: Times, sender: Sender): No
     ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed${because}`
     : '';
   const banned = bans === undefined ? '' : `, ${bans.count} ${bans.count === 1 ? 'ban' : 'bans'}`;
-  const late = lateMs > 0 ? `, ${formatDuration(lateMs)} late` : result.onTime === false ? ', not on time' : '';
+  const standing = { lateMs, uncrawled };
+  const late = isLate(standing) ? `, ${standingInWords(standing)}` : result.onTime === false ? ', not on time' : '';
   const price = cost === null ? '' : `, $${cost.toFixed(2)}`;
   const sentence = `${run ? `run ${run}` : 'the run'}${due} ${how}${why}${rows}${banned}${late}${price}.`;
   const said = notice('ended', { sentence, hint, run, command: dryOr('doctor', sender) }, sender);
@@ -209,18 +227,17 @@ export function stuckNotice({ runId, dueAtMs, sentence, hint }: StuckRun, sender
 /** Nothing that a dry run says to type may reach the account. */
 const dryOr = (command: string, { dryRun }: Sender): string => (dryRun ? `${command} --dry-run` : command);
 
-interface Raised {
+/** Its reasons are those so far. */
+interface Raised extends Pick<RunResult, 'reasons' | 'moreReasons'> {
   alarms: readonly { kind: AlarmKind; text: string }[];
-  /** Why products have no row so far, the most frequent reasons. */
-  reasons: readonly ReasonRow[];
 }
 
 /** What a run at work has run into: what is new, and what has come again since the last notice. */
-export function alarmNotice(run: string, { alarms, reasons }: Raised, sender: Sender): Notice {
+export function alarmNotice(run: string, { alarms, ...reasons }: Raised, sender: Sender): Notice {
   const sentence = `run ${run}: ${alarms.map(({ text }) => text).join('; ')}.`;
   const hint = `Look at it with: orchestrator explain ${run}`;
   const kinds = alarms.map(({ kind }) => kind);
-  return { ...notice('alarm', { sentence, hint, run }, sender), kinds, ...(reasons.length > 0 && { reasons }) };
+  return { ...notice('alarm', { sentence, hint, run }, sender), kinds, ...reasons };
 }
 
 /** What `orchestrator notify --test` sends. */

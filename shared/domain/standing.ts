@@ -10,10 +10,10 @@ export interface Standing {
   uncrawled: number;
 }
 
-export const isLate = ({ lateMs, uncrawled }: Standing): boolean => lateMs > 0 || uncrawled > 0;
+export const isLate = ({ lateMs, uncrawled }: Omit<Standing, 'end'>): boolean => lateMs > 0 || uncrawled > 0;
 
 /** `12m 5s late`, `1h 3m to spare`, `454 products not crawled in time`. */
-export function standingInWords({ lateMs, uncrawled }: Standing): string {
+export function standingInWords({ lateMs, uncrawled }: Omit<Standing, 'end'>): string {
   if (uncrawled > 0) return `${uncrawled} products not crawled in time`;
   return `${formatDuration(Math.abs(lateMs))} ${lateMs > 0 ? 'late' : 'to spare'}`;
 }

@@ -1,16 +1,18 @@
 /** Notifies the targets of the configuration that a run has ended; the main server of the run does it. */
 import { hostname } from 'node:os';
 import { basename, dirname } from 'node:path';
-import { advicesOf } from '../../../shared/domain/reason-row.ts';
+import { advicesOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, EXIT_FACTS, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { isLate } from '../../../shared/domain/standing.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { BanReport, RunReport } from '../../control/model/report.ts';
 import { adviceForDiscovery } from '../../control/model/try-again.ts';
 import type { World } from '../../control/model/world.ts';
 import { liveReasons } from '../../control/results/reasons.ts';
 import { reportOf } from '../../control/results/report.ts';
+import { standingAt } from '../../control/sharing/standing.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
   alarmNotice,
@@ -73,7 +75,7 @@ export function endNotice(report: RunReport, run: RunRecord, config: Config): No
     startedAtMs: run.startedAtMs,
     endedAtMs: run.finishedAtMs,
   };
-  return endedNotice(resultOf(report), times, senderOf(config, run));
+  return endedNotice(resultOf(report, run), times, senderOf(config, run));
 }
 
 /**
@@ -136,24 +138,26 @@ export function alarmsNotice(
   alarms: readonly RaisedAlarm[],
   config: Config,
 ): Notice {
-  const reasons = liveReasons(run, fleet.all).slice(0, MAX_REASONS);
-  return alarmNotice(run.id, { alarms, reasons }, senderOf(config, run));
+  return alarmNotice(run.id, { alarms, ...firstReasons(liveReasons(run, fleet.all)) }, senderOf(config, run));
 }
 
 /** How a run has ended; undefined for one that was never stored. */
 export async function endOf(runs: Pick<RunStore, 'get'>, runId: string): Promise<RunResult | 'unfinished' | undefined> {
   const run = await runs.get(runId);
   if (run === null) return undefined;
-  return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!);
+  return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!, run);
 }
 
 /** The part of a report that notices and the record of a schedule have. */
-function resultOf(report: RunReport): RunResult {
+function resultOf(
+  report: RunReport,
+  { deadlineAtMs, finishedAtMs }: Pick<RunRecord, 'deadlineAtMs' | 'finishedAtMs'>,
+): RunResult {
   const { run, state, exitCode, reason, onTime, products, cost, bans, notes, leftBehind } = report;
-  const lateMs = onTime || report.finishedAt === null ? 0 : Date.parse(report.finishedAt) - Date.parse(report.deadline);
+  const standing = finishedAtMs === null ? null : standingAt({ report, deadlineAtMs }, finishedAtMs);
   const { planned, stored, gone, failed } = products;
   const counts = { planned, stored, gone, failed };
-  const reasons = report.reasons?.slice(0, MAX_REASONS) ?? [];
+  const { reasons = [], moreReasons } = firstReasons(report.reasons ?? []);
   const general = report.discovery ? adviceForDiscovery(hintOf(exitCode, run)) : hintOf(exitCode, run);
   const byReason = BY_REASON.includes(exitCode) && reasons.length > 0 ? advicesOf(reasons) : general;
   const hint = leftBehind === undefined ? byReason : plain(leftBehind.join(' '), 600);
@@ -161,7 +165,9 @@ function resultOf(report: RunReport): RunResult {
   return {
     ...result,
     ...(reasons.length > 0 && { reasons }),
-    ...(lateMs > 0 && { lateMs }),
+    ...(moreReasons !== undefined && { moreReasons }),
+    ...(standing !== null && isLate(standing) && { lateMs: Math.max(0, standing.lateMs) }),
+    ...(standing !== null && standing.uncrawled > 0 && { uncrawled: standing.uncrawled }),
     ...(bans.length > 0 && { bans: { count: bans.length, first: bans.slice(0, MAX_LINES).map(banOf) } }),
     ...(notes.length > 0 && { notes: notes.slice(0, MAX_LINES).map((note) => plain(note, 300)) }),
   };
@@ -175,6 +181,13 @@ const banOf = ({ address, rule, atMs, overAtMs }: BanReport): Ban => {
 /** In a notice, and in the record of a schedule. */
 const MAX_REASONS = 3;
 const MAX_LINES = 5;
+
+/** The most frequent reasons, and how many others there are; nothing without one. */
+function firstReasons(all: readonly ReasonRow[]): Pick<RunResult, 'reasons' | 'moreReasons'> {
+  if (all.length === 0) return {};
+  const more = all.length - MAX_REASONS;
+  return { reasons: all.slice(0, MAX_REASONS), ...(more > 0 && { moreReasons: more }) };
+}
 
 /** Ends whose cause shows in the products: what helps depends on why they have no row. */
 const BY_REASON: readonly ExitCode[] = [

@@ -2,6 +2,7 @@
 import type { Standing } from '../../../shared/domain/standing.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 import { tailMs } from '../model/run-deadlines.ts';
+import type { RunRecord } from '../model/stores.ts';
 import { type World, worldFromRows } from '../model/world.ts';
 import { forecastEnd } from './end-forecast.ts';
 
@@ -11,14 +12,19 @@ import { forecastEnd } from './end-forecast.ts';
  */
 export function standingOf(rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): Standing | null {
   const { run, fleet, nowMs } = rows;
-  const at = (endMs: number): Standing => {
-    const uncrawled = run.report?.products.reasons.deadline ?? 0;
-    return { end: new Date(endMs).toISOString(), lateMs: endMs - run.deadlineAtMs, uncrawled };
-  };
-  if (run.finishedAtMs !== null) return at(run.finishedAtMs);
+  if (run.finishedAtMs !== null) return standingAt(run, run.finishedAtMs);
   if (run.phase !== 'launching' && run.phase !== 'crawling') return null;
   if (!fleet.all.some((r) => !isGivenUp(r) && (r.progress?.pending ?? 0) > 0)) return null;
   const { p50Ms } = forecastEnd(worldFromRows(rows));
   // Without the tail that a main server has measured: other programs do not know it.
-  return p50Ms === null || p50Ms <= nowMs ? null : at(p50Ms + tailMs(run.deadlineAtMs - run.startedAtMs));
+  return p50Ms === null || p50Ms <= nowMs ? null : standingAt(run, p50Ms + tailMs(run.deadlineAtMs - run.startedAtMs));
+}
+
+/** By an end that is known or expected. */
+export function standingAt(
+  { report, deadlineAtMs }: Pick<RunRecord, 'report' | 'deadlineAtMs'>,
+  endMs: number,
+): Standing {
+  const uncrawled = report?.products.reasons?.deadline ?? 0;
+  return { end: new Date(endMs).toISOString(), lateMs: endMs - deadlineAtMs, uncrawled };
 }

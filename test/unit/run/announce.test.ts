@@ -1,3 +1,4 @@
+import { mailOf } from '../../../orchestrator/notify/mail-text.ts';
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
@@ -35,7 +36,8 @@ const ROWS = [
 ];
 
 function notice(exitCode: ExitCode, change: Partial<RunReport> = {}) {
-  const run = aRun();
+  const times = { deadlineAtMs: START_MS, finishedAtMs: START_MS + 90_000 };
+  const run = { ...aRun(), ...(change.onTime === false && times) };
   const products = { planned: 1_000, stored: 826, gone: 0, failed: 174 };
   const report = { run: run.id, state: 'completed', exitCode, reason: null, onTime: true, products };
   const rest = { cost: { actual: 1 }, bans: [], notes: [], ...change };
@@ -73,12 +75,26 @@ describe('the notice of an end', () => {
     const ban = { address: null, rule: 'status-403', atMs: START_MS, overAtMs: null } as RunReport['bans'][number];
     const { text, bans, lateMs } = notice(15, {
       onTime: false,
-      deadline: new Date(START_MS).toISOString(),
-      finishedAt: new Date(START_MS + 90_000).toISOString(),
       bans: Array.from({ length: 9 }, () => ban),
     });
     expect(text).toContain(', 9 bans, 1m 30s late, $1.00.');
     expect([bans!.count, bans!.first.length, lateMs]).toEqual([9, 5, 90_000]);
+  });
+
+  it('names the products that were left at the deadline, as the page does', () => {
+    const products = { planned: 10, stored: 6, gone: 0, failed: 4, reasons: { deadline: 4 } };
+    const late = notice(15, { onTime: false, products: products as unknown as RunReport['products'] });
+    expect(late.text).toContain(', 4 products not crawled in time, $1.00.');
+    expect(late).toMatchObject({ lateMs: 90_000, uncrawled: 4 });
+  });
+
+  it('says how many reasons there are besides', () => {
+    const reasons = ['a', 'b', 'c', 'd', 'e'].map((sign) => row({ sign, products: 2 }));
+    const told = notice(12, { reasons });
+    expect(told).toMatchObject({ reasons: reasons.slice(0, 3), moreReasons: 2 });
+    expect(told.text).toContain('2 parse c, 2 more reasons)');
+    expect(mailOf(told).text).toContain('\n2 more reasons: see the command below\n');
+    expect(notice(12, { reasons: ROWS })).not.toHaveProperty('moreReasons');
   });
 
   it('says why products have no row, and what to do about it', () => {
