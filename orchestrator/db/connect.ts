@@ -10,6 +10,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { classifyDatabaseError, databaseCode, databaseMessage, isLimit, limitReached } from './database-errors.ts';
+import { repeat } from './repeat.ts';
 import { limitStatements } from './statement-timeout.ts';
 
 export interface Database extends AsyncDisposable {
@@ -39,9 +40,13 @@ export interface OpenOptions {
   connectMs?: number;
   /** Default time limit of a statement on a MySQL server. */
   statementMs?: number;
+  /** Given: a MySQL server that does not answer yet is waited for, and this is said once. Else it is asked once. */
+  onWait?: (text: string) => void;
 }
 
 const CONNECT_MS = 10_000;
+/** A server restarts in seconds, and a user at a terminal waits for the error. */
+const RESTART_MS = 30_000;
 /** Enough for the loop's reads, the callbacks and the loader at once; MySQL allows 151 connections by default. */
 const POOL_SIZE = 8;
 /** With one, nothing else could be done during a long publish, such as renewing the lock. */
@@ -141,7 +146,7 @@ async function openMysql(
     });
   let knex = openPool(POOL_SIZE);
   try {
-    const server = await askServer(knex);
+    const server = await askRestarting(knex, address, { ...tools, onWait: options.onWait });
     if (server.maxConnections < ALL_CONNECTIONS) {
       await knex.destroy();
       knex = openPool(Math.max(LEAST_POOL_SIZE, server.maxConnections - OTHER_CONNECTIONS));
@@ -186,6 +191,23 @@ export function mysqlConnection(
 function socketTo({ host, port }: MysqlAddress): Socket {
   return Object.assign(connect(port, host).setNoDelay(), { _host: host });
 }
+
+/** Waits for a server that may be restarting, if there is an `onWait`. A name that is not known stays so. */
+function askRestarting(
+  knex: Knex,
+  { label }: MysqlAddress,
+  { onWait, ...tools }: Pick<Database, 'clock' | 'random'> & { onWait: OpenOptions['onWait'] },
+): ReturnType<typeof askServer> {
+  return repeat(tools, () => askServer(knex), {
+    forMs: RESTART_MS,
+    passes: (error) => onWait !== undefined && isLost(error) && !UNKNOWN_HOST.includes(databaseCode(error)),
+    onWait: (error) =>
+      onWait!(`cannot reach ${label} (${databaseCode(error)}): waiting up to ${RESTART_MS / 1_000} s for it`),
+  });
+}
+
+const UNKNOWN_HOST: readonly string[] = ['ENOTFOUND', 'EAI_AGAIN'];
+const isLost = (error: unknown): boolean => classifyDatabaseError(error) === 'lost' && !isLimit(error);
 
 async function askServer(knex: Knex): Promise<Pick<Database, 'byteCollation' | 'maxPacketBytes' | 'maxConnections'>> {
   const sql =

@@ -4,14 +4,12 @@
  * after that would keep half.
  */
 import type { Knex } from 'knex';
-import { backoffMs } from '../../shared/domain/backoff.ts';
 import type { Database } from './connect.ts';
 import { classifyDatabaseError, toAppError } from './database-errors.ts';
+import { repeat } from './repeat.ts';
 
 /** A database restart takes seconds; after this time the caller gets the error. */
 export const RETRY_FOR_MS = 45_000;
-/** Half of it jitter: two transactions that collided must not collide again. */
-const DELAYS = { firstMs: 20, maxMs: 2_000 };
 
 /** Why a transaction is being repeated. */
 export interface Attempt {
@@ -83,16 +81,14 @@ export async function withRetry<T>(
   db: Pick<Database, 'clock' | 'random' | 'label'>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const startedMs = db.clock.monotonic();
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      const fault = classifyDatabaseError(error);
-      const passes = fault === 'conflict' || fault === 'lost' || fault === 'unwilling';
-      const delayMs = backoffMs(attempt, DELAYS, db.random.next());
-      if (!passes || db.clock.monotonic() - startedMs + delayMs > RETRY_FOR_MS) throw toAppError(error, db.label);
-      await db.clock.sleep(delayMs);
-    }
+  try {
+    return await repeat(db, work, { forMs: RETRY_FOR_MS, passes });
+  } catch (error) {
+    throw toAppError(error, db.label);
   }
+}
+
+function passes(error: unknown): boolean {
+  const fault = classifyDatabaseError(error);
+  return fault === 'conflict' || fault === 'lost' || fault === 'unwilling';
 }

@@ -9,7 +9,6 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import { instanceGroups, ownNetwork } from '../cloud/launch-network.ts';
 import { type Quota, quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { migrate } from '../../db/migrate.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
 import { noteCrawls } from '../../db/crawls.ts';
@@ -20,6 +19,7 @@ import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
 import type { HostPace } from '../../plan/host-pace.ts';
 import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
+import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { type ProductList, readWholeList } from './products.ts';
 import { type Target, userAgentOf } from './target.ts';
@@ -27,6 +27,7 @@ import { fitNight, type Planned } from './fit-night.ts';
 import type { PlanFacts } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
+import { openWaiting } from '../run/find-run.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { readRobots } from './site-robots.ts';
 
@@ -154,14 +155,14 @@ export function robotsOf(config: Config): Promise<RobotsReading> {
 
 export type Preflight = Awaited<ReturnType<typeof preflight>>;
 
-/** With `migrate` it creates our own tables; without, it changes nothing in the database. */
+/** With `migrate` it creates our own tables; without, it changes nothing in the database. `output`: see openWaiting. */
 export async function preflight(
   config: Config,
   target: Target,
-  options: { migrate: boolean; environment: Environment },
+  options: { migrate: boolean; environment: Environment; output: Pick<Output, 'line'> },
 ) {
   deadlineOf(config);
-  const database = await openDatabase(config.values.database.url);
+  const database = await openWaiting(config, options.output);
   try {
     if (options.migrate) {
       await checkRights(database);

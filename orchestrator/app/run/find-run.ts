@@ -10,13 +10,18 @@ import type { Output } from '../caller.ts';
 import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
 import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
-/** Opens the database of the configuration for `work`, and closes it afterwards. */
+/** Opens the database of the configuration. A server that restarts is waited for, and the user is told. */
+export const openWaiting = ({ values }: Config, output: Pick<Output, 'line'>): Promise<Database> =>
+  openDatabase(values.database.url, { onWait: (text) => output.line(`! ${text}`) });
+
+/** Opens the database of the configuration for `work`, as `openWaiting` does, and closes it afterwards. */
 export async function withDatabase<T>(
   { configPath, environment }: ConfigPlace,
+  output: Pick<Output, 'line'>,
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(configPath, environment);
-  await using database = await openDatabase(config.values.database.url);
+  await using database = await openWaiting(config, output);
   return await work(database, config);
 }
 

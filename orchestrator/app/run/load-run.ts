@@ -43,7 +43,7 @@ type Loading = Omit<Resumption, 'run'> &
 
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
   const { runId, environment } = options;
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, caller.output, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
     const known = await stores.runs.get(runId);

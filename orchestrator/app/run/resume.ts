@@ -36,7 +36,7 @@ export interface ResumeOptions extends ConfigPlace {
 
 /** `finished` is false when a signal made this process leave before the run and its instances were gone. */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, caller.output, async (database, config) => {
     await migrate(database);
     const stores = createStores(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'unfinished', isUnfinished);

@@ -6,8 +6,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { openDatabase } from '../../db/connect.ts';
-import { assertKept, findRun, getRun, storesOf } from './find-run.ts';
+import { assertKept, findRun, getRun, openWaiting, storesOf } from './find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';
@@ -28,7 +27,7 @@ export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCod
 export function failedProducts({ runId, reasons }: Pick<RetryOptions, 'runId' | 'reasons'>, output: Output): RunSource {
   return {
     async parent(config) {
-      await using database = await openDatabase(config.values.database.url);
+      await using database = await openWaiting(config, output);
       const { runs } = await storesOf(database);
       const isOurs = (run: RunRecord): boolean => run.settings.results.table === config.values.results.table;
       // One that has lost its main server is ended before its products are chosen.

@@ -122,7 +122,7 @@ async function start(
   const chosenTarget = await allAtOnce(Promise.resolve().then(() => chooseTarget(config, dryRun, environment)));
   const { target, profile } = await recognizeEndpoint(chosenTarget);
   const place = { config, target, environment };
-  await using checked = await allAtOnce(preflight(config, target, { migrate: true, environment }));
+  await using checked = await allAtOnce(preflight(config, target, { migrate: true, environment, output }));
   const { runs } = checked.stores;
   const names = await namesToLock(runs, lockNamesOfConfig(config));
   const work = async (lock: RunLock): Promise<ExitCode> => {

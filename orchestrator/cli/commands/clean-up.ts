@@ -17,7 +17,7 @@ import { watchInterrupts } from '../interrupts.ts';
 /** Exit code 1 when something could not be ended, 4 when a wrong clock stopped gc from trying. */
 export async function gcCommand(options: ConfigPlace & { dryRun: boolean }, output: Output): Promise<ExitCode> {
   const { dryRun, environment } = options;
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     await migrate(database);
     const { runs } = createStores(database);
     const report = await collectGarbage({ config, environment, database, runs, dryRun, cloud: true });
@@ -53,7 +53,7 @@ function renderCloud(report: GcReport): string {
 type PruneOptions = ConfigPlace & { olderThan?: string; yes: boolean };
 
 export async function pruneCommand(options: PruneOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const retentionMs = options.olderThan === undefined ? config.values.retention : parseDuration(options.olderThan);
     if (retentionMs === null)
       throw new AppError('usage', `there is no retention in ${config.file}`, {

@@ -20,7 +20,7 @@ import type { StatusOptions } from './status.ts';
 
 /** Ends a run early and keeps its results. */
 export async function stopCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const { runs } = await storesOf(database);
     const run = await findRun(runs, { runId: options.runId, config }, 'unfinished', (r) => !isRunEnd(r.phase));
     if (isRunEnd(run.phase)) throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`);
@@ -41,7 +41,7 @@ type CancelOptions = StatusOptions & { runId: string; yes: boolean };
 
 /** Ends a run and discards its results; also the rows of a held run. */
 export async function cancelCommand(options: CancelOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, output, async (database) => {
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     if (isRunEnd(run.phase) && run.phase !== 'held')
@@ -93,7 +93,7 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
 
 /** Publishes the rows of a held run. */
 export async function publishCommand(options: StatusOptions & { force?: boolean }, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'held', (r) => r.phase === 'held');
     return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {

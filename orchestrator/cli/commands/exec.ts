@@ -32,7 +32,7 @@ export async function execCommand(options: ExecOptions, output: Output): Promise
   if (command.trim() === '')
     throw new AppError('usage', 'exec needs a command', { hint: 'For example: orchestrator exec RUN -- uptime' });
   if (timeoutMs < 1_000 || timeoutMs > MAX_TIMEOUT_MS) throw new AppError('usage', '--timeout must be from 1s to 48h');
-  return onRun(options, async ({ run, stores, runner, signal }) => {
+  return onRun(options, output, async ({ run, stores, runner, signal }) => {
     const hosts = await runOnFleet(
       { run, fleet: stores.of(run.id).fleet, runner },
       { slots, command, timeoutMs },
@@ -77,7 +77,7 @@ function endOf({ status, exitCode }: HostResult, timeoutMs: number): string {
 /** Exit code 1 when an instance did not take the bundle. */
 export async function updateCommand(options: ExecOptions, output: Output): Promise<ExitCode> {
   if (options.words.length > 0) throw new AppError('usage', 'exec --update takes no command');
-  return onRun(options, async ({ run, stores, runner, config, signal }) => {
+  return onRun(options, output, async ({ run, stores, runner, config, signal }) => {
     const { aws, sandbox } = run.settings;
     const bundle = await bundleOfRun(run, { configFile: config.file, output, signal });
     if (sandbox && aws.endpoint)
@@ -118,8 +118,8 @@ interface OnRun {
   signal: AbortSignal;
 }
 
-function onRun(options: ExecOptions, work: (on: OnRun) => Promise<ExitCode>): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+function onRun(options: ExecOptions, output: Output, work: (on: OnRun) => Promise<ExitCode>): Promise<ExitCode> {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     assertTakesCommands(run);

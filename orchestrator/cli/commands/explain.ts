@@ -19,7 +19,7 @@ import type { StatusOptions } from './status.ts';
 const MAX_EVENTS = 100_000;
 
 export async function explainCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'known', () => true);
     assertKept(run);

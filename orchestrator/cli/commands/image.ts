@@ -268,7 +268,7 @@ async function prune(
 
 /** Throws when the database cannot be queried: a removed image that a run needs cannot be restored. */
 const neededImages = (options: ImageOptions, output: Output): Promise<string[]> =>
-  withDatabase(options, async (database, config) => {
+  withDatabase(options, output, async (database, config) => {
     const { image, regions } = config.values.aws;
     const stores = await storesToList(database, output);
     const used = stores === null ? [] : await imagesInUse(stores);

@@ -36,7 +36,7 @@ export async function reportCommand(
 ): Promise<ExitCode> {
   const { html } = options;
   const to = fileOf(options.to);
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(
       stores.runs,
@@ -59,7 +59,7 @@ export async function reportCommand(
 }
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'over yet', (r) => isRunEnd(r.phase));
     assertKept(run);
@@ -91,7 +91,7 @@ function renderVerdict(verdict: Verdict): string {
 }
 
 export async function costCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     if (options.runId === undefined) {
       const stores = await storesToList(database, output);
       const runs = stores === null ? [] : (await runsOfSite(stores.runs, config)).slice(0, LISTED);

@@ -30,7 +30,7 @@ export async function exportCommand(options: ExportOptions, output: Output): Pro
     throw new AppError('usage', 'with --json the rows need a file: name it with --to FILE');
   if (options.safe && format !== 'csv')
     throw new AppError('usage', '--safe is for CSV: other formats have no formulas', { hint: 'Leave it out.' });
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     const { runs } = await storesOf(database);
     const run = await findRun(runs, { runId: options.runId, config }, 'published yet', ({ phase }) =>
       PUBLISHED.includes(phase),
@@ -73,7 +73,7 @@ const PUBLISHED: readonly string[] = ['completed', 'banned', 'failed', 'cancelle
 
 /** `product` is an ID, or the URL of its page. */
 export async function productCommand(options: ConfigPlace & { product: string }, output: Output): Promise<ExitCode> {
-  return withDatabase(options, async (database) => {
+  return withDatabase(options, output, async (database) => {
     const stores = await storesOf(database);
     const document = await readProduct(options.product, { stores, history: new History(database) });
     const { id, nights, rows, changes } = document;

@@ -3,7 +3,6 @@ import express from 'express';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { renderPlan, startInWords } from '../../plan/render-plan.ts';
 import { refuseWebPages } from '../../server/health-app.ts';
@@ -22,6 +21,7 @@ import { type LoadOptions, loadRun } from '../../app/run/load-run.ts';
 import { resume, type ResumeOptions } from '../../app/run/resume.ts';
 import { failedProducts, type RetryOptions, retryRun } from '../../app/run/retry.ts';
 import { kindOf, type RunSource, type StartOptions, startRun, wholeQuery } from '../../app/run/start-run.ts';
+import { openWaiting } from '../../app/run/find-run.ts';
 import { onLostOutput } from '../closed-output.ts';
 import { confirmRun } from '../confirm.ts';
 import { LEAVE_WITHIN_MS, watchInterrupts } from '../interrupts.ts';
@@ -57,7 +57,7 @@ export async function planCommand(options: PlanOptions, output: Output): Promise
       : failedProducts({ runId, reasons: undefined }, output);
   const { parent, dryRun } = await kindOf(source, options, config);
   const target = chooseTarget(config, dryRun, environment);
-  await using checked = await preflight(config, target, { migrate: false, environment });
+  await using checked = await preflight(config, target, { migrate: false, environment, output });
   const chosen = await source.choose(checked, parent);
   if (chosen === null) return EXIT.complete;
   await checked.checkResults(chosen.products.ids);
@@ -81,7 +81,7 @@ export function runCommand(options: RunOptions, output: Output): Promise<ExitCod
 async function withMetrics<T>(options: RunOptions, output: Output, work: () => Promise<T>): Promise<T> {
   const { configPath, environment, metrics } = options;
   if (metrics === undefined) return work();
-  await using database = await openDatabase(loadConfig(configPath, environment).values.database.url);
+  await using database = await openWaiting(loadConfig(configPath, environment), output);
   const stores = createStores(database);
   const app = express();
   app.use(refuseWebPages(metrics.slice(0, metrics.lastIndexOf(':'))));

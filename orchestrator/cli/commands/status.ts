@@ -36,7 +36,7 @@ export interface StatusOptions extends ConfigPlace {
 export async function statusCommand(options: StatusOptions & { failed?: boolean }, output: Output): Promise<ExitCode> {
   if (options.failed === true && options.runId === undefined)
     throw new AppError('usage', 'status --failed needs the name of a run');
-  return withDatabase(options, async (database, config) => {
+  return withDatabase(options, output, async (database, config) => {
     if (options.runId === undefined) {
       const stores = await storesToList(database, output);
       const runs = stores === null ? [] : (await runsOfSite(stores.runs, config)).slice(0, LISTED);

@@ -16,7 +16,7 @@ const QUIET_MS = 10_000;
 
 export async function watchCommand(options: StatusOptions, output: Output): Promise<ExitCode> {
   using interrupts = watchInterrupts();
-  return await withDatabase(options, async (database, config) => {
+  return await withDatabase(options, output, async (database, config) => {
     const progress = createProgressPrinter(process.stderr, QUIET_MS);
     const stores = await storesOf(database);
     const id = options.runId ?? (await nextRun(stores.runs, lockNamesOfConfig(config), interrupts.leave, output));

@@ -323,7 +323,7 @@ describe('orchestrator run', () => {
 
   it('reports an unreachable database together with the objections of AWS', async () => {
     await stage.be({ defaultRoute: 'nat-gateway' });
-    const error = await refusal({ database: 'mysql://u:p@127.0.0.1:1/shop' });
+    const error = await refusal({ database: 'mysql://u:p@nowhere.invalid/shop' });
     expect(error).toMatchObject({ code: 'database-unreachable', exitCode: EXIT.config });
     expect(error.message).toContain('behind a NAT');
     expect(error.message.match(/^ {2}- /gm)).toHaveLength(2);
@@ -341,7 +341,11 @@ describe('orchestrator run', () => {
     stage.configure();
     const config = loadConfig(stage.file, { ...KEYS }, []);
     const target = chooseTarget(config, false, { ...KEYS });
-    const checked = await preflight(config, target, { migrate: true, environment: {} });
+    const checked = await preflight(config, target, {
+      migrate: true,
+      environment: {},
+      output: { line: () => undefined },
+    });
     try {
       const products = await checked.readProducts();
       const { plan } = await checked.plan(products);

@@ -5,6 +5,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import type { Clock } from '../../../shared/ports/clock.ts';
 import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { isMigrated, migrate } from '../../../orchestrator/db/migrate.ts';
 import { checkRights } from '../../../orchestrator/db/rights.ts';
@@ -55,6 +57,26 @@ describe('A database that cannot be used', () => {
     expect(error).toMatchObject({ code: 'database-unreachable', message: expect.stringMatching(said) as string });
     expect(error.message).toContain(url.hostname);
     expect(`${error.message} ${error.hint} ${String(error.cause)}`).not.toMatch(new RegExp(`${password}|wrong-secret`));
+  });
+
+  it('is waited for at a closed port only, for 30 s', async () => {
+    const { url } = await schema();
+    const wait = async (change: (u: URL) => unknown): Promise<[waits: number, ms: number]> => {
+      let [waits, ms] = [0, 0];
+      const sleep = (pauseMs: number): Promise<void> => Promise.resolve(void (ms += pauseMs));
+      const clock: Clock = { ...systemClock, monotonic: () => ms, sleep };
+      const changed = new URL(url);
+      change(changed);
+      const opening = openDatabase(changed.href, { clock, onWait: () => void waits++ });
+      await expect(opening).rejects.toMatchObject({ code: 'database-unreachable' });
+      return [waits, ms];
+    };
+    expect(await wait((u) => (u.password = 'wrong'))).toEqual([0, 0]);
+    expect(await wait((u) => (u.hostname = 'nowhere.invalid'))).toEqual([0, 0]);
+    const [waits, ms] = await wait((u) => (u.port = '1'));
+    expect(waits).toBe(1);
+    expect(ms).toBeGreaterThan(27_000);
+    expect(ms).toBeLessThanOrEqual(30_000);
   });
 
   it('is reported when it accepts connections but never answers', async () => {

@@ -83,6 +83,20 @@ describe('a database server that fails in the middle of a load', () => {
     await expectLoaded(bench, id);
   });
 
+  it('F46: killed while a command opens it: the restart is waited for, which is said once', async () => {
+    await server.kill();
+    const said: string[] = [];
+    let restarted = Promise.resolve();
+    const onWait = (text: string): void => {
+      said.push(text);
+      restarted = server.start();
+    };
+    const db = await openDatabase(bench.url, { onWait });
+    await restarted;
+    await db.close();
+    expect(said).toEqual([expect.stringMatching(/^cannot reach .* \([A-Z_]+\): waiting up to 30 s for it$/)]);
+  });
+
   it('F48: frozen in the middle of a statement: it times out, and a new connection repeats it after the thaw', async () => {
     const id = await aPart(bench);
     const { load, release } = await halfLoaded(id);
