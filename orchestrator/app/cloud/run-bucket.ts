@@ -7,7 +7,7 @@ import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { openBucket } from './cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
-import { chooseTarget } from '../plan/target.ts';
+import { chooseTarget, isLocal } from '../plan/target.ts';
 import { stateDirOf } from '../run/run-session.ts';
 import { type SandboxHandle, sandboxPid, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
 
@@ -24,7 +24,10 @@ export async function withRunBucket<T>(
   return gone ? onFolder(sandbox.dataDir, aws, work) : inBucket(aws, run.dryRun, work);
 }
 
-/** The bucket of a run that the database lacks: the folder of its dry run, else as configured. */
+/**
+ * The bucket of a run that the database lacks: the folder of its dry run, that at an endpoint on this machine, which dry
+ * runs use, else as configured.
+ */
 export async function withUnknownBucket<T>(
   config: Config,
   runId: string,
@@ -32,13 +35,13 @@ export async function withUnknownBucket<T>(
   work: (objects: ObjectStore, folder: string | null) => Promise<T>,
 ): Promise<T> {
   const folder = stateDirOf(config.file).sandbox(runId);
-  if (!existsSync(folder)) {
+  if (!existsSync(folder) && !isLocal(config.values.aws.endpoint)) {
     const hint = `For a dry run look at its name: \`orchestrator status\` lists the runs, and ${folder} is not there.`;
     const { region, bucket, endpoint } = chooseTarget(config, false, environment, hint);
     return inBucket({ region, bucket, endpoint }, false, (objects) => work(objects, null));
   }
   const { region, bucket, endpoint } = chooseTarget(config, true, environment);
-  // A sandbox that only provided machines has a folder without a bucket: the objects are in the configured bucket.
+  // A sandbox that only provided machines has no bucket in its folder, if it has one: the objects are in the configured bucket.
   if (endpoint !== null && !existsSync(join(folder, 's3', bucket)))
     return inBucket({ region, bucket, endpoint }, true, (objects) => work(objects, null));
   return onFolder(folder, { region, bucket, endpoint }, (objects) => work(objects, folder));

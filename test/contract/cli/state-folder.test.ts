@@ -1,8 +1,12 @@
 /** A run's folders that cannot be made, on the real file system. No missing rights: root would not notice those. */
+import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { withUnknownBucket } from '../../../orchestrator/app/cloud/run-bucket.ts';
+import { readRunDescription } from '../../../orchestrator/control/results/run-description.ts';
 import { makeStateFolder, whyUnwritable } from '../../../orchestrator/app/run/state-folder.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
@@ -24,14 +28,36 @@ it('a file in the way is named, wherever it is, and the check creates nothing', 
   expect(whyUnwritable(`${state}/sandbox/one`)).toBeNull();
 });
 
+const CONFIG =
+  'site: { product_url: "http://127.0.0.1:9/{id}", mapping: { fields: { title: { css: h1 } } } }\n' +
+  'products: { query: select id from products }\ndatabase: { url: "sqlite:./fleet.db" }\n';
+
+it('a load of a run without a folder reads the bucket at an endpoint on this machine', async () => {
+  using folder = tempDir();
+  const file = folder.file('fleet.yaml');
+  const asked: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url);
+    response.writeHead(404).end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  try {
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    writeFileSync(file, `${CONFIG}aws: { endpoint: "${endpoint}" }\n`);
+    const found = await withUnknownBucket(loadConfig(file, {}), 'lost', {}, (objects) =>
+      readRunDescription(objects, 'lost'),
+    );
+    expect(found).toBeNull();
+    expect(asked[0]).toMatch(/^\/crawlfleet\/runs\/lost\/run\.json/);
+  } finally {
+    server.close();
+  }
+});
+
 it('a load of a run that has left nothing suggests no flag that load lacks', async () => {
   using folder = tempDir();
   const file = folder.file('fleet.yaml');
-  writeFileSync(
-    file,
-    'site: { product_url: "http://127.0.0.1:9/{id}", mapping: { fields: { title: { css: h1 } } } }\n' +
-      'products: { query: select id from products }\ndatabase: { url: "sqlite:./fleet.db" }\n',
-  );
+  writeFileSync(file, CONFIG);
   const loading = withUnknownBucket(loadConfig(file, {}), 'nonsense', {}, () => Promise.resolve(null));
   const error = (await loading.catch((thrown: unknown) => thrown)) as AppError;
   expect(error).toBeInstanceOf(AppError);
