@@ -9,7 +9,8 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import { instanceGroups, ownNetwork } from '../cloud/launch-network.ts';
 import { type Quota, quotaFor } from '../../cloud/quota-api.ts';
 import { quotaCodeOf } from '../../plan/quota-codes.ts';
-import { migrate } from '../../db/migrate.ts';
+import { LATEST_VERSION, migrate, versionOf } from '../../db/migrate.ts';
+import type { Database } from '../../db/connect.ts';
 import { noRoomForNumbers } from '../../db/no-room-for-numbers.ts';
 import { noteCrawls } from '../../db/crawls.ts';
 import { checkResultTable } from '../../db/result-table.ts';
@@ -155,6 +156,15 @@ export function robotsOf(config: Config): Promise<RobotsReading> {
 
 export type Preflight = Awaited<ReturnType<typeof preflight>>;
 
+/** What a plan lacks on tables that it may not update; empty after `migrate`, and on a database without a run. */
+async function unreadHistory(database: Database): Promise<string[]> {
+  const version = await versionOf(database);
+  if (version === 0 || version === LATEST_VERSION) return [];
+  return [
+    `${database.label}: the crawlfleet tables are of an earlier version, ${version}: what earlier runs have measured, and the paces that the site asked of them, are not in this plan. orchestrator status brings them up to date`,
+  ];
+}
+
 /** With `migrate` it creates our own tables; without, it changes nothing in the database. `output`: see openWaiting. */
 export async function preflight(
   config: Config,
@@ -194,7 +204,8 @@ export async function preflight(
           quota: () => quotaOf(config, target),
         });
         const open = await noRoomForNumbers(database, table, config.mapping);
-        return { plan: { ...plan, warnings: [...plan.warnings, ...open] }, products };
+        const unread = await unreadHistory(database);
+        return { plan: { ...plan, warnings: [...plan.warnings, ...open, ...unread] }, products };
       },
     };
   } catch (error) {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
+import type { Database } from '../../../orchestrator/db/connect.ts';
 import { preflight } from '../../../orchestrator/app/plan/preflight.ts';
 import { chooseTarget } from '../../../orchestrator/app/plan/target.ts';
 import { probeEc2Rights } from '../../../orchestrator/cloud/right-probes.ts';
@@ -335,6 +336,21 @@ describe('orchestrator run', () => {
     expect(error).toMatchObject({ code: 'aws-unanswered', exitCode: EXIT.capacity });
     expect(error.message).toMatch(/^EC2 rights: could not be checked: .*RequestLimitExceeded/);
     expect(await stage.instances()).toEqual([]);
+  });
+
+  it('warns of a plan that lacks the earlier runs, because their tables are of an earlier version', async () => {
+    stage.configure();
+    const config = loadConfig(stage.file, { ...KEYS }, []);
+    const target = chooseTarget(config, false, { ...KEYS });
+    const warningsOf = async (change?: (database: Database) => Promise<unknown>): Promise<string> => {
+      const options = { migrate: change === undefined, environment: {}, output: { line: () => undefined } };
+      await using checked = await preflight(config, target, options);
+      await change?.(checked.database);
+      return (await checked.plan(await checked.readProducts())).plan.warnings.join('\n');
+    };
+    expect(await warningsOf()).not.toContain('earlier version');
+    const age = ({ knex }: Database) => knex('crawlfleet_migrations').where('version', '>', 1).delete();
+    expect(await warningsOf(age)).toMatch(/tables are of an earlier version, 1: .*orchestrator status brings them/);
   });
 
   it('prints the warnings of the checks, without those that apply to every run', async () => {
