@@ -106,7 +106,7 @@ export const EXIT_FACTS = {
     meaning:
       'Not everything was crawled and uploaded by the deadline, or it was published late. The stored results are published.',
     retry: 'yes',
-    todo: '`orchestrator retry` crawls the rest. If it happens every night, use a later deadline or more instances.',
+    todo: 'Where products are left, `orchestrator retry` crawls them. If it happens every night, use a later deadline or more instances.',
   },
   failedProducts: {
     words: 'too many products failed',
