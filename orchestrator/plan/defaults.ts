@@ -1,4 +1,5 @@
 /** What a plan assumes of times that have not been measured yet, by target. Figures of earlier runs replace them. */
+import type { Architecture } from './instance-types.ts';
 import type { PlanInput } from './plan.ts';
 
 /**
@@ -9,6 +10,9 @@ export type EndpointKind = 'aws' | 'sandbox' | 'emulator';
 
 /** `installed`: the machine installs Chromium at boot; `ready`: the image has it, or no browser is needed. */
 export type BrowserBoot = 'ready' | 'installed';
+
+/** The machines that `orchestrator image` builds on, whatever types a run may have. */
+export const BUILDER_TYPES: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };
 
 /** Default instance types: nano where it is allowed, micro and small where an account is on AWS's free plan. */
 export const DEFAULT_INSTANCE_TYPES = [

@@ -64,3 +64,9 @@ export function chooseInstanceType(
   // The configuration refuses an empty list; the smallest known type keeps this function total.
   return chosen ?? KNOWN[0]!;
 }
+
+/** The types that a run may launch when its plan has chosen `planned`: that one, then the others of its architecture, for which it has an image and a bundle. */
+export const typesOfRun = (planned: string, allowed: readonly string[]): string[] => [
+  planned,
+  ...allowed.filter((name) => name !== planned && architectureOf(name) === architectureOf(planned)),
+];

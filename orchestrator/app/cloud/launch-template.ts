@@ -15,7 +15,7 @@ import type { LaunchTemplate, RegionTemplate } from '../../control/model/core.ts
 import { regionNamed } from '../../control/model/regions.ts';
 import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../../control/model/stores.ts';
-import { type Architecture, architectureOf } from '../../plan/instance-types.ts';
+import { type Architecture, architectureOf, typesOfRun } from '../../plan/instance-types.ts';
 import { stateDirOf } from '../run/run-session.ts';
 
 export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'linux-x64', arm64: 'linux-arm64' };
@@ -129,12 +129,11 @@ export async function prepareLaunch(
       ? []
       : [`Nothing is launched in ${cloud.regions[i]!.name}: ${describeError(result.reason)}`],
   );
-  const others = aws.instanceTypes.filter((t) => t !== plannedType && architectureOf(t) === architecture);
   return {
     owner: aws.owner ?? hostname(),
     regions: regions.map(({ template }) => template),
     notes: [...left, ...regions.flatMap(({ notes }) => notes)],
-    instanceTypes: [plannedType, ...others],
+    instanceTypes: typesOfRun(plannedType, aws.instanceTypes),
     bundle: { key: bundleKey(bundle.sha256), sha256: bundle.sha256 },
   };
 }

@@ -3,7 +3,7 @@ import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { ROLE, TAG } from '../../cloud/compute.ts';
 import { tagList } from '../../cloud/sdk-clients.ts';
-import { bucketEncryption, controllerPolicies, instancePolicies, policyText } from './policies.ts';
+import { bucketEncryption, instancePolicies, type ManagedPolicy, managedPolicies, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
@@ -133,16 +133,18 @@ function controller(values: SetupValues): string {
   return [
     '# What the main server may do.',
     ...(makesRole ? [role(`${name}-controller`, values)] : []),
-    ...controllerPolicies(values).flatMap((key) => [
-      `${key}_policy=$(aws iam create-policy --policy-name ${name}-${key} --query Policy.Arn --output text${tagged(values)} --policy-document "$(${document(
-        policyText(key, values, ACCOUNT),
+    ...managedPolicies(values, ACCOUNT).flatMap((policy) => [
+      `${variableOf(policy)}=$(aws iam create-policy --policy-name ${name}-${policy.key} --query Policy.Arn --output text${tagged(values)} --policy-document "$(${document(
+        policy.text,
       )}
 )")`,
-      ...attach(`${key}_policy`),
+      ...attach(variableOf(policy)),
     ]),
     '',
   ].join('\n');
 }
+
+const variableOf = ({ key }: ManagedPolicy): string => `${key.replaceAll('-', '_')}_policy`;
 
 /** Unquoted, so that the shell inserts the account number; nothing else in a policy has a meaning for the shell. */
 const document = (text: string): string => `cat << POLICY
@@ -150,7 +152,9 @@ ${text}
 POLICY`;
 
 const tail = (values: SetupValues): string => `cat << FLEET
-Made. The policy of the main server is $controller_policy.
+Made. The main server needs: ${managedPolicies(values, ACCOUNT)
+  .map((policy) => `$${variableOf(policy)}`)
+  .join(' ')}
 For fleet.yaml:
 
 ${fleetLines(values)}

@@ -9,6 +9,8 @@ import instance from '../../../userdata/iam/instance.json' with { type: 'json' }
 import mainServer from '../../../userdata/iam/main-server.json' with { type: 'json' };
 import sse from '../../../userdata/iam/sse.json' with { type: 'json' };
 import volumes from '../../../userdata/iam/volumes.json' with { type: 'json' };
+import { AppError } from '../../../shared/domain/errors.ts';
+import { BUILDER_TYPES } from '../../plan/defaults.ts';
 import type { SetupValues } from './values.ts';
 
 const POLICIES = {
@@ -26,19 +28,61 @@ const POLICIES = {
 
 export type PolicyName = keyof typeof POLICIES;
 
-/** The managed policies of the main server: the first always, the others as wanted. */
-export const controllerPolicies = ({ image, commands, objectKey, volumeKey }: SetupValues): ControllerPolicy[] => {
-  const wanted: [ControllerPolicy, boolean][] = [
+/** Characters of a managed policy; AWS counts no white space. */
+const MAX_CHARACTERS = 6_144;
+
+/** As long as every account's number. */
+const ANY_ACCOUNT = '111122223333';
+
+export interface ManagedPolicy {
+  /** Its name after that of the fleet: `controller`, `controller-2`, `image` … */
+  key: string;
+  text: string;
+}
+
+/**
+ * The managed policies of the main server: the first always, the others as wanted. One that is too long for AWS goes on in
+ * a second one. Throws `usage` for more subnets or types than one statement can name.
+ */
+export function managedPolicies(values: SetupValues, account = ANY_ACCOUNT): ManagedPolicy[] {
+  const { image, commands, objectKey, volumeKey } = values;
+  const wanted: [PolicyName, boolean][] = [
     ['controller', true],
     ['image', image],
     ['commands', commands],
     ['sse', objectKey !== null],
     ['volumes', volumeKey !== null],
   ];
-  return wanted.flatMap(([name, isWanted]) => (isWanted ? name : []));
-};
+  return wanted.flatMap(([name, isWanted]) =>
+    (isWanted ? divided(JSON.parse(policyText(name, values, account)) as Policy, account) : []).map((policy, i) => ({
+      key: i === 0 ? name : `${name}-${i + 1}`,
+      text: JSON.stringify(policy, null, 2),
+    })),
+  );
+}
 
-export type ControllerPolicy = 'controller' | 'image' | 'commands' | 'sse' | 'volumes';
+function divided({ Version, Statement }: Policy, account: string): Policy[] {
+  const policies: Policy[] = [];
+  for (const statement of Statement) {
+    const alone = { Version, Statement: [statement] };
+    const hasRoom = (policy: Policy): boolean =>
+      lengthOf({ Version, Statement: [...policy.Statement, statement] }, account) <= MAX_CHARACTERS;
+    const open = policies.find(hasRoom);
+    if (open) open.Statement.push(statement);
+    else if (lengthOf(alone, account) <= MAX_CHARACTERS) policies.push(alone);
+    else
+      throw new AppError(
+        'usage',
+        `setup cannot be written: ${statement.Sid} has ${lengthOf(alone, account)} characters, and a policy of AWS at most ${MAX_CHARACTERS}`,
+        { hint: 'Name fewer subnets in aws.subnets or aws.regions, or fewer aws.instance_types.' },
+      );
+  }
+  return policies;
+}
+
+/** As AWS counts it, with the number of the account. */
+const lengthOf = (policy: Policy, account: string): number =>
+  JSON.stringify(policy).replaceAll(account, ANY_ACCOUNT).replaceAll(/\s/g, '').length;
 
 /** The inline policies of the instance role, with their names there. */
 export const instancePolicies = ({ commands, objectKey }: SetupValues): [PolicyName, inlineName: string][] => [
@@ -53,6 +97,7 @@ export const bucketEncryption = ({ objectKey }: SetupValues): { SSEAlgorithm: st
 
 /** A policy as JSON text; `account` stands for the number: an expression of Terraform or the shell. */
 export function policyText(name: PolicyName, values: SetupValues, account: string): string {
+  const regions = values.launchPlaces.map(({ region }) => region);
   const names: Record<string, string> = {
     account,
     bucket: values.bucket,
@@ -64,7 +109,41 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
     owner: values.owner,
     partition: values.partition.name,
     ec2_principal: values.partition.ec2Principal,
-    region: values.policyRegion,
+    region: regions.length === 1 ? regions[0]! : '*',
   };
-  return JSON.stringify(POLICIES[name], null, 2).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);
+  const subnets = values.launchPlaces.flatMap(({ region, subnets: named }) =>
+    (named.length > 0 ? named : ['*']).map((id) => ({ region, id })),
+  );
+  const lists: Record<string, readonly string[]> = {
+    '${builder_types}': Object.values(BUILDER_TYPES),
+    '${instance_types}': values.instanceTypes,
+    '${subnets}': subnets.map(({ region, id }) => `arn:\${partition}:ec2:${region}:\${account}:subnet/${id}`),
+    '${subnet_ids}': subnets.map(({ id }) => id),
+  };
+  const { Version, Statement }: Policy = POLICIES[name];
+  const inRegions = { Version, Statement: Statement.map((statement) => confined(statement, regions)) };
+  return JSON.stringify(
+    inRegions,
+    (_, value: unknown) => (typeof value === 'string' ? (lists[value] ?? value) : value),
+    2,
+  ).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);
+}
+
+interface Policy {
+  Version: string;
+  Statement: Statement[];
+}
+
+interface Statement {
+  Sid: string;
+  Resource?: string | string[];
+  Condition?: Record<string, Record<string, string | string[]>>;
+}
+
+/** To several regions by a condition, because each resource with each region would be too long for a policy. */
+function confined(statement: Statement, regions: readonly string[]): Statement {
+  if (regions.length === 1 || !JSON.stringify(statement.Resource ?? '').includes('${region}')) return statement;
+  const { Condition = {} } = statement;
+  const StringEquals = { ...Condition.StringEquals, 'aws:RequestedRegion': [...regions] };
+  return { ...statement, Condition: { ...Condition, StringEquals } };
 }

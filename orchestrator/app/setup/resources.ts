@@ -1,6 +1,7 @@
 /** What the account needs, in words: the same list for every output format. */
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import { BALANCER_PORT } from '../../control/launching/launch.ts';
+import { managedPolicies } from './policies.ts';
 import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 
 export interface Resource {
@@ -36,6 +37,13 @@ export function resourcesOf(values: SetupValues): Resource[] {
       `${name}-controller`,
       `what the main server may do: launch, end and balance what carries the tag crawlfleet:owner=${owner}, and use the bucket`,
     ],
+    ...managedPolicies(values)
+      .filter(({ key }) => key.startsWith('controller-'))
+      .map(({ key }): [Resource['kind'], string, string] => [
+        'policy',
+        `${name}-${key}`,
+        'the rest of it, which is too long for one policy of AWS',
+      ]),
     ['policy', `${name}-image`, 'what `orchestrator image` needs beside it', values.image],
     ['policy', `${name}-commands`, 'what `orchestrator exec` needs beside it', values.commands],
     ['policy', `${name}-sse`, 'use of the KMS key of aws.sse', values.objectKey !== null],

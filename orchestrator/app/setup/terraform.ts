@@ -4,9 +4,9 @@ import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import {
   bucketEncryption,
-  type ControllerPolicy,
-  controllerPolicies,
   instancePolicies,
+  type ManagedPolicy,
+  managedPolicies,
   type PolicyName,
   policyText,
 } from './policies.ts';
@@ -19,6 +19,7 @@ const ACCOUNT = '${data.aws_caller_identity.current.account_id}';
 /** One file that `terraform validate` accepts. It shares nothing with what a run makes for itself. */
 export function terraformText(values: SetupValues): string {
   const inVpc = values.mainServer.kind === 'vpc';
+  const [first, ...others] = managedPolicies(values, ACCOUNT);
   return [
     head(values),
     values.hasGroups ? network(values) : '',
@@ -27,10 +28,8 @@ export function terraformText(values: SetupValues): string {
     values.hasGroups ? groups(values) : '',
     inVpc ? mainGroup(values) : '',
     ...(values.otherRegions ?? []).map((there) => otherRegion({ ...values, ...there })),
-    controller(values),
-    ...controllerPolicies(values)
-      .slice(1)
-      .map((key) => attachedPolicy(key, values).join('\n')),
+    controller(values, first!),
+    ...others.map((policy) => attachedPolicy(policy, values).join('\n')),
     values.ec2MainServer === null ? '' : mainServer(values, values.ec2MainServer),
     outputs(values),
   ]
@@ -209,7 +208,8 @@ ${indent(policyText(policy, values, ACCOUNT))}
 }
 `;
 
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snakeCase = (name: string): string =>
+  name.replaceAll('-', '_').replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 const groups = (
   values: SetupValues,
@@ -276,29 +276,30 @@ ${provider}  security_group_id = aws_security_group.${role}${suffix}.id
 }
 `;
 
-function controller(values: SetupValues): string {
-  const policy = attachedPolicy('controller', values);
+function controller(values: SetupValues, managed: ManagedPolicy): string {
+  const policy = attachedPolicy(managed, values);
   if (values.controllerUser !== null || values.mainServer.kind === 'outside') return policy.join('\n');
-  const [managed, attachment] = policy;
-  return `${managed}
+  const [resource, attachment] = policy;
+  return `${resource}
 ${role('controller', `${values.name}-controller`, values)}
 ${attachment}
 ${profile('controller', `${values.name}-controller`)}`;
 }
 
 /** The policy, and what gives it to the main server, if that is known. */
-function attachedPolicy(key: ControllerPolicy, values: SetupValues): string[] {
+function attachedPolicy({ key, text }: ManagedPolicy, values: SetupValues): string[] {
   const { name, controllerUser, mainServer } = values;
-  const policy = `resource "aws_iam_policy" "${key}" {
+  const id = snakeCase(key);
+  const policy = `resource "aws_iam_policy" "${id}" {
   name   = "${name}-${key}"
   policy = <<-EOT
-${indent(policyText(key, values, ACCOUNT))}
+${indent(text)}
   EOT
 }
 `;
-  const attach = (to: string, line: string): string => `resource "aws_iam_${to}_policy_attachment" "${key}" {
+  const attach = (to: string, line: string): string => `resource "aws_iam_${to}_policy_attachment" "${id}" {
   ${line}
-  policy_arn = aws_iam_policy.${key}.arn
+  policy_arn = aws_iam_policy.${id}.arn
 }
 `;
   if (controllerUser !== null) return [policy, attach('user', `user       = "${controllerUser}"`)];
@@ -382,10 +383,11 @@ ${indent(script.replaceAll(/([$%])\{/g, '$1$1{'))}
   ].join('\n');
 }
 
-const outputs = (values: SetupValues): string => `output "controller_policy_arn" {
-  value = aws_iam_policy.controller.arn
-}
-
+const outputs = (values: SetupValues): string => `${managedPolicies(values, ACCOUNT)
+  .filter(({ key }) => key.startsWith('controller'))
+  .map(({ key }) => snakeCase(key))
+  .map((id) => `output "${id}_policy_arn" {\n  value = aws_iam_policy.${id}.arn\n}\n`)
+  .join('\n')}
 output "fleet_yaml" {
   value = <<-EOT
 ${indent(fleetLines(values))}

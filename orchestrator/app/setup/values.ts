@@ -5,6 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
 import { type ConfigValues, BUCKET, KMS_KEY, REGION } from '../config/schema.ts';
+import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import type { Environment } from '../config/load-config.ts';
 
 /** Where the main server is, from the view of the security groups. */
@@ -21,8 +22,10 @@ export interface SetupValues {
   hasGroups: boolean;
   /** The others of `aws.regions`, which get security groups of their own; omitted without `aws.regions`. */
   otherRegions?: readonly RegionValues[];
-  /** Where the policies allow launches: `*` for a run over several regions, whose tags confine them. */
-  policyRegion: string;
+  /** Where the policies allow launches: in these subnets, in every one of a region without any. */
+  launchPlaces: readonly Pick<SetupValues, 'region' | 'subnets'>[];
+  /** The only ones that the policies allow to launch: every choice of a plan or a launch is one of `aws.instance_types`. */
+  instanceTypes: readonly string[];
   partition: Partition;
   bucket: string;
   owner: string;
@@ -105,6 +108,7 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
   const entry = aws?.regions?.find((each) => each.region === region);
   const here = entry ?? aws;
   const subnets = here?.subnets ?? [];
+  const instanceTypes = aws?.instance_types ?? DEFAULT_INSTANCE_TYPES;
   const others = aws?.regions?.filter((each) => each !== here) ?? [];
   const faults = [
     ...(region === undefined ? ['--region (or aws.region) is missing'] : []),
@@ -116,6 +120,9 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
     ...[...subnets, ...others.flatMap((each) => each.subnets)]
       .filter((id) => !/^subnet-[\w-]+$/.test(id))
       .map((id) => `${aws?.regions ? 'aws.regions' : 'aws.subnets'}: ${id} is not the id of a subnet`),
+    ...instanceTypes
+      .filter((type) => !/^[a-z0-9-]+\.[a-z0-9-]+$/.test(type))
+      .map((type) => `aws.instance_types: ${type} is not an instance type`),
     ...others.filter((each) => !REGION.test(each.region)).map((each) => `aws.regions: ${each.region} is not a region`),
     ...(flags.vpc !== undefined && entry
       ? ['--vpc applies to one region: name subnets of the VPC in the entries of aws.regions']
@@ -155,7 +162,11 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
           })),
         }
       : {}),
-    policyRegion: others.length > 0 ? '*' : region!,
+    launchPlaces: (aws?.regions ?? [{ region: region!, subnets }]).map((each) => ({
+      region: each.region,
+      subnets: each.subnets,
+    })),
+    instanceTypes,
     partition: partitionOf(region!),
     bucket: bucket!,
     owner,

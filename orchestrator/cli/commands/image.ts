@@ -14,6 +14,7 @@ import {
   BROWSER_MEMORY_GB,
   describeInstanceType,
 } from '../../plan/instance-types.ts';
+import { BUILDER_TYPES } from '../../plan/defaults.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
 import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
@@ -55,8 +56,6 @@ export interface ImageOptions extends ConfigPlace {
   /** Only removes old images that are not needed any more. */
   prune?: boolean;
 }
-
-const BUILDER_TYPE: Record<Architecture, string> = { arm64: 't4g.small', x86_64: 't3.small' };
 
 /** Such a disk holds about 2 GB; a snapshot is billed by its content. */
 const SNAPSHOT_WORD = 'its snapshot of about 2 GB costs some $0.10 a month';
@@ -126,7 +125,7 @@ async function make(making: Making, output: Output): Promise<ExitCode> {
   const { region, images } = first;
   using interrupts = watchInterrupts();
   const baseImageId = await images.baseImage(options.base ?? null, architecture);
-  const instanceType = BUILDER_TYPE[architecture];
+  const instanceType = BUILDER_TYPES[architecture];
   const { volume } = config.values.aws;
   const usd = hourlyPrice(region, instanceType).usd * BUILDER_HOURS;
   output.line(

@@ -47,10 +47,13 @@ const valuesOf = (flags: SetupFlags) => ({
           { ...OTHER, region: 'us-east-1', subnets: ['subnet-0a1b2c'] },
           { ...OTHER, region: 'us-gov-west-1' },
         ],
+        // Too many for one policy.
+        launchPlaces: ['us-east-1', 'us-gov-west-1'].map((region) => ({ region, subnets: MANY_SUBNETS })),
       }
     : {}),
 });
 const OTHER = { subnets: [], vpcId: null, mainServer: { kind: 'outside' as const, cidr: '203.0.113.7/32' } };
+const MANY_SUBNETS = Array.from({ length: 25 }, (_, i) => `subnet-0123456789abcde${10 + i}`);
 const KEY = 'arn:aws:kms:ap-northeast-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 const KEYS = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
 

@@ -57,12 +57,14 @@ describe('setupValues', () => {
     expect(values({}, configOf(` }\nserver: { url: "${url}" }`)).mainServer).toEqual(mainServer);
   });
 
-  it('allows launches in every region for a run over several', () => {
+  it('allows launches in the regions of a run over several, and in no other', () => {
     const several = configOf(` }\n${SEVERAL}`);
     const found = setupValues({ bucket: 'b-1' }, several, {});
-    expect(found).toMatchObject({ region: 'eu-west-1', policyRegion: '*' });
-    expect(policyText('controller', found, '1')).toContain('arn:aws:ec2:*:1:instance/*');
+    const text = policyText('controller', found, '1');
+    expect(text).toContain('arn:aws:ec2:*:1:instance/*');
+    expect(text).toMatch(/"aws:RequestedRegion": \[\s*"eu-west-1",\s*"us-east-1"\s*\]/);
     expect(policyText('controller', values(), '1')).toContain('arn:aws:ec2:ap-northeast-1:1:instance/*');
+    expect(policyText('controller', values(), '1')).not.toContain('aws:RequestedRegion');
   });
 
   it('lists everything that is missing or invalid together', () => {
@@ -80,6 +82,8 @@ describe('setupValues', () => {
         ` }\naws: { instance_profile: ${JSON.stringify(text.replace('${', () => '$${'))}, subnets: [${JSON.stringify(text.replace('${', () => '$${'))}] }`,
       );
       expect(() => values({}, config)).toThrow(/instance_profile.*subnets/s);
+      const types = configOf(` }\naws: { instance_types: [${JSON.stringify(text.replace('${', () => '$${'))}] }`);
+      expect(() => values({}, types)).toThrow(/aws\.instance_types: .* is not an instance type/s);
     },
   );
 });
