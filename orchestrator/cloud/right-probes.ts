@@ -26,6 +26,8 @@ export interface RightAnswer {
   verdict: RightVerdict;
   /** AWS's message; empty when it is allowed. */
   message: string;
+  /** The launches that it is about, when others were answered otherwise. */
+  places?: readonly string[];
 }
 
 /** No account has it; EC2 assigns random ids. */
@@ -33,13 +35,13 @@ const NO_INSTANCE = 'i-00000000000000000';
 
 /**
  * The calls of a run. ELBv2 looks at the network of a new load balancer with the permissions of its creator.
- * @param launch a launch as the run will make it, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; null to leave it out
+ * @param launches as the run will make them, instance profile (iam:PassRole) and tags (ec2:CreateTags) included; all have one answer
  * @param instanceId one of our own instances, to check permissions bound to its tags; null when there is none
  * @param balancerVpcId where a load balancer is to be created; null when none is
  */
 export async function probeEc2Rights(
   options: AwsOptions,
-  launch: LaunchRequest | null,
+  launches: readonly LaunchRequest[],
   instanceId: string | null,
   balancerVpcId: string | null,
 ): Promise<RightAnswer[]> {
@@ -65,15 +67,26 @@ export async function probeEc2Rights(
         ask('DescribeVpcs', () => ec2.describeVpcs({ DryRun })),
       );
     }
-    if (launch !== null)
-      asks.push(
-        ask('RunInstances', async () => ec2.runInstances({ ...(await runInstancesInput(ec2, launch)), DryRun })),
-      );
+    const askLaunch = (launch: LaunchRequest): Promise<RightAnswer> =>
+      ask('RunInstances', async () => ec2.runInstances({ ...(await runInstancesInput(ec2, launch)), DryRun }));
+    if (launches.length > 0)
+      asks.push(Promise.all(launches.map(askLaunch)).then((answers) => answerFor(launches, answers)));
     asks.push(ask('TerminateInstances', () => ec2.terminateInstances({ DryRun, InstanceIds: [InstanceId] }), own));
     asks.push(ask('GetConsoleOutput', () => ec2.getConsoleOutput({ DryRun, InstanceId }), own));
     return Promise.all(asks);
   });
 }
+
+/** The worst answer; with the launches that got it, unless all did. */
+function answerFor(launches: readonly LaunchRequest[], answers: readonly RightAnswer[]): RightAnswer {
+  const worst = WORST_FIRST.flatMap((verdict) => answers.find((answer) => answer.verdict === verdict) ?? [])[0]!;
+  const places = launches.filter((_, i) => answers[i]!.verdict === worst.verdict);
+  if (places.length === launches.length) return worst;
+  return { ...worst, places: places.map(({ instanceType, subnetId }) => `${instanceType} in ${subnetId}`) };
+}
+
+/** A place without room is no news while another has some: not every zone has every type. */
+const WORST_FIRST: readonly RightVerdict[] = ['denied', 'wrong', 'failed', 'unproved', 'missing', 'allowed', 'pool'];
 
 async function askRight(
   action: string,

@@ -103,9 +103,9 @@ export const ec2Rights: Check = {
         'not checked: an endpoint that is not AWS may execute a DryRun call',
         'orchestrator run --dry-run shows whether it works there',
       );
-    const [launch, own, subnets] = await Promise.all([facts.launch(), facts.ownInstance(), facts.subnets()]);
+    const [launches, own, subnets] = await Promise.all([facts.launches(), facts.ownInstance(), facts.subnets()]);
     const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
-    return judgeRights(await probeEc2Rights(aws!, launch, own, vpcId));
+    return judgeRights(await probeEc2Rights(aws!, launches, own, vpcId));
   },
 };
 
@@ -123,16 +123,21 @@ export function judgeRights(answers: readonly RightAnswer[]): Finding[] {
 /** A launch can be refused for each of these, and EC2 names the right only in an encoded message. */
 const LAUNCH_RIGHTS = 'ec2:RunInstances, ec2:CreateTags at launch, and iam:PassRole for the instance role';
 
-function judgeRight({ action, verdict, message }: RightAnswer): Finding | null {
+const BOUND =
+  '. It allows the instance types, subnets and regions of fleet.yaml at that time: after a change of these run orchestrator setup again and apply it';
+
+function judgeRight({ action, verdict, message, places }: RightAnswer): Finding | null {
+  const where = places === undefined ? '' : ` for ${places.join(', ')}`;
   switch (verdict) {
     case 'allowed':
       return null;
     case 'pool':
-      return warning(`${action} is allowed, but there is no room for it now: ${message}`);
+      return warning(`${action} is allowed, but there is no room for it now${where}: ${message}`);
     case 'denied': {
-      const rights = action === 'ec2:RunInstances' ? LAUNCH_RIGHTS : action;
-      const remedy = organisationRemedy(message) ?? `Allow ${rights}. ${POLICY}`;
-      return failed('aws-denied', `${action} is refused: ${message}`, remedy);
+      const isLaunch = action === 'ec2:RunInstances';
+      const remedy =
+        organisationRemedy(message) ?? `Allow ${isLaunch ? LAUNCH_RIGHTS : action}. ${POLICY}${isLaunch ? BOUND : ''}`;
+      return failed('aws-denied', `${action} is refused${where}: ${message}`, remedy);
     }
     case 'unproved':
       return standing(
@@ -140,7 +145,11 @@ function judgeRight({ action, verdict, message }: RightAnswer): Finding | null {
         'npm run canary proves it with two small instances',
       );
     case 'wrong':
-      return failed('aws-invalid', `${action}: ${message}`, 'Correct the setting of aws that the message names');
+      return failed(
+        'aws-invalid',
+        `${action}${where}: ${message}`,
+        'Correct the setting of aws that the message names',
+      );
     case 'missing':
       return warning(`this endpoint has no ${action.split(':')[1]}`);
     case 'failed':

@@ -11,7 +11,13 @@ import type { AwsOptions } from '../../cloud/sdk-clients.ts';
 import { probeEndpoint } from '../../cloud/probe.ts';
 import { findRouteTables } from '../../cloud/route-tables.ts';
 import { type Database, openDatabase } from '../../db/connect.ts';
-import { architectureOf, chooseInstanceType, BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';
+import {
+  architectureOf,
+  chooseInstanceType,
+  BROWSER_MEMORY_GB,
+  HTTP_MEMORY_GB,
+  typesOfRun,
+} from '../../plan/instance-types.ts';
 import type { Plan } from '../../plan/plan.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
@@ -20,6 +26,9 @@ import { type ProductList, readWholeList } from '../plan/products.ts';
 import { isLocal, type RunPlace, type Target } from '../plan/target.ts';
 import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
+
+/** EC2 accepts five RunInstances calls at once, dry runs included, and then two a second. */
+const MAX_LAUNCHES = 5;
 
 export type Facts = ReturnType<typeof createFacts>;
 
@@ -84,11 +93,19 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
     imageId,
     routeTables: once(async () => findRouteTables(options(), await vpcId())),
     groups,
-    /** A launch request as the run would send it, without its user data. */
-    launch: once(async () => {
-      const [[subnet], securityGroupIds, image] = await Promise.all([subnets(), groups(), imageId()]);
-      const place = { instanceType: instanceType(), imageId: image, subnetId: subnet!.id, securityGroupIds };
-      return launchOf(config, place);
+    /** Launch requests as the run would send them, without user data: with each of its types and each of its subnets, as many as EC2 takes at once. */
+    launches: once(async () => {
+      const [places, securityGroupIds, image] = await Promise.all([subnets(), groups(), imageId()]);
+      const types = typesOfRun(instanceType(), config.values.aws.instance_types);
+      const count = Math.min(MAX_LAUNCHES, Math.max(types.length, places.length));
+      return Array.from({ length: count }, (_, i) =>
+        launchOf(config, {
+          instanceType: types[i % types.length]!,
+          imageId: image,
+          subnetId: places[i % places.length]!.id,
+          securityGroupIds,
+        }),
+      );
     }),
     /** An instance of our own that EC2 still lists; null when there is none. */
     ownInstance: once(async () => {
@@ -129,7 +146,7 @@ function launchOf(config: Config, place: Place): LaunchRequest {
   return {
     ...place,
     // A DryRun request only; its own token keeps it apart from every launch.
-    clientToken: sha256Hex(`doctor|${systemClock.now()}`),
+    clientToken: sha256Hex(['doctor', systemClock.now(), place.instanceType, place.subnetId].join('|')),
     instanceProfile: config.values.aws.instance_profile,
     ...(volume === null ? {} : { volume: volumeOf(volume) }),
     userData: '#!/bin/bash\n',

@@ -216,6 +216,15 @@ describe('orchestrator doctor', () => {
     expect(await stage.doctor()).toMatchObject({ ready: true, failed: [] });
   });
 
+  it('asks for each type and each subnet of a run, and says which the policy refuses', async () => {
+    await stage.fault({ what: 'error', action: 'RunInstances', code: 'UnauthorizedOperation', status: 403, count: 1 });
+    const found = await stage.doctor({ aws: 'instance_types: [t4g.nano, t4g.micro, t4g.small, t3.nano]' });
+    expect(found.failed).toEqual(['ec2-rights']);
+    const refused = found.of('ec2-rights').find(({ level }) => level === 'failed')!;
+    expect(refused.text).toMatch(/^ec2:RunInstances is refused for t4g\.(nano|micro|small) in subnet-\w+: /);
+    expect(refused.remedy).toContain('run orchestrator setup again');
+  });
+
   it('advises a later retry where AWS keeps failing, and blames no setting', async () => {
     await stage.fault({ what: 'error', action: 'GetBucketLocation', code: 'InternalError', status: 500, count: 9 });
     const found = await stage.doctor();
@@ -234,7 +243,7 @@ describe('orchestrator doctor', () => {
   it('does not take a vanished instance for a wrong setting', async () => {
     const { region, endpoint } = stage.sandbox;
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const answers = await probeEc2Rights({ region, endpoint, credentials }, null, 'i-0123456789abcdef0', null);
+    const answers = await probeEc2Rights({ region, endpoint, credentials }, [], 'i-0123456789abcdef0', null);
     expect(answers.filter((a) => a.verdict === 'wrong')).toEqual([]);
     expect(answers.find((a) => a.action === 'ec2:TerminateInstances')!.verdict).toBe('unproved');
   });
@@ -331,7 +340,7 @@ describe('orchestrator run', () => {
   });
 
   it('is refused with "later" when AWS cannot be reached', async () => {
-    await stage.fault({ what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', status: 503, count: 9 });
+    await stage.fault({ what: 'error', action: 'RunInstances', code: 'RequestLimitExceeded', status: 503, count: 100 });
     const error = await refusal();
     expect(error).toMatchObject({ code: 'aws-unanswered', exitCode: EXIT.capacity });
     expect(error.message).toMatch(/^EC2 rights: could not be checked: .*RequestLimitExceeded/);
