@@ -7,13 +7,21 @@ export const runPrefix = (run: string): string => `runs/${run}/`;
 /** `runs/<run>/<slot>/<epoch>/` */
 export const shardPrefix = (run: string, slot: number, epoch: number): string => `${runPrefix(run)}${slot}/${epoch}/`;
 
-/** `runs/<run>/<slot>/<epoch>/<seq>-<sha256>.ndjson.gz` */
-export const partKey = (run: string, { slot, epoch, seq, sha256 }: PartName): string =>
-  `${shardPrefix(run, slot, epoch)}${seq}-${sha256}.ndjson.gz`;
+/**
+ * `aws:userid` of an instance's role, as a folder in the shard's prefix: `<id of the role>:<id of the instance>`. The policy of the role
+ * binds the instance to it. It proves nothing to a reader: a signature does.
+ */
+export const ROLE_SESSION = /^[A-Za-z0-9][A-Za-z0-9+=,.@_:-]{0,127}$/;
 
-/** `runs/<run>/<slot>/<epoch>/manifest.json` */
-export const manifestKey = (run: string, slot: number, epoch: number): string =>
-  `${shardPrefix(run, slot, epoch)}manifest.json`;
+const folderOf = (session: string | null | undefined): string => (session ? `${session}/` : '');
+
+/** `runs/<run>/<slot>/<epoch>/<role session>/<seq>-<sha256>.ndjson.gz`, or without the role session. */
+export const partKey = (run: string, part: PartName & { session?: string | null }): string =>
+  `${shardPrefix(run, part.slot, part.epoch)}${folderOf(part.session)}${part.seq}-${part.sha256}.ndjson.gz`;
+
+/** `runs/<run>/<slot>/<epoch>/<role session>/manifest.json`; without the role session also the main server's. */
+export const manifestKey = (run: string, slot: number, epoch: number, session?: string | null): string =>
+  `${shardPrefix(run, slot, epoch)}${folderOf(session)}manifest.json`;
 
 /** `runs/<run>/<slot>/<epoch>/manifest-<sha256>.json`: the main server's, where a foreign object has the other name. */
 export const manifestAsideKey = (run: string, { slot, epoch }: EpochId, sha256: string): string =>
@@ -43,17 +51,23 @@ export interface PartName {
   sha256: string;
 }
 
-/** The reverse of partKey; null for any other key. */
+/** The reverse of partKey, with or without a role session; null for any other key. */
 export function parsePartKey(run: string, key: string): PartName | null {
-  const prefix = runPrefix(run);
-  if (!key.startsWith(prefix)) return null;
-  const match = /^(\d+)\/(\d+)\/(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(key.slice(prefix.length));
-  return match ? { slot: Number(match[1]), epoch: Number(match[2]), seq: Number(match[3]), sha256: match[4]! } : null;
+  const found = parseShardKey(run, key);
+  const match = found && /^(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(found.name);
+  return match ? { slot: found.slot, epoch: found.epoch, seq: Number(match[1]), sha256: match[2]! } : null;
 }
 
-/** The reverse of manifestKey; null for any other key. */
+/** The reverse of manifestKey, with or without a role session; null for any other key. */
 export function parseManifestKey(run: string, key: string): EpochId | null {
+  const found = parseShardKey(run, key);
+  return found?.name === 'manifest.json' ? { slot: found.slot, epoch: found.epoch } : null;
+}
+
+function parseShardKey(run: string, key: string): (EpochId & { name: string }) | null {
   const prefix = runPrefix(run);
-  const match = key.startsWith(prefix) ? /^(\d+)\/(\d+)\/manifest\.json$/.exec(key.slice(prefix.length)) : null;
-  return match ? { slot: Number(match[1]), epoch: Number(match[2]) } : null;
+  if (!key.startsWith(prefix)) return null;
+  const match = /^(\d+)\/(\d+)\/(?:([^/]+)\/)?([^/]+)$/.exec(key.slice(prefix.length));
+  if (!match || (match[3] !== undefined && !ROLE_SESSION.test(match[3]))) return null;
+  return { slot: Number(match[1]), epoch: Number(match[2]), name: match[4]! };
 }

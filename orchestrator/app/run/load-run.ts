@@ -145,7 +145,7 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
 }
 
 function stillAtWork(runId: string, powerOffMs: number, epochs: readonly BucketEpoch[]): AppError {
-  const closed = epochs.filter((e) => e.hasManifest).length;
+  const closed = epochs.filter((e) => e.manifests.length > 0).length;
   return new AppError(
     'run-unfinished',
     `run ${runId} is not over: ${closed} of the ${epochs.length} instances that have left something in the bucket have ended`,

@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import type { ZodType } from 'zod';
-import { manifestKey } from '../../../shared/domain/keys.ts';
+import { parseManifestKey } from '../../../shared/domain/keys.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import {
@@ -289,7 +289,8 @@ export class Callbacks {
     const sender = await this.#authenticate(callback, COMPLETION_PATH, completionSchema);
     if ('status' in sender) return sender;
     const { record, message } = sender;
-    if (message.manifestKey !== manifestKey(core.runId, callback.slot, callback.epoch))
+    const named = parseManifestKey(core.runId, message.manifestKey);
+    if (named?.slot !== callback.slot || named.epoch !== callback.epoch)
       return refuse(400, 'manifestKey is not the key of this epoch');
     if (isServing(record.phase) && record.manifestKey === null) {
       // If it has been given up since, only `close` may close the epoch.

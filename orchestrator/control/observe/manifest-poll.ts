@@ -4,11 +4,12 @@
  */
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import { manifestKey, parsePartKey, runPrefix, shardPrefix } from '../../../shared/domain/keys.ts';
+import { parseManifestKey, parsePartKey, runPrefix, shardPrefix } from '../../../shared/domain/keys.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
+import { isForeignObject, sortManifests } from '../results/close-epoch.ts';
 import { countProducts, isDamaged, type PartName } from '../results/load-parts.ts';
 import { isFromInstance, UNSIGNED } from '../results/part-origin.ts';
 import { alarmOnce } from '../run-notes.ts';
@@ -38,8 +39,8 @@ export class ManifestPoll {
   readonly #polledAtMs = new Map<string, number>();
   /** Epochs whose manifest was found, so that a refused one is not recorded again and again. */
   readonly #found = new Set<string>();
-  /** Keys of parts that cannot be read: they are read once. */
-  readonly #unreadable = new Set<string>();
+  /** Keys of parts that cannot be read, and of foreign manifests: they are read once. */
+  readonly #ignored = new Set<string>();
   #busy = false;
   #askedAtMs = -Infinity;
 
@@ -106,15 +107,14 @@ export class ManifestPoll {
     const { slot, epoch } = record;
     const name = epochKey(record);
     this.#polledAtMs.set(name, core.clock.now());
-    const key = manifestKey(core.runId, slot, epoch);
     const parts: PartRef[] = [];
-    let hasManifest = false;
+    const manifests: string[] = [];
     for await (const object of core.objects.list(shardPrefix(core.runId, slot, epoch))) {
-      if (object.key === key) hasManifest = true;
+      if (parseManifestKey(core.runId, object.key) && !this.#ignored.has(object.key)) manifests.push(object.key);
       // Clocks differ: nothing was put into the bucket later than now.
       const atMs = Math.min(object.modifiedAtMs ?? 0, core.clock.now());
       if (atMs > (this.uploads.get(name) ?? 0)) this.uploads.set(name, atMs);
-      const isKnown = known.has(object.key) || this.#unreadable.has(object.key);
+      const isKnown = known.has(object.key) || this.#ignored.has(object.key);
       const part = isKnown ? null : parsePartKey(core.runId, object.key);
       if (!part) continue;
       const { key: partKey, sizeBytes } = object;
@@ -124,7 +124,14 @@ export class ManifestPoll {
     }
     await core.results.register({ slot, epoch }, parts);
     if (parts.length > 0) core.log.info({ slot, epoch, parts: parts.length }, 'parts of a silent instance are found');
-    if (!hasManifest || this.#found.has(name)) return;
+    if (manifests.length === 0 || this.#found.has(name)) return;
+    const { proven, foreign } = await sortManifests(core.objects, run, record, manifests);
+    for (const key of foreign) {
+      this.#ignored.add(key);
+      await core.alarm(isForeignObject(key, record), { slot, epoch });
+    }
+    if (proven[0] === undefined) return;
+    const { key } = proven[0];
     this.#found.add(name);
     // It may have been given up since the bucket was listed: then `close` looks for the manifest itself.
     if (await core.fleet.noteManifest({ slot, epoch }, { manifestKey: key, manifestSha256: null }))
@@ -150,7 +157,7 @@ export class ManifestPoll {
       return await countProducts(this.#core.objects, part);
     } catch (error) {
       if (!isDamaged(error)) throw error;
-      this.#unreadable.add(part.key);
+      this.#ignored.add(part.key);
       return null;
     }
   }

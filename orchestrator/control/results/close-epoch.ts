@@ -1,7 +1,13 @@
 /** How an epoch ends: by the instance's own manifest, checked here, or by ours when the instance is lost. */
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
-import { manifestAsideKey, manifestKey, parsePartKey, shardPrefix } from '../../../shared/domain/keys.ts';
+import {
+  manifestAsideKey,
+  manifestKey,
+  parseManifestKey,
+  parsePartKey,
+  shardPrefix,
+} from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import { NO_PROGRESS, type PartRef } from '../../../shared/wire/callbacks.ts';
@@ -25,8 +31,8 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
   const record = await core.fleet.get({ slot, epoch });
   if (!record || record.manifestKey === null || record.publicKey === null || !isServing(record.phase)) return;
   // Else an earlier try has written ours, because a foreign object has the name of its own.
-  if (record.manifestKey === manifestKey(run.id, slot, epoch)) {
-    const read = await readOwnManifest(core, run, record);
+  const read = await readOwnManifest(core, run, record, record.manifestKey);
+  if (read !== 'ours') {
     if (read === 'foreign') await closeWithOurs(core, run, record);
     else if (typeof read === 'string') {
       await core.fleet.patch({ slot, epoch }, { manifestKey: null, manifestSha256: null });
@@ -54,17 +60,19 @@ export async function confirmManifest(core: Core, run: RunRecord, { slot, epoch 
 
 /**
  * Or what is wrong with it. `foreign`: the instance has reported another one, and what is there was written by someone
- * else before it.
+ * else before it. `ours`: the run has signed it.
  */
 async function readOwnManifest(
   core: Core,
   run: RunRecord,
   record: InstanceRecord,
+  key: string,
 ): Promise<{ manifest: Manifest; sha256: string } | string> {
-  const bytes = await fetchManifest(core.objects, manifestKey(run.id, record.slot, record.epoch));
+  const bytes = await fetchManifest(core.objects, key);
   const isReported = record.manifestSha256 !== null;
   if (!bytes) return 'it is not in the bucket';
   if (typeof bytes === 'string') return isReported ? 'foreign' : bytes;
+  if (typeof ownManifest(bytes, run, record, run.publicKey) !== 'string') return 'ours';
   const sha256 = sha256Hex(bytes);
   const manifest = ownManifest(bytes, run, record);
   if (isReported && sha256 !== record.manifestSha256)
@@ -73,7 +81,10 @@ async function readOwnManifest(
 }
 
 /** The bytes of a manifest; an error text when there are too many. Rejects when the bucket does not answer. */
-export async function fetchManifest(objects: ObjectStore, key: string): Promise<Uint8Array | string | null> {
+export async function fetchManifest(
+  objects: Pick<ObjectStore, 'get'>,
+  key: string,
+): Promise<Uint8Array | string | null> {
   try {
     return await objects.get(key, MAX_MANIFEST_BYTES);
   } catch (error) {
@@ -159,30 +170,72 @@ async function closeWithOurs(core: Core, run: RunRecord, record: InstanceRecord)
   if (returned > 0) core.log.info({ slot, epoch, returned }, 'products of a lost instance go out again');
 }
 
+interface StoredManifest {
+  key: string;
+  stored: Uint8Array;
+}
+
 /**
- * Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing: then
- * ours gets another name.
+ * Stores ours unless the instance has closed the epoch itself, or an earlier try of ours has; a foreign object closes nothing: where
+ * it has the name of ours, ours gets another one.
  */
 export async function putManifest(
   core: Pick<Core, 'objects' | 'alarm'>,
   run: Pick<RunRecord, 'id' | 'publicKey'>,
   record: Keyed,
   bytes: Uint8Array,
-): Promise<{ key: string; stored: Uint8Array }> {
+): Promise<StoredManifest> {
   const { slot, epoch } = record;
-  const key = manifestKey(run.id, slot, epoch);
-  if ((await core.objects.putIfAbsent(key, bytes, 'application/json')) === 'created') return { key, stored: bytes };
-  const stored = (await fetchManifest(core.objects, key)) ?? bytes;
+  const keys: string[] = [];
+  for await (const { key } of core.objects.list(shardPrefix(run.id, slot, epoch)))
+    if (parseManifestKey(run.id, key)) keys.push(key);
+  const found = await sortManifests(core.objects, run, record, keys);
+  const foreign = new Set(found.foreign);
+  const closing = found.proven[0] ?? (await putOurs(core.objects, run, record, { bytes, foreign }));
+  for (const key of foreign)
+    await core.alarm(`${isForeignObject(key, record)}, and ${closing.key} closes the epoch`, { slot, epoch });
+  return closing;
+}
+
+/** The beginning of an alarm. */
+export const isForeignObject = (key: string, { slot, epoch }: EpochId): string =>
+  `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored`;
+
+/** Of the objects with a manifest's name: those that the instance or the run has signed for this epoch, and all others. */
+export async function sortManifests(
+  objects: Pick<ObjectStore, 'get'>,
+  run: Pick<RunRecord, 'id' | 'publicKey'>,
+  record: Keyed,
+  keys: readonly string[],
+): Promise<{ proven: StoredManifest[]; foreign: string[] }> {
+  const proven: StoredManifest[] = [];
+  const foreign: string[] = [];
+  for (const key of keys) {
+    const stored = await fetchManifest(objects, key);
+    if (isProvenManifest(stored, run, record)) proven.push({ key, stored });
+    else foreign.push(key);
+  }
+  return { proven, foreign };
+}
+
+/** Adds the object that has the name of ours to `foreign`. */
+async function putOurs(
+  objects: ObjectStore,
+  run: Pick<RunRecord, 'id' | 'publicKey'>,
+  record: Keyed,
+  { bytes, foreign }: { bytes: Uint8Array; foreign: Set<string> },
+): Promise<StoredManifest> {
+  const key = manifestKey(run.id, record.slot, record.epoch);
+  if ((await objects.putIfAbsent(key, bytes, 'application/json')) === 'created') return { key, stored: bytes };
+  const stored = (await fetchManifest(objects, key)) ?? bytes;
+  // Stored since the bucket was listed.
   if (isProvenManifest(stored, run, record)) return { key, stored };
   // The reply to our own put was lost.
   if (sha256Hex(stored) === sha256Hex(bytes)) return { key, stored: bytes };
+  foreign.add(key);
   // No one can have guessed this name: it depends on our signature.
   const aside = manifestAsideKey(run.id, record, sha256Hex(bytes));
-  await core.objects.putIfAbsent(aside, bytes, 'application/json');
-  await core.alarm(
-    `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored, and ${aside} closes the epoch`,
-    { slot, epoch },
-  );
+  await objects.putIfAbsent(aside, bytes, 'application/json');
   return { key: aside, stored: bytes };
 }
 

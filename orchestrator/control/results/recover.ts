@@ -4,7 +4,7 @@
  */
 import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { keyDocumentKey, manifestKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
+import { keyDocumentKey, parseManifestKey, parsePartKey, runPrefix } from '../../../shared/domain/keys.ts';
 import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
@@ -15,7 +15,7 @@ import type { Plan } from '../../plan/plan.ts';
 import type { Core } from '../model/core.ts';
 import { piecesOf } from '../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
-import { fetchManifest, isProvenManifest, ourManifest, putManifest } from './close-epoch.ts';
+import { isForeignObject, ourManifest, putManifest, sortManifests } from './close-epoch.ts';
 import { readKeyDocument } from './key-documents.ts';
 import { countProducts, isDamaged, loadPart, readPart, setAside } from './load-parts.ts';
 import { isFromInstance, UNSIGNED } from './part-origin.ts';
@@ -29,7 +29,8 @@ export type RecoverCore = FinishCore & Pick<Core, 'objects' | 'alarm' | 'runId'>
 /** What the bucket holds of one (slot, epoch). */
 export interface BucketEpoch extends EpochId {
   parts: { seq: number; key: string; sha256: string; sizeBytes: number }[];
-  hasManifest: boolean;
+  /** Keys with a manifest's name. */
+  manifests: string[];
 }
 
 /** Every epoch that has an object in the bucket, oldest epoch first, its parts in order. */
@@ -37,7 +38,7 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
   const epochs = new Map<string, BucketEpoch>();
   const at = (slot: number, epoch: number): BucketEpoch => {
     const name = epochKey({ slot, epoch });
-    const known = epochs.get(name) ?? { slot, epoch, parts: [], hasManifest: false };
+    const known = epochs.get(name) ?? { slot, epoch, parts: [], manifests: [] };
     epochs.set(name, known);
     return known;
   };
@@ -45,7 +46,7 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
     const part = parsePartKey(runId, key);
     if (part) at(part.slot, part.epoch).parts.push({ seq: part.seq, key, sha256: part.sha256, sizeBytes });
     const manifest = parseManifestKey(runId, key);
-    if (manifest) at(manifest.slot, manifest.epoch).hasManifest = true;
+    if (manifest) at(manifest.slot, manifest.epoch).manifests.push(key);
   }
   const all = [...epochs.values()].sort((a, b) => a.epoch - b.epoch || a.slot - b.slot);
   for (const epoch of all) epoch.parts.sort((a, b) => a.seq - b.seq);
@@ -65,22 +66,28 @@ export async function provenEpochs(
   const proven: BucketEpoch[] = [];
   for (const epoch of epochs) {
     const publicKey = await readKeyDocument(objects, run, epoch);
-    const bytes = epoch.hasManifest ? await fetchManifest(objects, manifestKey(run.id, epoch.slot, epoch.epoch)) : null;
-    const hasManifest = isProvenManifest(bytes, run, { ...epoch, publicKey });
-    if (publicKey !== null || hasManifest) proven.push({ ...epoch, hasManifest });
+    const found = await sortManifests(objects, run, { ...epoch, publicKey }, epoch.manifests);
+    const manifests = found.proven.map(({ key }) => key);
+    if (publicKey !== null || manifests.length > 0) proven.push({ ...epoch, manifests });
   }
   return proven;
 }
 
-/** An alarm for each listed epoch that is not proven: nothing of it counts. */
+/** An alarm for each listed epoch that is not proven: nothing of it counts; and for each foreign object beside a proven manifest. */
 export async function noteUnproven(
   core: RecoverCore,
   listed: readonly BucketEpoch[],
   proven: readonly BucketEpoch[],
 ): Promise<void> {
-  const kept = new Set(proven.map(epochKey));
-  for (const { slot, epoch, parts } of listed) {
-    if (kept.has(epochKey({ slot, epoch }))) continue;
+  const kept = new Map(proven.map((at) => [epochKey(at), at.manifests]));
+  for (const { slot, epoch, parts, manifests } of listed) {
+    const own = kept.get(epochKey({ slot, epoch }));
+    if (own !== undefined) {
+      // Without a proven one, closing the epoch names the others.
+      const foreign = own.length === 0 ? [] : manifests.filter((key) => !own.includes(key));
+      for (const key of foreign) await core.alarm(isForeignObject(key, { slot, epoch }), { slot, epoch });
+      continue;
+    }
     await core.alarm(
       `slot ${slot} epoch ${epoch} is ignored, with ${parts.length} parts in the bucket: the main server has stored no key of it (${keyDocumentKey(core.runId, { slot, epoch })})`,
       { slot, epoch },
@@ -100,7 +107,7 @@ export async function isOver(
   nowMs: number,
 ): Promise<boolean> {
   if (nowMs > powerOffAtMs(run)) return true;
-  if (!epochs.every((e) => e.hasManifest)) return false;
+  if (!epochs.every((e) => e.manifests.length > 0)) return false;
   const settled = new Set<number>();
   for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [{ ...e, publicKey: null }, p] as const))) {
     if (!(await isFromInstance(objects, run, epoch, part))) continue;
@@ -274,9 +281,9 @@ async function manifestOf(
   const row = await core.fleet.get(at);
   const publicKey = row?.publicKey ?? (await readKeyDocument(core.objects, run, at));
   // An earlier try may have closed it under another name.
-  let key = row?.manifestKey ?? manifestKey(run.id, at.slot, at.epoch);
+  let key = row?.manifestKey ?? at.manifests[0];
   let bytes: Uint8Array | null;
-  if (at.hasManifest || row?.manifestKey) bytes = await core.objects.get(key);
+  if (key !== undefined) bytes = await core.objects.get(key);
   else {
     const entered = await core.results.parts({ slot: at.slot, epoch: at.epoch });
     const parts = entered.map(({ seq, key, sha256, sizeBytes, products }) => ({

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
-import { createKeyPair, importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { createKeyPair, type KeyPair, importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import { loadParts } from '../../../orchestrator/control/results/load-parts.ts';
@@ -72,13 +72,18 @@ const verified = async () =>
 
 /** Stores a manifest of slot 0, epoch 1 and reports it as that instance does. */
 async function report(caller: Caller, parts: PartRef[], change: Partial<Manifest> = {}, key = caller.keys) {
+  await caller.complete(await putOwn(parts, change, key));
+}
+
+/** A manifest of slot 0, epoch 1 in the bucket. */
+async function putOwn(parts: PartRef[], change: Partial<Manifest>, key: KeyPair, session?: string) {
   const place = { run: run.id, slot: 0, epoch: 1, instanceId: 'i-0-1' };
   const progress = { ...NO_PROGRESS };
   const closed = { closedBy: 'instance', closedAt: '2026-01-01T00:00:00.000Z' } as const;
   const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress, ...change }, key.privateKey);
-  const name = manifestKey(run.id, 0, 1);
+  const name = manifestKey(run.id, 0, 1, session);
   await objects.putIfAbsent(name, bytes);
-  await caller.complete({ manifestKey: name, manifestSha256: sha256Hex(bytes) });
+  return { manifestKey: name, manifestSha256: sha256Hex(bytes) };
 }
 
 /** Behind a proxy a method keeps its own object. */
@@ -250,6 +255,76 @@ describe('A compromised instance', () => {
     await caller.orders({ parts: [await putPart(0, 1, 0, EVERY)] });
     await loadParts(stage.core);
     expect(await outcomes()).toMatchObject({ stored: 0, open: 20 });
+  });
+});
+
+describe('Objects in the folder of a role session', () => {
+  const [own, other] = ['AROA1:i-1', 'AROA1:i-2'];
+  const inSession = async (part: PartRef, session: string): Promise<PartRef> => {
+    const { seq, sha256 } = part;
+    const key = partKey(run.id, { slot: 0, epoch: 1, seq, sha256, session });
+    objects.objects.set(key, objects.objects.get(part.key)!);
+    objects.objects.delete(part.key);
+    return { ...part, key };
+  };
+
+  it('close the epoch of an instance that reports them', async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const part = await inSession(await putPart(0, 1, 0, [1, 2, 3]), own);
+    expect(await caller.orders({ parts: [part] })).toMatchObject({ partsAck: 0 });
+    await caller.complete(await putOwn([part], {}, caller.keys, own));
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.record(caller)).toMatchObject({ phase: 'done', manifestKey: manifestKey(run.id, 0, 1, own) });
+    expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it('count for a lost instance, by its signature and not by their folder; foreign ones are named', async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1', '2-1'] });
+    const parts = [
+      await inSession(await putPart(0, 1, 0, [1]), own),
+      await inSession(await putPart(0, 1, 1, [2, 3]), other),
+    ];
+    const manifest = await putOwn(parts, {}, caller.keys, own);
+    const planted = manifestKey(run.id, 0, 1, other);
+    await objects.putIfAbsent(planted, Buffer.from('{}'));
+    const forged = partKey(run.id, { slot: 0, epoch: 1, seq: 2, sha256: 'f'.repeat(64), session: own });
+    await objects.putIfAbsent(forged, gzipOf([4]));
+    await stage.core.fleet.move({ slot: 0, epoch: 1 }, 'ready', 'lost', { reason: 'heartbeat-lost' });
+    await closeEpoch(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.record(caller)).toMatchObject(manifest);
+    expect(await outcomes()).toMatchObject({ stored: 3, open: 17 });
+    const named = `the object ${planted} is neither from slot 0 epoch 1 nor from the main server: it is ignored, and ${manifest.manifestKey} closes the epoch`;
+    expect(stage.core.alarms).toContain(named);
+    expect(stage.core.alarms.join()).toContain(`part ${forged} of a lost instance is left out`);
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it("close it by the main server's manifest, with its usual name, when the instance has none", async () => {
+    const caller = await stage.ready(0);
+    await caller.orders({ offered: ['1-1'] });
+    await inSession(await putPart(0, 1, 0, [1]), own);
+    await objects.putIfAbsent(manifestKey(run.id, 0, 1, other), Buffer.from('{}'));
+    await caller.complete({ manifestKey: manifestKey(run.id, 0, 1, other), manifestSha256: 'e'.repeat(64) });
+    const { fleet } = stage.core;
+    const broken = new Proxy(fleet, {
+      get: (of, key) => (key === 'move' ? () => Promise.reject(new Error('gone')) : bound(of, key)),
+    });
+    await expect(confirmManifest({ ...stage.core, fleet: broken }, run, { slot: 0, epoch: 1 })).rejects.toThrow('gone');
+    await confirmManifest(stage.core, run, { slot: 0, epoch: 1 });
+    expect(await stage.record(caller)).toMatchObject({ phase: 'done', manifestKey: manifestKey(run.id, 0, 1) });
+    expect(await outcomes()).toMatchObject({ stored: 1, open: 19 });
+    expect(stage.core.alarms).toHaveLength(1);
+    expect(await verified()).toEqual({ count: 1, differences: [] });
+  });
+
+  it.each(['../1', 'a/b', '.', 'x y', '%2e', 'a'.repeat(129)])('are none of the run below %j', async (folder) => {
+    const caller = await stage.ready(0);
+    const manifestSha256 = 'e'.repeat(64);
+    const name = `runs/${run.id}/0/1/${folder}/manifest.json`;
+    expect(await caller.complete({ manifestKey: name, manifestSha256 })).toMatchObject({ status: 400 });
   });
 });
 

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import { ourManifest } from '../../../orchestrator/control/results/close-epoch.ts';
+import { encodeManifest } from '../../../shared/wire/part.ts';
+import { createKeyPair, exportPublicKey } from '../../../shared/wire/signature.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { ManifestPoll } from '../../../orchestrator/control/observe/manifest-poll.ts';
 import type { FleetStore } from '../../../orchestrator/control/model/stores.ts';
@@ -24,7 +27,13 @@ describe('F19 a silent instance whose manifest is found', () => {
     const { id } = await createRun(bench, 1);
     await createInstance(bench, id, 0);
     const objects = new MemoryObjectStore();
-    await objects.putIfAbsent(manifestKey(id, 0, 1), Buffer.from('{}'));
+    const keys = createKeyPair();
+    const manifest = ourManifest({ runId: id, clock: new VirtualClock(NOW) }, at(0), {
+      instanceId: null,
+      progress: null,
+      parts: [],
+    });
+    await objects.putIfAbsent(manifestKey(id, 0, 1, 'AROA1:i-1'), encodeManifest(manifest, keys.privateKey));
     const clock = new VirtualClock(NOW);
     const own = bound(bench, id);
     const { fleet } = own;
@@ -44,7 +53,7 @@ describe('F19 a silent instance whose manifest is found', () => {
     const limits = limitsFor(4 * 3_600_000);
     const manifests = new ManifestPoll(core);
     await clock.advance(limits.lostMs);
-    const record = { ...(await fleet.get(at(0)))!, publicKey: 'key' };
+    const record = { ...(await fleet.get(at(0)))!, publicKey: exportPublicKey(keys.publicKey) };
     manifests.look([record], limits);
     await asked.promise;
     return fleet.get(at(0));

@@ -113,7 +113,8 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
    * The same with keys: slot 0 is closed by its instance, slot 1 was never closed. Besides, without its key: parts in both places, a
    * whole epoch of slot 2, and a manifest in the place of slot 1.
    */
-  async function signedInBucket(): Promise<{ stage: ResultsStage; run: NewRun; forged: PartRef[] }> {
+  async function signedInBucket(session?: string): Promise<{ stage: ResultsStage; run: NewRun; forged: PartRef[] }> {
+    const folder = session === undefined ? {} : { session };
     const stage = new ResultsStage(bench());
     const run = aNewRun(`signed_${engine}_${++tables}`, 6);
     Object.assign(run.settings, { partsSigned: true, grantsKept: true });
@@ -121,38 +122,48 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
     const [first, second, stranger] = [createKeyPair(), createKeyPair(), createKeyPair()];
     await stage.putKey(run, 0, first);
     await stage.putKey(run, 1, second);
-    const parts = [await stage.putPart(run, { slot: 0, seq: 0, keys: first }, [titled(1, 'one'), titled(2, 'two')])];
-    await stage.putManifest(run, 0, parts, first);
-    await stage.putPart(run, { slot: 1, seq: 0, keys: second }, [titled(4, 'four')]);
+    const parts = [
+      await stage.putPart(run, { slot: 0, seq: 0, keys: first, ...folder }, [titled(1, 'one'), titled(2, 'two')]),
+    ];
+    await stage.putManifest(run, 0, parts, { keys: first, ...folder });
+    await stage.putPart(run, { slot: 1, seq: 0, keys: second, ...folder }, [titled(4, 'four')]);
     const everything = idsOf(run).map((_, i) => titled(i + 1, 'forged'));
     const forged = [
       await stage.putPart(run, { slot: 0, seq: 1 }, everything),
       await stage.putPart(run, { slot: 1, seq: 1, keys: first }, everything),
       await stage.putPart(run, { slot: 2, seq: 0, keys: stranger }, everything),
     ];
-    await stage.putManifest(run, 1, forged.slice(1, 2), stranger);
-    await stage.putManifest(run, 2, forged.slice(2), stranger);
+    await stage.putManifest(run, 1, forged.slice(1, 2), { keys: stranger });
+    await stage.putManifest(run, 2, forged.slice(2), { keys: stranger });
     return { stage, run, forged };
   }
 
-  it('F58: counts only what instances have signed whose keys the run has stored, and says what it cannot prove', async () => {
-    const { stage, run, forged } = await signedInBucket();
-    for (let i = 0; i < 2; i++) await recover(stage, run.id);
-    expect(await stage.rows(run)).toEqual([
-      ['p1', 'one', run.id],
-      ['p2', 'two', run.id],
-      ['p4', 'four', run.id],
-    ]);
-    expect(await stage.verdict(run.id)).toMatchObject({ holds: true, differences: [], manifests: 2, parts: 2 });
-    const said = stage.alarms.join('\n');
-    for (const { key } of forged.slice(0, 2)) expect(said).toContain(`part ${key} is ignored`);
-    expect(said).toContain('slot 2 epoch 1 is ignored, with 1 parts in the bucket');
-    expect(said).toContain(`the object ${manifestKey(run.id, 1, 1)} is neither from slot 1 epoch 1`);
-    expect(said).not.toContain('could not be checked');
-    const report = await buildReport(stage.core(run.id));
-    expect(report.notes.join('\n')).toContain('which products each instance was granted was lost with the database');
-    expect(report.instances.launched).toBe(2);
-  });
+  it.each([
+    ['without folders of role sessions', undefined],
+    ['in those folders', 'AROA1:i-1'],
+  ])(
+    'F58: counts only what instances have signed whose keys the run has stored, and says what it cannot prove, %s',
+    async (_where, session) => {
+      const { stage, run, forged } = await signedInBucket(session);
+      if (session !== undefined) await stage.objects.putIfAbsent(manifestKey(run.id, 0, 1), Buffer.from('{}'));
+      for (let i = 0; i < 2; i++) await recover(stage, run.id);
+      expect(await stage.rows(run)).toEqual([
+        ['p1', 'one', run.id],
+        ['p2', 'two', run.id],
+        ['p4', 'four', run.id],
+      ]);
+      expect(await stage.verdict(run.id)).toMatchObject({ holds: true, differences: [], manifests: 2, parts: 2 });
+      const said = stage.alarms.join('\n');
+      for (const { key } of forged.slice(0, 2)) expect(said).toContain(`part ${key} is ignored`);
+      expect(said).toContain('slot 2 epoch 1 is ignored, with 1 parts in the bucket');
+      expect(said).toContain(`the object ${manifestKey(run.id, 1, 1)} is neither from slot 1 epoch 1`);
+      expect(said.includes(`the object ${manifestKey(run.id, 0, 1)} is neither`)).toBe(session !== undefined);
+      expect(said).not.toContain('could not be checked');
+      const report = await buildReport(stage.core(run.id));
+      expect(report.notes.join('\n')).toContain('which products each instance was granted was lost with the database');
+      expect(report.instances.launched).toBe(2);
+    },
+  );
 
   it.each([1, 2, 3])('F46, F58: is loaded to the end likewise when a first load died after step %i', async (step) => {
     const { stage, run } = await signedInBucket();
@@ -169,7 +180,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       isOver(stage.objects, run, await provenEpochs(stage.objects, run, await listEpochs(stage.objects, run.id)), now);
     expect(await isItOver()).toBe(false);
     stage.objects.objects.delete(manifestKey(run.id, 1, 1));
-    await stage.putManifest(run, 1, [], importedPair(run));
+    await stage.putManifest(run, 1, [], { keys: importedPair(run) });
     expect(await isItOver()).toBe(false);
     await stage.putKey(run, 3, third);
     await stage.putPart(
@@ -178,7 +189,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       [3, 5, 6].map((n) => titled(n, 'rest')),
     );
     expect(await isItOver()).toBe(false);
-    await stage.putManifest(run, 3, [], third);
+    await stage.putManifest(run, 3, [], { keys: third });
     // Slot 2 has a part and no proven manifest, but no instance of the run is there.
     stage.objects.objects.delete(manifestKey(run.id, 2, 1));
     expect(await isItOver()).toBe(true);

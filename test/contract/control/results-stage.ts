@@ -93,13 +93,19 @@ export class ResultsStage {
 
   async putPart(
     run: NewRun,
-    { slot, seq, epoch = 1, keys }: { slot: number; seq: number; epoch?: number; keys?: KeyPair },
+    {
+      slot,
+      seq,
+      epoch = 1,
+      keys,
+      session,
+    }: { slot: number; seq: number; epoch?: number; keys?: KeyPair; session?: string },
     results: readonly ItemResult[],
   ): Promise<PartRef> {
     const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'));
     const bytes = keys ? signPart(gzip, { run: run.id, slot, epoch, seq }, keys.privateKey) : gzip;
     const sha256 = sha256Hex(bytes);
-    const key = partKey(run.id, { slot, epoch, seq, sha256 });
+    const key = partKey(run.id, { slot, epoch, seq, sha256, ...(session === undefined ? {} : { session }) });
     await this.objects.putIfAbsent(key, bytes);
     return { seq, key, sha256, sizeBytes: bytes.length, products: results.length };
   }
@@ -112,12 +118,17 @@ export class ResultsStage {
   }
 
   /** The manifest of an instance; signed by its own key unless `keys` is given. */
-  async putManifest(run: NewRun, slot: number, parts: PartRef[], keys: KeyPair = createKeyPair()): Promise<void> {
+  async putManifest(
+    run: NewRun,
+    slot: number,
+    parts: PartRef[],
+    { keys = createKeyPair(), session }: { keys?: KeyPair; session?: string } = {},
+  ): Promise<void> {
     const place = { run: run.id, slot, epoch: 1, instanceId: `i-${slot}` };
     const closed = { closedBy: 'instance', closedAt: new Date(this.clock.now()).toISOString() } as const;
     const progress = { ...NO_PROGRESS, requests: 3, minGapMs: 10_050 };
     const bytes = encodeManifest({ version: 1, ...place, ...closed, parts, progress }, keys.privateKey);
-    await this.objects.putIfAbsent(manifestKey(run.id, slot, 1), bytes);
+    await this.objects.putIfAbsent(manifestKey(run.id, slot, 1, session), bytes);
   }
 
   /** Loads the results as one part, and moves the run to `loading`; `rest`: why the other products were left. */
