@@ -30,6 +30,7 @@ import { Crawl } from './queue/crawl.ts';
 import { createBalancerApp } from './server/balancer-app.ts';
 import { listen } from './server/listen.ts';
 import { createLocalApp } from './server/local-app.ts';
+import { roleSessionOf } from './upload/role-session.ts';
 import { Uploader } from './upload/uploader.ts';
 import { DenyList } from '../shared/domain/deny-list.ts';
 import { domainOf } from '../shared/domain/domains.ts';
@@ -50,6 +51,8 @@ export interface InstanceParts {
   stateDirectory: string;
   chromiumPath: string | null;
   openStore: () => Promise<ObjectStore>;
+  /** `aws:userid` of the instance's credentials; rejects without an answer. */
+  readUserId: () => Promise<string>;
   clock: Clock;
   random: Random;
   log: Log;
@@ -100,9 +103,12 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
   const pageTimes = new PageTimes();
   const status = { ready: folder.helloAccepted, crawling: true };
 
+  const wanted = settings.s3.roleSession === true;
+  const session = roleSessionOf({ wanted, folder, readUserId: parts.readUserId, clock, random, log });
   const uploader = new Uploader({
     queue,
     owner,
+    session,
     privateKey: folder.privateKey,
     openStore: parts.openStore,
     clock,
@@ -226,7 +232,7 @@ export async function runInstance(parts: InstanceParts, stop: AbortSignal): Prom
     const { privateKey } = folder;
     if (ending.signal.aborted) return;
     await closeEpoch(
-      { queue, uploader, client, owner, instanceId, privateKey, progress, clock, random, log },
+      { queue, uploader, session, client, owner, instanceId, privateKey, progress, clock, random, log },
       ending.signal,
     );
     if (queue.state.closed) log.info({ rssMb: Math.round(process.memoryUsage.rss() / 1_048_576) }, 'done');

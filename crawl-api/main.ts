@@ -65,6 +65,10 @@ try {
       stateDirectory,
       chromiumPath: process.env.CRAWLFLEET_CHROMIUM ?? null,
       openStore,
+      readUserId: async () => {
+        using store = await openStore();
+        return await store.userId();
+      },
       clock: systemClock,
       random: systemRandom,
       log,

@@ -16,6 +16,8 @@ import { type Retry, untilDone } from './retry.ts';
 export interface ClosingParts extends Retry {
   queue: Queue;
   uploader: Pick<Uploader, 'put'>;
+  /** Folder of its objects. */
+  session: (stop: AbortSignal) => Promise<string | null>;
   client: Pick<MainServerClient, 'sendSigned'>;
   owner: { run: string } & EpochId;
   instanceId: string;
@@ -36,7 +38,7 @@ export async function closeEpoch(parts: ClosingParts, stop: AbortSignal): Promis
   await untilDone(parts, { ...RETRY, what: 'manifest not written yet' }, writeManifest, stop);
   if (stop.aborted || queue.state.manifestText === null) return;
   const bytes = encodeManifest(manifestSchema.parse(JSON.parse(queue.state.manifestText)), privateKey);
-  const key = manifestKey(owner.run, owner.slot, owner.epoch);
+  const key = manifestKey(owner.run, owner.slot, owner.epoch, await parts.session(stop));
   if (!(await uploader.put(key, bytes, 'application/json', stop))) return;
   log.info({ key, parts: queue.state.parts.length }, 'manifest stored');
   const completion: Completion = { manifestKey: key, manifestSha256: sha256Hex(bytes) };

@@ -60,6 +60,20 @@ export class StateFolder {
     this.#write('hello-accepted', '1');
   }
 
+  /** As kept by an earlier process; null: it got no answer; undefined: it has not asked. */
+  get roleSession(): string | null | undefined {
+    const kept = this.#read('role-session');
+    return kept === '' ? null : (kept ?? undefined);
+  }
+
+  keepRoleSession(session: string | null): void {
+    try {
+      this.#write('role-session', session ?? '');
+    } catch {
+      // The disk is full: a later process asks again.
+    }
+  }
+
   /** Greater than every earlier counter, also across restarts. */
   nextCounter(): number {
     this.#counter++;

@@ -23,6 +23,8 @@ import type { PartRef } from '../../shared/wire/callbacks.ts';
 export interface UploaderParts {
   queue: Queue;
   owner: { run: string } & EpochId;
+  /** Folder of its objects. */
+  session: (stop: AbortSignal) => Promise<string | null>;
   /** Signs the parts. */
   privateKey: KeyObject;
   /** Opened at the first upload: a process with nothing to upload does not load the SDK. */
@@ -154,8 +156,9 @@ export class Uploader {
 
   async #uploadFirst(stop: AbortSignal): Promise<void> {
     const { queue, clock, onChange } = this.#parts;
+    const session = await this.#parts.session(stop);
     const cut = queue.state.lines.cuts[0]!;
-    const { bytes, part } = buildPart(this.#parts, cut.seq, queue.state.lines.linesOf(cut));
+    const { bytes, part } = buildPart({ ...this.#parts, session }, cut.seq, queue.state.lines.linesOf(cut));
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
     if (await untilWritten(() => queue.note({ t: 'part', part }), clock, stop)) onChange();
   }
@@ -163,13 +166,13 @@ export class Uploader {
 
 /** Bytes and name of part `seq`. Node writes no time into the gzip header; level and memory are fixed here. */
 function buildPart(
-  { owner, privateKey }: Pick<UploaderParts, 'owner' | 'privateKey'>,
+  { owner, privateKey, session }: Pick<UploaderParts, 'owner' | 'privateKey'> & { session: string | null },
   seq: number,
   lines: readonly string[],
 ): { bytes: Uint8Array; part: PartRef } {
   const gzip = gzipSync(`${lines.join('\n')}\n`, { level: 6, memLevel: 8 });
   const bytes = signPart(gzip, { ...owner, seq }, privateKey);
   const sha256 = sha256Hex(bytes);
-  const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256 });
+  const key = partKey(owner.run, { slot: owner.slot, epoch: owner.epoch, seq, sha256, session });
   return { bytes, part: { seq, key, sha256, sizeBytes: bytes.length, products: lines.length } };
 }

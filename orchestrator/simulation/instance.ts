@@ -490,6 +490,10 @@ export class SimulatedInstance {
     this.#speak();
   }
 
+  get #roleSession(): string | null {
+    return this.#o.settings.s3.roleSession === true ? `AROASIMULATED00000001:${this.id}` : null;
+  }
+
   /** It crawls no more: what is left is to upload. */
   get #isClosing(): boolean {
     return this.#drain || (this.#sealed && this.#pending === 0);
@@ -512,7 +516,7 @@ export class SimulatedInstance {
       const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), PACKING);
       const bytes = signPart(gzip, { run, slot, epoch, seq }, this.#keys.privateKey);
       const sha256 = sha256Hex(bytes);
-      const key = partKey(run, { slot, epoch, seq, sha256 });
+      const key = partKey(run, { slot, epoch, seq, sha256, session: this.#roleSession });
       this.#await(objects.putIfAbsent(key, bytes, 'application/gzip'), (failure) => {
         this.#isUploading = false;
         if (failure !== null) {
@@ -538,7 +542,7 @@ export class SimulatedInstance {
     if (!this.#isClosing || !isEmpty || this.#closed || this.#isUploading || now < this.#nextTryMs) return;
     const { settings, objects, clock, uploadMs } = this.#o;
     const { run, slot, epoch } = settings;
-    const key = manifestKey(run, slot, epoch);
+    const key = manifestKey(run, slot, epoch, this.#roleSession);
     if (this.#completion === null) {
       const closedAt = new Date(now).toISOString();
       const manifest = { version: 1, run, slot, epoch, instanceId: this.id, closedBy: 'instance', closedAt } as const;

@@ -205,6 +205,7 @@ function newRunOf({ input, plan, rules }: Scenario): NewRun {
       mapping: MAPPING,
       grantsKept: true,
       partsSigned: true,
+      roleSessions: true,
       results: { table: RUN_ID, onGone: 'keep' },
       run: {
         deadlineMs: input.deadlineMs,

@@ -10,6 +10,7 @@ import {
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { partitionOf } from '../domain/partition.ts';
 import type { Clock } from '../ports/clock.ts';
 import {
   MAX_OBJECT_BYTES,
@@ -42,6 +43,10 @@ export interface S3Options extends AwsPlace {
 /** A large upload may take this long: 50 MB over a line of 1 Mbit/s. */
 const UPLOAD_TIMEOUT_MS = 600_000;
 
+/** GetCallerIdentity is a small call that usually takes some milliseconds. */
+const IDENTITY_TIMEOUT_MS = 5_000;
+const MAX_IDENTITY_BYTES = 100_000;
+
 /** Before the second and the third attempt. */
 const UPLOAD_PAUSES_MS = [1_000, 4_000];
 /** SigV4's own limit. https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html */
@@ -50,11 +55,13 @@ const LONGEST_PRESIGN_S = 7 * 24 * 3_600;
 export class S3ObjectStore implements ObjectStore {
   readonly #client: S3Client;
   readonly #bucket: string;
+  readonly #place: AwsPlace;
   readonly #clock: Pick<Clock, 'sleep'>;
   readonly #encryption: ReturnType<typeof encryptionOf>;
 
   constructor(options: S3Options) {
     this.#bucket = options.bucket;
+    this.#place = options;
     this.#encryption = encryptionOf(options.sse);
     this.#clock = options.clock ?? systemClock;
     this.#client = new S3Client({
@@ -172,6 +179,39 @@ export class S3ObjectStore implements ObjectStore {
     return getSignedUrl(this.#client, new GetObjectCommand({ Bucket: this.#bucket, Key: key }), {
       expiresIn: Math.min(Math.max(Math.ceil(expiresMs / 1_000), 1), LONGEST_PRESIGN_S),
     });
+  }
+
+  /**
+   * Who its credentials are, as `aws:userid` in a policy: asked of STS, for which no right is needed. Rejects when it does not answer.
+   * One signed request of this client: the client of STS would be a tenth of the instances' program.
+   */
+  async userId(): Promise<string> {
+    const { region, endpoint } = this.#place;
+    const url = new URL(endpoint ?? `https://sts.${region}.${partitionOf(region).dnsSuffix}`);
+    const body = 'Action=GetCallerIdentity&Version=2011-06-15';
+    const { protocol, hostname, host, pathname, port } = url;
+    const request = {
+      method: 'POST',
+      protocol,
+      hostname,
+      ...(port === '' ? {} : { port: Number(port) }),
+      path: pathname,
+      query: {},
+      headers: { host, 'content-type': 'application/x-www-form-urlencoded', 'content-length': String(body.length) },
+      body,
+    };
+    const { signer, requestHandler } = this.#client.config;
+    const signed = await (await signer()).sign(request, { signingService: 'sts', signingRegion: region });
+    const { response } = await requestHandler.handle(signed as Parameters<typeof requestHandler.handle>[0], {
+      requestTimeout: IDENTITY_TIMEOUT_MS,
+    });
+    const text = Buffer.from(
+      await readBounded('GetCallerIdentity', response.body as Readable, undefined, MAX_IDENTITY_BYTES),
+    ).toString();
+    const userId = /<UserId>([^<]+)<\/UserId>/.exec(text)?.[1];
+    if (response.statusCode !== 200 || userId === undefined)
+      throw new Error(`STS at ${url.origin} answered ${response.statusCode}: ${text.slice(0, 300)}`);
+    return userId.trim();
   }
 
   /** Closes the kept-alive connections. */

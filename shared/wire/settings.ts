@@ -33,6 +33,8 @@ const settingsSchema = z.strictObject({
     bucket: z.string(),
     endpoint: z.url().nullable(),
     sse: z.string().exactOptional(),
+    /** Its objects lie in a folder named like the session of its role; omitted in runs of earlier versions. */
+    roleSession: z.literal(true).exactOptional(),
   }),
   startedAt: z.iso.datetime(),
   deadline: z.iso.datetime(),

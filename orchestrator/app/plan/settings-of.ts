@@ -64,6 +64,7 @@ export function settingsOf(
     mapping: config.mapping,
     grantsKept: true,
     partsSigned: true,
+    roleSessions: true,
     ...(config.discovery === undefined ? {} : { discover: config.discovery }),
     results: {
       table: results.table,

@@ -109,6 +109,7 @@ function instanceSettings(
       bucket: aws.bucket,
       endpoint: aws.endpoint,
       ...(aws.sse === undefined ? {} : { sse: aws.sse }),
+      ...(run.settings.roleSessions === true ? { roleSession: true } : {}),
     },
     startedAt: new Date(run.startedAtMs).toISOString(),
     deadline: new Date(drainAtMs(run)).toISOString(),

@@ -100,6 +100,11 @@ export interface RunSettings {
    * versions.
    */
   partsSigned?: true;
+  /**
+   * Each instance puts its objects into a folder of its role session, to which the policy of the role may bind it. Omitted in
+   * runs of earlier versions, whose instances all keep the folders that the run began with.
+   */
+  roleSessions?: true;
   /** Due time of `orchestrator schedule` that the run was started for; omitted in runs by hand. */
   dueAtMs?: number;
   /** Set for a dry run in our own sandbox: how to find it again. */

@@ -85,6 +85,7 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
         localAddress: address,
         credentials: { accessKeyId: 'x', secretAccessKey: 'x' },
       }),
+    readUserId: () => Promise.resolve('AROA1:i-1'),
     clock: systemClock,
     random: systemRandom,
     log: {

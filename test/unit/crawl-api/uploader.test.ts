@@ -14,6 +14,7 @@ import { createKeyPair, sha256Hex } from '../../../shared/wire/signature.ts';
 import { createQueue, give, silentLog, stored, createGranted } from './fakes.ts';
 
 const owner = { run: 'r', slot: 1, epoch: 2 };
+const session = () => Promise.resolve('AROA1:i-1');
 const random = seededRandom(1);
 const keys = createKeyPair();
 
@@ -22,6 +23,7 @@ function createUploader(queue: Queue, clock: VirtualClock, store: MemoryObjectSt
   const uploader = new Uploader({
     queue,
     owner,
+    session,
     privateKey: keys.privateKey,
     openStore: async () => store,
     clock,
@@ -93,6 +95,7 @@ describe('the uploader', () => {
     const bytes = store.objects.get(part.key)!;
     expect(part).toEqual({ seq: 0, key: part.key, sha256: sha256Hex(bytes), sizeBytes: bytes.length, products: 2 });
     expect(isSignedPart(bytes, { ...owner, seq: 0 }, keys.publicKey)).toBe(true);
+    expect(part.key).toMatch(/^runs\/r\/1\/2\/AROA1:i-1\/0-/);
     expect(parsePartKey('r', part.key)).toEqual({ slot: 1, epoch: 2, seq: 0, sha256: part.sha256 });
     stop.abort();
     await running;
@@ -231,6 +234,7 @@ describe('closing the epoch', () => {
       uploader,
       client,
       owner,
+      session,
       instanceId: 'i-1',
       privateKey: keys.privateKey,
       progress,
@@ -248,12 +252,15 @@ describe('closing the epoch', () => {
     await uploader.run(new AbortController().signal);
     const { closing, sent } = parts(queue, clock, store, () => ({ status: 200, body: '{"ok":true}' }));
     await closeEpoch(closing, new AbortController().signal);
-    const bytes = store.objects.get(manifestKey('r', 1, 2))!;
+    const bytes = store.objects.get(manifestKey('r', 1, 2, 'AROA1:i-1'))!;
     const manifest = decodeManifest(bytes, keys.publicKey);
     expect(manifest).toMatchObject({ ...owner, instanceId: 'i-1', closedBy: 'instance', parts: queue.state.parts });
     expect(manifest.progress).toMatchObject({ assigned: 2, stored: 2 });
     expect(sent).toEqual([
-      { path: COMPLETION_PATH, message: { manifestKey: manifestKey('r', 1, 2), manifestSha256: sha256Hex(bytes) } },
+      {
+        path: COMPLETION_PATH,
+        message: { manifestKey: manifestKey('r', 1, 2, 'AROA1:i-1'), manifestSha256: sha256Hex(bytes) },
+      },
     ]);
     expect(queue.state.closed).toBe(true);
   });
