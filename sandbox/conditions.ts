@@ -3,6 +3,7 @@
  * are off by default, because a dry run needs a quiet cloud.
  */
 import { z } from 'zod';
+import { INSTANCE_ROLES } from './instance-role.ts';
 
 const ms = z.int().min(0).max(86_400_000);
 const count = z.int().min(0).max(1_000_000);
@@ -50,6 +51,8 @@ export const conditionsSchema = z.strictObject({
   ebsKmsKey: z.string().min(1).max(300).nullable().exactOptional(),
   /** Keys of tags that an organisation's policy demands of everything that is created. */
   tagPolicy: z.array(z.string().min(1).max(128)).max(50).exactOptional(),
+  /** What the policy of the instances' role allows. */
+  instanceRole: z.enum(INSTANCE_ROLES).exactOptional(),
 });
 export type ConditionsChange = z.infer<typeof conditionsSchema>;
 
@@ -74,6 +77,7 @@ const usual = (): Conditions => ({
   defaultRoute: 'internet-gateway',
   ebsKmsKey: null,
   tagPolicy: [],
+  instanceRole: 'own-folder',
 });
 
 export class ConditionBoard {

@@ -85,8 +85,8 @@ function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
-/** One call of the query protocol. */
-export type QueryAction = (params: Params) => XmlNode | Promise<XmlNode>;
+/** One call of the query protocol; `instanceId` is the instance whose role signs it, null for any other caller. */
+export type QueryAction = (params: Params, instanceId: string | null) => XmlNode | Promise<XmlNode>;
 
 const NAMESPACE: Record<QueryService, string> = {
   ec2: 'http://ec2.amazonaws.com/doc/2016-11-15/',

@@ -15,7 +15,7 @@ import { createElbActions } from './elb/actions.ts';
 import { httpProbe } from './elb/health-check.ts';
 import { ElbRegistry } from './elb/registry.ts';
 import type { FaultBook } from './faults.ts';
-import { ACCOUNT_ID } from './ids.ts';
+import { identityOf } from './instance-role.ts';
 import { AddressPool, type Network, takeNetwork } from './network.ts';
 import { createQuotasActions, type JsonAction } from './quotas/actions.ts';
 import type { QueryAction, QueryService } from './query-protocol.ts';
@@ -23,8 +23,6 @@ import { createSsmActions } from './ssm/actions.ts';
 
 /** 127.A.1.0 to 127.A.1.255. */
 const BALANCER_ADDRESSES = { first: 256, count: 256 };
-
-const CALLER = { Arn: `arn:aws:iam::${ACCOUNT_ID}:root`, UserId: ACCOUNT_ID, Account: ACCOUNT_ID };
 
 export interface RegionOptions {
   clock: Clock;
@@ -84,8 +82,7 @@ export class Region {
     this.limits = new RequestLimits(clock);
     this.jsonActions = new Map([...createQuotasActions(conditions, name), ...createSsmActions(fleet, clock)]);
     this.actions = {
-      // Every caller is the account itself: keys are not checked here.
-      sts: new Map([['GetCallerIdentity', () => CALLER]]),
+      sts: new Map([['GetCallerIdentity', (_, instanceId) => identityOf(instanceId)]]),
       ec2: createEc2Actions(ec2),
       elbv2: createElbActions({
         clock,

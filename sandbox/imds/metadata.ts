@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { MachineSpec } from '../ec2/machine.ts';
 import { ACCOUNT_ID } from '../ids.ts';
+import { accessKeyOf } from '../instance-role.ts';
 import { closeServer, listen } from '../../shared/adapters/http/listening.ts';
 
 /** Below the kernel's ephemeral ports, so that it does not take the port the instance will serve on. */
@@ -143,7 +144,7 @@ export class MetadataTree {
         Code: 'Success',
         LastUpdated: seconds(nowMs),
         Type: 'AWS-HMAC',
-        AccessKeyId: `ASIA${randomBytes(8).toString('hex').toUpperCase()}`,
+        AccessKeyId: accessKeyOf(this.#spec.id),
         SecretAccessKey: randomBytes(30).toString('base64'),
         Token: randomBytes(96).toString('base64'),
         Expiration: seconds(nowMs + CREDENTIALS_MS),

@@ -10,16 +10,15 @@ import { answerControl, type Control, CONTROL_PREFIX, isSignedWith } from './con
 import { refusalOf } from './guard.ts';
 import { answerS3, type S3Endpoint } from './s3-endpoint.ts';
 import { AwsError } from '../aws-error.ts';
+import { signingInstance } from '../instance-role.ts';
 import { scopeRegionOf } from '../region.ts';
 import { SSM_TARGET } from '../ssm/actions.ts';
 import { readBody } from './http-body.ts';
-import type { ConditionBoard } from '../conditions.ts';
 import { Params, queryError, queryReply, type QueryService, serviceOf } from '../query-protocol.ts';
 
 export interface EndpointParts extends S3Endpoint {
   clock: Clock;
   control: Control;
-  conditions: ConditionBoard;
 }
 
 export interface Endpoint {
@@ -144,7 +143,7 @@ async function answerQuery(request: IncomingMessage, requestId: string, endpoint
     const params = new Params(values, service);
     const scale = endpoint.conditions.now.requestLimits;
     if (scale !== null && service === 'ec2') region.limits.take(action, params, scale);
-    const result = await run(params);
+    const result = await run(params, signingInstance(credential));
     endpoint.log.write('call', { service, action, requestId });
     return { ...xml(200, queryReply(service, action, result, requestId)), faults };
   } catch (thrown) {

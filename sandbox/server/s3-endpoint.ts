@@ -1,7 +1,9 @@
 /** One S3 request, from path to answer. */
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
+import type { ConditionBoard } from '../conditions.ts';
 import type { FaultBook } from '../faults.ts';
+import { demandInstanceRole, signingInstance } from '../instance-role.ts';
 import type { Log } from '../log.ts';
 import type { Regions } from '../region.ts';
 import { readS3Call, routeS3Call } from '../s3/router.ts';
@@ -12,6 +14,7 @@ export interface S3Endpoint {
   s3: S3Context;
   regions: Regions;
   faults: FaultBook;
+  conditions: ConditionBoard;
   log: Log;
 }
 
@@ -29,6 +32,11 @@ export async function answerS3(request: IncomingMessage, requestId: string, endp
     const faults = endpoint.faults.takeForCall(action, resource);
     if (faults.lost) return { status: 503, headers: {}, body: null, faults };
     if (faults.error) throw new AwsError(faults.error.code, faults.error.message, faults.error.status);
+    const instanceId = signingInstance(request.headers.authorization ?? call.query.get('X-Amz-Credential') ?? '');
+    if (instanceId !== null) {
+      const onlyIfAbsent = request.headers['if-none-match'] !== undefined;
+      demandInstanceRole(instanceId, { ...call, action, onlyIfAbsent }, endpoint.conditions.now.instanceRole);
+    }
     const reply = await route.handler(call, s3);
     log.write('call', { service: 's3', action, resource, requestId, status: reply.status });
     return { ...reply, headers: withIds(reply.headers, requestId), faults };

@@ -6,10 +6,13 @@ import {
   PutObjectCommand,
   paginateListObjectsV2,
   type PutObjectCommandInput,
-  type S3,
+  S3,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { accessKeyOf } from '../../../sandbox/instance-role.ts';
+import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import { OWN_SESSION, ROLE_CASES } from '../../support/instance-role-cases.ts';
 import { refusal } from '../../support/sandbox/clients.ts';
 import type { TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { useSandbox } from './use-sandbox.ts';
@@ -276,4 +279,51 @@ describe('buckets', () => {
     const call = s3.listObjectVersions({ Bucket });
     expect(await refusal(call)).toEqual({ code: 'NotImplemented', status: 501 });
   });
+});
+
+describe('the role of instances', () => {
+  const instanceId = OWN_SESSION.split(':')[1]!;
+  const credentials = { accessKeyId: accessKeyOf(instanceId), secretAccessKey: 'x', sessionToken: 'x' };
+  let own: S3;
+
+  beforeEach(() => {
+    const { endpoint, region } = sandbox;
+    own = new S3({ endpoint, region, credentials, forcePathStyle: true, maxAttempts: 1 });
+    return async () => {
+      own.destroy();
+      await sandbox.control('DELETE', 'conditions');
+    };
+  });
+
+  it('is named to its instance by STS, as its policy names it', async () => {
+    const { endpoint, region } = sandbox;
+    using store = new S3ObjectStore({ endpoint, region, bucket: Bucket, credentials });
+    expect(await store.userId()).toBe(OWN_SESSION);
+    await store.putIfAbsent(`runs/r/0/1/${OWN_SESSION}/manifest.json`, Buffer.from('{}'), 'application/json');
+    await sandbox.control('POST', 'faults', [
+      { what: 'error', action: 'GetCallerIdentity', code: 'AccessDenied', count: 1 },
+    ]);
+    await expect(store.userId()).rejects.toThrow(/^STS at http:.* answered 403: .*AccessDenied/s);
+  });
+
+  it.each(['own-folder', 'all-runs'] as const)(
+    'is refused what its policy does not allow: %s',
+    async (instanceRole) => {
+      await sandbox.control('PATCH', 'conditions', { instanceRole });
+      for (const { what, key: Key, allowed, allowedBefore = allowed, onlyIfAbsent = true, action } of ROLE_CASES) {
+        // Each new, whatever another case has put there.
+        await s3.deleteObject({ Bucket, Key });
+        const call =
+          action === 'GetObject'
+            ? own.getObject({ Bucket, Key })
+            : own.putObject({ Bucket, Key, Body: Buffer.from('x'), ...(onlyIfAbsent ? { IfNoneMatch: '*' } : {}) });
+        const isAllowed = instanceRole === 'own-folder' ? allowed : allowedBefore;
+        const answer = await call.then(
+          () => 'done',
+          (error: Error) => error.name,
+        );
+        expect(answer, what).toBe(isAllowed ? 'done' : 'AccessDenied');
+      }
+    },
+  );
 });
