@@ -3,11 +3,18 @@ import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { ROLE, TAG } from '../../cloud/compute.ts';
 import { tagList } from '../../cloud/sdk-clients.ts';
-import { bucketEncryption, instancePolicies, type ManagedPolicy, managedPolicies, policyText } from './policies.ts';
+import {
+  bucketEncryption,
+  instancePolicies,
+  type ManagedPolicy,
+  managedPolicies,
+  type PolicyDialect,
+  policyText,
+} from './policies.ts';
 import { fleetLines } from './resources.ts';
 import { CANARY_PORT, type SetupValues } from './values.ts';
 
-const ACCOUNT = '${account}';
+const SHELL: PolicyDialect = { account: '${account}', dollar: '\\$' };
 
 /** A script for an account that has none of it yet: it stops at the first line that fails. */
 export function awsCliText(values: SetupValues): string {
@@ -66,7 +73,7 @@ aws s3api put-bucket-lifecycle-configuration --bucket ${name} --lifecycle-config
 const instanceProfile = (values: SetupValues): string => `# What an instance may do.
 ${role(values.instanceProfile, values)}
 ${instancePolicies(values)
-  .map(([policy, name]) => `${inlinePolicy(values, name, policyText(policy, values, ACCOUNT))}\n`)
+  .map(([policy, name]) => `${inlinePolicy(values, name, policyText(policy, values, SHELL))}\n`)
   .join('')}`;
 
 const inlinePolicy = ({ instanceProfile: role }: SetupValues, name: string, text: string): string =>
@@ -74,7 +81,7 @@ const inlinePolicy = ({ instanceProfile: role }: SetupValues, name: string, text
 )"`;
 
 const role = (name: string, values: SetupValues): string => `aws iam create-role --role-name ${name} \\
-  --assume-role-policy-document "$(${document(policyText('instanceTrust', values, ACCOUNT))}
+  --assume-role-policy-document "$(${document(policyText('instanceTrust', values, SHELL))}
 )"${tagged(values)} > /dev/null
 aws iam create-instance-profile --instance-profile-name ${name}${tagged(values)} > /dev/null
 aws iam add-role-to-instance-profile --instance-profile-name ${name} --role-name ${name}`;
@@ -133,7 +140,7 @@ function controller(values: SetupValues): string {
   return [
     '# What the main server may do.',
     ...(makesRole ? [role(`${name}-controller`, values)] : []),
-    ...managedPolicies(values, ACCOUNT).flatMap((policy) => [
+    ...managedPolicies(values, SHELL).flatMap((policy) => [
       `${variableOf(policy)}=$(aws iam create-policy --policy-name ${name}-${policy.key} --query Policy.Arn --output text${tagged(values)} --policy-document "$(${document(
         policy.text,
       )}
@@ -146,13 +153,13 @@ function controller(values: SetupValues): string {
 
 const variableOf = ({ key }: ManagedPolicy): string => `${key.replaceAll('-', '_')}_policy`;
 
-/** Unquoted, so that the shell inserts the account number; nothing else in a policy has a meaning for the shell. */
+/** Unquoted, so that the shell inserts the account number; IAM's own variables are escaped. */
 const document = (text: string): string => `cat << POLICY
 ${text}
 POLICY`;
 
 const tail = (values: SetupValues): string => `cat << FLEET
-Made. The main server needs: ${managedPolicies(values, ACCOUNT)
+Made. The main server needs: ${managedPolicies(values, SHELL)
   .map((policy) => `$${variableOf(policy)}`)
   .join(' ')}
 For fleet.yaml:

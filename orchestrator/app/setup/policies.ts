@@ -33,6 +33,7 @@ const MAX_CHARACTERS = 6_144;
 
 /** As long as every account's number. */
 const ANY_ACCOUNT = '111122223333';
+const PLAIN: PolicyDialect = { account: ANY_ACCOUNT, dollar: '$' };
 
 export interface ManagedPolicy {
   /** Its name after that of the fleet: `controller`, `controller-2`, `image` … */
@@ -44,7 +45,7 @@ export interface ManagedPolicy {
  * The managed policies of the main server: the first always, the others as wanted. One that is too long for AWS goes on in
  * a second one. Throws `usage` for more subnets or types than one statement can name.
  */
-export function managedPolicies(values: SetupValues, account = ANY_ACCOUNT): ManagedPolicy[] {
+export function managedPolicies(values: SetupValues, dialect = PLAIN): ManagedPolicy[] {
   const { image, commands, objectKey, volumeKey } = values;
   const wanted: [PolicyName, boolean][] = [
     ['controller', true],
@@ -54,9 +55,9 @@ export function managedPolicies(values: SetupValues, account = ANY_ACCOUNT): Man
     ['volumes', volumeKey !== null],
   ];
   return wanted.flatMap(([name, isWanted]) =>
-    (isWanted ? divided(JSON.parse(policyText(name, values, account)) as Policy, account) : []).map((policy, i) => ({
+    (isWanted ? divided(policyOf(name, values, dialect.account), dialect.account) : []).map((policy, i) => ({
       key: i === 0 ? name : `${name}-${i + 1}`,
-      text: JSON.stringify(policy, null, 2),
+      text: textOf(policy, dialect),
     })),
   );
 }
@@ -95,8 +96,22 @@ export const instancePolicies = ({ commands, objectKey }: SetupValues): [PolicyN
 export const bucketEncryption = ({ objectKey }: SetupValues): { SSEAlgorithm: string; KMSMasterKeyID?: string } =>
   objectKey === null ? { SSEAlgorithm: 'AES256' } : { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: objectKey };
 
-/** A policy as JSON text; `account` stands for the number: an expression of Terraform or the shell. */
-export function policyText(name: PolicyName, values: SetupValues, account: string): string {
+/** How the text around a policy writes what it inserts. */
+export interface PolicyDialect {
+  /** Stands for the number of the account: an expression of Terraform or the shell. */
+  account: string;
+  /** A `$` that is none of its expressions: IAM replaces its own variables (`${aws:userid}`) at each request. */
+  dollar: string;
+}
+
+/** A policy as JSON text. */
+export const policyText = (name: PolicyName, values: SetupValues, dialect: PolicyDialect): string =>
+  textOf(policyOf(name, values, dialect.account), dialect);
+
+const textOf = (policy: Policy, { dollar }: Pick<PolicyDialect, 'dollar'>): string =>
+  JSON.stringify(policy, null, 2).replaceAll(/\$(?=\{\w+:)/g, () => dollar);
+
+function policyOf(name: PolicyName, values: SetupValues, account: string): Policy {
   const regions = values.launchPlaces.map(({ region }) => region);
   const names: Record<string, string> = {
     account,
@@ -122,11 +137,10 @@ export function policyText(name: PolicyName, values: SetupValues, account: strin
   };
   const { Version, Statement }: Policy = POLICIES[name];
   const inRegions = { Version, Statement: Statement.map((statement) => confined(statement, regions)) };
-  return JSON.stringify(
-    inRegions,
-    (_, value: unknown) => (typeof value === 'string' ? (lists[value] ?? value) : value),
-    2,
-  ).replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all);
+  const text = JSON.stringify(inRegions, (_, value: unknown) =>
+    typeof value === 'string' ? (lists[value] ?? value) : value,
+  );
+  return JSON.parse(text.replaceAll(/\$\{(\w+)\}/g, (all, key: string) => names[key] ?? all)) as Policy;
 }
 
 interface Policy {

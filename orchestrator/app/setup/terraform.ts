@@ -7,6 +7,7 @@ import {
   instancePolicies,
   type ManagedPolicy,
   managedPolicies,
+  type PolicyDialect,
   type PolicyName,
   policyText,
 } from './policies.ts';
@@ -14,12 +15,12 @@ import { fleetLines } from './resources.ts';
 import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 
 const FROM_INSTANCES = 'referenced_security_group_id = aws_security_group.instance.id';
-const ACCOUNT = '${data.aws_caller_identity.current.account_id}';
+const TERRAFORM: PolicyDialect = { account: '${data.aws_caller_identity.current.account_id}', dollar: '$$' };
 
 /** One file that `terraform validate` accepts. It shares nothing with what a run makes for itself. */
 export function terraformText(values: SetupValues): string {
   const inVpc = values.mainServer.kind === 'vpc';
-  const [first, ...others] = managedPolicies(values, ACCOUNT);
+  const [first, ...others] = managedPolicies(values, TERRAFORM);
   return [
     head(values),
     values.hasGroups ? network(values) : '',
@@ -177,7 +178,7 @@ function sseLines(values: SetupValues): string {
 const role = (key: string, name: string, values: SetupValues): string => `resource "aws_iam_role" "${key}" {
   name               = "${name}"
   assume_role_policy = <<-EOT
-${indent(policyText('instanceTrust', values, ACCOUNT))}
+${indent(policyText('instanceTrust', values, TERRAFORM))}
   EOT
 }
 `;
@@ -203,7 +204,7 @@ const inlinePolicy = (
   name   = "${name}"
   role   = aws_iam_role.${role}.id
   policy = <<-EOT
-${indent(policyText(policy, values, ACCOUNT))}
+${indent(policyText(policy, values, TERRAFORM))}
   EOT
 }
 `;
@@ -383,7 +384,7 @@ ${indent(script.replaceAll(/([$%])\{/g, '$1$1{'))}
   ].join('\n');
 }
 
-const outputs = (values: SetupValues): string => `${managedPolicies(values, ACCOUNT)
+const outputs = (values: SetupValues): string => `${managedPolicies(values, TERRAFORM)
   .filter(({ key }) => key.startsWith('controller'))
   .map(({ key }) => snakeCase(key))
   .map((id) => `output "${id}_policy_arn" {\n  value = aws_iam_policy.${id}.arn\n}\n`)

@@ -152,7 +152,7 @@ server: { url: "http://203.0.113.7:8700" }
   );
   const config = loadConfig(folder.file('fleet.yaml'), {}).values;
   const { region, regions, subnets } = config.aws;
-  const printed = managedPolicies(setupValues({}, config, {}), ACCOUNT);
+  const printed = managedPolicies(setupValues({}, config, {}), { account: ACCOUNT, dollar: '$' });
   return {
     types: config.aws.instance_types,
     places: regions ?? [{ region: region!, subnets }],

@@ -1,6 +1,11 @@
 /** The policies in userdata/iam against the calls that the program makes: no permission is missing, none is superfluous. */
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
+import { type PolicyName, policyText } from '../../../orchestrator/app/setup/policies.ts';
+import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
+import { setupValues } from '../../../orchestrator/app/setup/values.ts';
+import { OWN_SESSION, ROLE_CASES } from '../../support/instance-role-cases.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8');
@@ -223,17 +228,71 @@ describe('the controller', () => {
   });
 });
 
+interface RoleCall {
+  action: string;
+  resource: string;
+  context: ReadonlyMap<string, string>;
+}
+
+/**
+ * IAM's evaluation of an identity policy, for what the instances' has: one matching Allow and no matching Deny. Variables are
+ * replaced at each request, and what they stand for has no wildcards.
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html
+ */
+function isAllowed(policy: { Statement: Statement[] }, call: RoleCall): boolean {
+  const effects = policy.Statement.filter((s) => isMatch(s, call)).map((s) => s.Effect);
+  return effects.includes('Allow') && !effects.includes('Deny');
+}
+
+function isMatch({ Action, Resource, Condition = {} }: Statement, { action, resource, context }: RoleCall): boolean {
+  const literal = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  const matches = (pattern: string, text: string): boolean => {
+    const source = pattern.split(/(\$\{[^}]+\}|[*?])/).map((piece) => {
+      if (piece === '*') return '.*';
+      if (piece === '?') return '.';
+      const variable = /^\$\{(.+)\}$/.exec(piece)?.[1];
+      // A variable without a value matches nothing.
+      return variable === undefined ? literal(piece) : literal(context.get(variable) ?? '\0');
+    });
+    return new RegExp(`^${source.join('')}$`, 's').test(text);
+  };
+  const conditions = Object.entries(Condition).flatMap(([operator, keys]) =>
+    Object.entries(keys).map(([key, value]) => {
+      if (operator !== 'Null') throw new Error(`this evaluator does not know the condition ${operator}`);
+      return context.has(key) === (value === 'false');
+    }),
+  );
+  return (
+    [Action].flat().some((a) => matches(a, action)) &&
+    [Resource ?? '*'].flat().some((r) => matches(r, resource)) &&
+    conditions.every(Boolean)
+  );
+}
+
+const SETUP = setupValues({ region: 'ap-northeast-1', bucket: 'shop-crawl', owner: 'main-1' }, null, {});
+/** As setup prints it. */
+const filledIn = (name: PolicyName): string => policyText(name, SETUP, { account: '111122223333', dollar: '$' });
+
 describe('an instance', () => {
-  it('may only put new objects of runs into the bucket', () => {
-    expect(statementsOf('instance')).toEqual([
-      {
-        Sid: 'PutNewObjectsOfRuns',
-        Effect: 'Allow',
-        Action: 's3:PutObject',
-        Resource: 'arn:${partition}:s3:::${bucket}/runs/*',
-        Condition: { Null: { 's3:if-none-match': 'false' } },
-      },
-    ]);
+  it.each(ROLE_CASES.map((c) => [c.allowed ? 'may put' : 'may not put', c.what, c] as const))(
+    '%s: %s',
+    (_can, _what, { key, allowed, onlyIfAbsent = true, action = 'PutObject' }) => {
+      const context = new Map([
+        ['aws:userid', OWN_SESSION],
+        ...(onlyIfAbsent ? [['s3:if-none-match', '*'] as const] : []),
+      ]);
+      const call = { action: `s3:${action}`, resource: `arn:aws:s3:::shop-crawl/${key}`, context };
+      expect(isAllowed(JSON.parse(filledIn('instance')) as { Statement: Statement[] }, call)).toBe(allowed);
+    },
+  );
+
+  it.each([
+    ['Terraform', terraformText, '$${aws:userid}'],
+    ['aws-cli lines', awsCliText, '\\${aws:userid}'],
+  ] as const)("leaves IAM's own variable to IAM in %s", (_what, print, escaped) => {
+    const text = print(SETUP);
+    expect(text).toContain(`/runs/*/*/*/${escaped}/*`);
+    expect(text.replaceAll(escaped, '')).not.toContain('aws:userid');
   });
 
   it('may, where it takes commands, only speak to Systems Manager, and read no parameter of the account', () => {
