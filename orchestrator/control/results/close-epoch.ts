@@ -193,7 +193,10 @@ export async function putManifest(
   const foreign = new Set(found.foreign);
   const closing = found.proven[0] ?? (await putOurs(core.objects, run, record, { bytes, foreign }));
   for (const key of foreign)
-    await core.alarm(`${isForeignObject(key, record)}, and ${closing.key} closes the epoch`, { slot, epoch });
+    await core.alarm(
+      `the object ${key} is neither from slot ${slot} epoch ${epoch} nor from the main server: it is ignored, and ${closing.key} closes the epoch`,
+      { slot, epoch },
+    );
   return closing;
 }
 

@@ -6,7 +6,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { decodeManifest, encodeManifest, type Manifest } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
-import { createKeyPair, type KeyPair, importPrivateKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import {
+  createKeyPair,
+  type KeyPair,
+  importPrivateKey,
+  importPublicKey,
+  sha256Hex,
+} from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
 import { loadParts } from '../../../orchestrator/control/results/load-parts.ts';

@@ -34,6 +34,9 @@ describe('F19 a silent instance whose manifest is found', () => {
       parts: [],
     });
     await objects.putIfAbsent(manifestKey(id, 0, 1, 'AROA1:i-1'), encodeManifest(manifest, keys.privateKey));
+    const alarms: string[] = [];
+    const planted = manifestKey(id, 0, 1, 'AROA1:i-0');
+    await objects.putIfAbsent(planted, Buffer.from('{}'));
     const clock = new VirtualClock(NOW);
     const own = bound(bench, id);
     const { fleet } = own;
@@ -49,19 +52,27 @@ describe('F19 a silent instance whose manifest is found', () => {
       noteManifest,
     });
     const log = pino({ level: 'silent' });
-    const core = { ...own, runId: id, fleet: slow, objects, clock, log } as unknown as Core;
+    const alarm = (detail: string) => Promise.resolve(void alarms.push(detail));
+    const core = { ...own, runId: id, fleet: slow, objects, clock, log, alarm } as unknown as Core;
     const limits = limitsFor(4 * 3_600_000);
     const manifests = new ManifestPoll(core);
     await clock.advance(limits.lostMs);
     const record = { ...(await fleet.get(at(0)))!, publicKey: exportPublicKey(keys.publicKey) };
     manifests.look([record], limits);
     await asked.promise;
+    // Foreign, whatever folder it is in.
+    expect(alarms).toEqual([
+      `the object ${planted} is neither from slot 0 epoch 1 nor from the main server: it is ignored`,
+    ]);
     return fleet.get(at(0));
   }
 
   it('is closed by it while the instance is up', async () => {
     const record = await poll(() => Promise.resolve());
-    expect(record).toMatchObject({ phase: 'crawling', manifestKey: expect.stringContaining('manifest') as string });
+    expect(record).toMatchObject({
+      phase: 'crawling',
+      manifestKey: expect.stringContaining('/AROA1:i-1/manifest.json') as string,
+    });
   });
 
   it('keeps no unchecked manifest when it is given up in between: its products must be offered again', async () => {
