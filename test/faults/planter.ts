@@ -20,7 +20,10 @@ export function plantObjects(world: FaultWorld, dice: Dice): void {
     objects.set(key, bytes);
     world.planted.add(key);
   };
-  if (dice.chance(0.5)) put(manifestKey(world.run.id, slot, epoch), Buffer.from('{"manifest":"{}","signature":""}'));
+  // In its own folder, in that of the other one as an earlier policy allows, or in none.
+  const session = dice.pick([null, 'AROASIMULATED00000001:i-stranger', `AROASIMULATED00000001:${victim.id}`]);
+  if (dice.chance(0.5))
+    put(manifestKey(world.run.id, slot, epoch, session), Buffer.from('{"manifest":"{}","signature":""}'));
   const gzip = gzipSync(
     forgedResults(world.run.planned)
       .map((result) => JSON.stringify(result))
@@ -30,7 +33,7 @@ export function plantObjects(world: FaultWorld, dice: Dice): void {
     const place = { run: world.run.id, slot, epoch, seq };
     // Signed by itself, or not at all.
     const bytes = dice.chance(0.5) ? signPart(gzip, place, createKeyPair().privateKey) : gzip;
-    put(partKey(world.run.id, { ...place, sha256: sha256Hex(bytes) }), bytes);
+    put(partKey(world.run.id, { ...place, session: session ?? null, sha256: sha256Hex(bytes) }), bytes);
   }
 }
 

@@ -99,13 +99,11 @@ const objects = (
     };
   },
 });
-/** Instances put parts and, unless they are lost, a manifest. */
-function isOfInstance(key: string, { cloud }: WholeRun): boolean {
-  const living = cloud.compute.alive().map(({ tags }) => `/${tags[TAG.slot]}/${tags[TAG.epoch]}/manifest.json`);
-  return key.endsWith('.ndjson.gz') || living.some((manifest) => key.endsWith(manifest));
-}
-const mainPut = objects('PutObject', (operation, key, whole) => operation === 'put' && !isOfInstance(key, whole));
-const instancePut = objects('PutObject', (operation, key) => operation === 'put' && key.endsWith('.ndjson.gz'), []);
+/** What lies in the folder of a role session. */
+const isOfInstance = (key: string): boolean => key.includes('/AROA');
+
+const mainPut = objects('PutObject', (operation, key) => operation === 'put' && !isOfInstance(key));
+const instancePut = objects('PutObject', (operation, key) => operation === 'put' && isOfInstance(key), []);
 const read = objects('GetObject', (operation) => operation === 'get' || operation === 'exists');
 
 const makesBalancer = (): Needed => balancer(['ensure'], 'CreateLoadBalancer');

@@ -107,6 +107,7 @@ export function aRun(change: Partial<RunRecord> = {}): RunRecord {
       },
       grantsKept: true,
       partsSigned: true,
+      roleSessions: true,
       results: { table: 'product_snapshots', onGone: 'keep' },
       run: {
         deadlineMs: DEADLINE_MS,
