@@ -46,7 +46,7 @@ const STALL_CAUSES = {
     exitCode: EXIT.config,
     because: "the instances' role may not store results in the bucket",
     remedy:
-      'Allow s3:PutObject below runs/ for the role in aws.instance_profile (userdata/iam/instance.json has the policy), and its key in KMS where the bucket has one; then orchestrator retry.',
+      'Give the role in aws.instance_profile the policy of userdata/iam/instance.json, its key in KMS where the bucket has one, and the instances HTTPS to STS, which names the folder that the policy allows; then orchestrator retry.',
     rest: 'upload',
     quotes: true,
     certain: true,

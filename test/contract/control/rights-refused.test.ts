@@ -75,7 +75,7 @@ describe("an instances' role that may not store results", () => {
     const { phase, exitCode, reason, request } = whole.record();
     expect({ phase, exitCode, request }).toEqual({ phase: 'failed', exitCode: 4, request: 'refused-upload' });
     expect(reason).toMatch(/^the instances' role may not store results/);
-    expect(alarms('Allow s3:PutObject below runs/')).toHaveLength(1);
+    expect(alarms('Give the role in aws.instance_profile the policy')).toHaveLength(1);
   });
 
   it('goes on when only some calls are refused', async () => {
