@@ -111,6 +111,26 @@ eachEngineByDay('a dry run', (engine) => {
     expect(asked.get(`/item/${KNOWN}`)).toBeGreaterThanOrEqual(1);
   });
 
+  it('has each object of an instance in the folder of its role session, where the policy of the role binds it', async () => {
+    const instances = await fleet.query(
+      'select slot, epoch, instance_id, manifest_key from crawlfleet_instances where run_id = ?'.replace(
+        '?',
+        `'${report.run}'`,
+      ),
+    );
+    const parts = await fleet.query(
+      `select slot, epoch, object_key from crawlfleet_parts where run_id = '${report.run}'`,
+    );
+    expect(instances).toHaveLength(3);
+    expect(parts.length).toBeGreaterThanOrEqual(3);
+    for (const { slot, epoch, instance_id: id, manifest_key: manifest } of instances) {
+      const folder = `runs/${report.run}/${String(slot)}/${String(epoch)}/AROASANDBOX0000000001:${String(id)}/`;
+      expect(manifest).toBe(`${folder}manifest.json`);
+      for (const part of parts.filter((p) => p.slot === slot && p.epoch === epoch))
+        expect(String(part.object_key).startsWith(folder), String(part.object_key)).toBe(true);
+    }
+  });
+
   it('passes verify', async () => {
     const verified = await fleet.run('verify', '--json');
     expect(JSON.parse(verified.stdout)).toMatchObject({ holds: true, run: report.run, differences: [] });
