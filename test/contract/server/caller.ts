@@ -42,11 +42,13 @@ export interface CallerOptions {
 
 export class Caller {
   readonly options: CallerOptions;
-  readonly keys: KeyPair = createKeyPair();
+  readonly keys: KeyPair;
   counter = 0;
 
-  constructor(options: CallerOptions) {
+  /** With keys of its own, or with those of another one. */
+  constructor(options: CallerOptions, keys = createKeyPair()) {
     this.options = options;
+    this.keys = keys;
   }
 
   /** This instance's path and identity; changed for forgeries. */
