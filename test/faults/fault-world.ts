@@ -166,6 +166,7 @@ export class FaultWorld extends SimulatedWorld {
   /** Instances as they were when the fleet last changed; null when that is to be read again. */
   #instances: readonly InstanceRecord[] | null = null;
   #gcUntilMs: number | null = null;
+  readonly #refusals: { ending: string; atMs: number }[] = [];
 
   constructor(shape: RunShape, wrongs: Wrongs, discovery: Discovery | null = null) {
     const record = new Record();
@@ -223,6 +224,7 @@ export class FaultWorld extends SimulatedWorld {
 
   /** From now on the result table refuses the rows of products whose ID ends so. */
   refuseRows(ending: string): void {
+    this.#refusals.push({ ending, atMs: this.clock.now() });
     const before = this.db.refusesRow;
     this.db.refusesRow = (id) => before(id) || id.endsWith(ending);
     const refused = this.database?.refuseRows(ending);
@@ -469,7 +471,8 @@ export class FaultWorld extends SimulatedWorld {
       const usual = this.isLayoutChanged ? null : this.#usualResult({ n, id });
       const holder = owner === null ? undefined : instances.get(epochKey(owner));
       const hasRow = usual?.outcome === 'stored' && usual.rows.length > 0;
-      const isRefused = hasRow && this.db.refusesRow(id);
+      const isRefused =
+        hasRow && this.#refusals.some((r) => id.endsWith(r.ending) && r.atMs < (finishedAtMs ?? Infinity));
       // What the table refuses fails when the run is published.
       const expected = isRefused && reason === 'load' ? 'failed' : usual?.outcome;
       return {

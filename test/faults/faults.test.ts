@@ -71,6 +71,8 @@ describe('a run keeps its invariants', () => {
     // A machine whose user data never ran has no timer: without its main server, gc ends it.
     '2026112209093 F10@P+0 F42@U+4605',
     '2026112209518 F10@C+2793 F42@U+4104',
+    // A result table that refuses rows after the run is over was expected to have refused its rows.
+    '10100113 F13@C+0 F49@K+1466',
   ])('where it once failed: %s', async (line) => {
     await expectSound([parsePlan(line)]);
   });
