@@ -136,6 +136,8 @@ export class SimulatedInstance {
   slowness = 1;
   /** How far its own clock is off. */
   skewMs = 0;
+  /** Whoever has taken it over puts these into its next part. */
+  forged: ItemResult[] = [];
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;
 
@@ -508,7 +510,10 @@ export class SimulatedInstance {
   #upload(now: number): void {
     const { settings, objects, clock, uploadMs } = this.#o;
     if (now < this.#nextTryMs) return;
-    this.#cut ??= { seq: this.#parts.length, results: this.#results.splice(0, PART_PRODUCTS).map((r) => r.result) };
+    this.#cut ??= {
+      seq: this.#parts.length,
+      results: [...this.forged.splice(0), ...this.#results.splice(0, PART_PRODUCTS).map((r) => r.result)],
+    };
     const { seq, results } = this.#cut;
     this.#isUploading = true;
     this.#after(uploadMs, () => {

@@ -5,6 +5,7 @@
 import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
 import { type PartResults, piecesOf } from '../../orchestrator/control/model/part-results.ts';
 import type { RunStores } from '../../orchestrator/control/model/stores.ts';
+import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';
 
@@ -261,6 +262,18 @@ export const BUGS: Record<string, Bug> = {
       neverSwitchesOff: true,
       ...inCloud('compute', () => ({ terminate: () => Promise.resolve() })),
     },
+  },
+  'no-grants': {
+    what: 'results count whoever they come from, also for products that were never granted to it',
+    breaks: ['I8'],
+    faults: ['F58'],
+    wrongs: inStores('results', (results, world) => ({
+      load: (part, loaded) => {
+        const { grants, chunks } = world.db.run(world.run.id);
+        grants.set(epochKey(part), new Set(chunks.map((_, i) => i + 1)));
+        return results.load(part, loaded);
+      },
+    })),
   },
   'wrong-rows': {
     what: 'the values of one product are stored under another',

@@ -8,7 +8,7 @@ import type { Dice } from './dice.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { Moment } from './faulty-cloud.ts';
 import { intrude } from './intruder.ts';
-import { plantObjects } from './planter.ts';
+import { forgePart, plantObjects } from './planter.ts';
 
 export interface FaultKind {
   /** When it may strike. */
@@ -295,19 +295,39 @@ export const FAULTS: Record<string, FaultKind> = {
   },
   F58: {
     moments: ['C', 'U', 'K'],
-    act: (world, dice) => plantObjects(world, dice),
+    act: (world, dice) => (dice.chance(0.5) ? plantObjects : forgePart)(world, dice),
   },
   F59: { moments: ['P', ...ALL_MOMENTS], act: refuseRight },
 };
 
+/** The rights of a run, by the calls that AWS refuses without them. */
+const REFUSABLE = {
+  compute: ['list', 'terminate', 'consoleOutput'],
+  balancers: ['ensure', 'isActive', 'register', 'health', 'deregister', 'remove', 'removeByName'],
+  launch: ['launch'],
+  parts: ['put'],
+} as const;
+
 /** AWS refuses one call from now on, half of the time for good; what it refuses to delete, gc removes later. */
-function refuseRight({ cloud, clock }: FaultWorld, dice: Dice): void {
-  const refused = dice.pick(['list', 'health', 'register', 'isActive', 'remove', 'removeByName'])!;
+function refuseRight(world: FaultWorld, dice: Dice): void {
+  const { cloud, clock } = world;
+  const rights = Object.entries(REFUSABLE).flatMap(([port, calls]) => calls.map((call) => [port, call] as const));
+  const [port, call] = dice.pick(rights)!;
   const untilMs = clock.now() + (dice.chance(0.5) ? Infinity : dice.between(1_000, 120_000));
-  cloud.compute.onCall = cloud.balancers.onCall = ({ name }: { name: string }) => {
-    if (name === refused && clock.now() < untilMs)
-      throw new AppError('aws-denied', `made up: UnauthorizedOperation (${name})`);
-  };
+  const message = `made up: UnauthorizedOperation (${call})`;
+  const isRefused = (name: string): boolean => name === call && clock.now() < untilMs;
+  world.struck.push(`F59 ${port} ${call}`);
+  if (port === 'launch')
+    cloud.compute.refusal = { result: { kind: 'refused', cause: 'denied', message }, untilMs, subnet: null };
+  else if (port === 'parts')
+    cloud.objects.onCall = (name, key) => {
+      if (isRefused(name) && key.endsWith('.ndjson.gz'))
+        throw Object.assign(new Error(message), { name: 'AccessDenied' });
+    };
+  else
+    cloud[port as 'compute' | 'balancers'].onCall = ({ name }: { name: string }) => {
+      if (isRefused(name)) throw new AppError('aws-denied', message);
+    };
 }
 
 /** A second main server takes the lock from the first one, which is still alive. */

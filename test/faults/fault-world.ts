@@ -57,6 +57,9 @@ export interface Wrongs {
   betweenNights?: (database: DiscoveryDatabase) => Promise<void>;
 }
 
+/** The title of each row that is made up. */
+export const FORGED = 'forged';
+
 /** Main servers that end with an error are started again after this. */
 const RESTART_MS = 2_000;
 /** From the launch to `running`, and from there to the first hello. */
@@ -153,6 +156,10 @@ export class FaultWorld extends SimulatedWorld {
   readonly spoiled = new Set<string>();
   /** Objects that an instance has put into the place of another one: none of them counts. */
   readonly planted = new Set<string>();
+  /** Instances that make up rows, by `<slot>.<epoch>`: of the products that they were granted, these count. */
+  readonly forgers = new Set<string>();
+  /** What has struck, in order: a fault whose moment never came has not. */
+  readonly struck: string[] = [];
   readonly intruders: SeenIntruder[] = [];
   readonly texts: string[] = [];
   readonly secrets: string[];
@@ -467,10 +474,14 @@ export class FaultWorld extends SimulatedWorld {
     const published = finishedAtMs !== null && request !== 'cancel' && phase !== 'held';
     const instances = new Map((await this.instances()).map((record) => [epochKey(record), record]));
     const items = await this.#ledger.items();
+    const ofForgers = this.#record.grants.filter((grant) => this.forgers.has(epochKey(grant)));
+    const forgeable = new Set(ofForgers.map(({ chunk }) => Number.parseInt(chunk)));
     return items.map(({ n, id, outcome, reason, owner, title }) => {
       const usual = this.isLayoutChanged ? null : this.#usualResult({ n, id });
       const holder = owner === null ? undefined : instances.get(epochKey(owner));
       const hasRow = usual?.outcome === 'stored' && usual.rows.length > 0;
+      // No one else has seen the page of what it was granted. Only in the result table does a title show it.
+      const isForged = (title === FORGED || !published) && forgeable.has(Math.ceil(n / this.run.plan.chunkSize));
       const isRefused =
         hasRow && this.#refusals.some((r) => id.endsWith(r.ending) && r.atMs < (finishedAtMs ?? Infinity));
       // What the table refuses fails when the run is published.
@@ -480,8 +491,8 @@ export class FaultWorld extends SimulatedWorld {
         id,
         outcome,
         reason,
-        expected: expected ?? null,
-        rowRight: !published || outcome !== 'stored' || !hasRow || (!isRefused && title === `Title ${id}`),
+        expected: isForged ? null : (expected ?? null),
+        rowRight: isForged || !published || outcome !== 'stored' || !hasRow || (!isRefused && title === `Title ${id}`),
         stranded: outcome === 'failed' && reason === 'lost-instance' && holder !== undefined && isGivenUp(holder),
       };
     });

@@ -126,8 +126,17 @@ function show({ line, end, violations }: Played): void {
   for (const { invariant, sentence } of violations.slice(0, 4)) process.stdout.write(`    ${invariant} ${sentence}\n`);
 }
 
+/** F2 before F19. */
+const byName = new Intl.Collator('en', { numeric: true });
+
 /** The exit code. */
 function report(played: readonly Played[], tookMs: number): number {
+  const struck = Map.groupBy(
+    played.flatMap((p) => p.struck),
+    (name) => name,
+  );
+  const times = [...struck].map(([name, same]) => `${name}: ${same.length}`).toSorted(byName.compare);
+  process.stdout.write(`struck: ${times.join(', ')}\n`);
   const broken = played.filter((p) => p.violations.length > 0);
   const ends = Map.groupBy(played, (p) => p.end);
   const counts = [...ends].map(([end, same]) => `${end}: ${same.length}`).join(', ');

@@ -20,6 +20,8 @@ export interface Played {
   violations: Violation[];
   /** How the run ended: its phase and exit code. */
   end: string;
+  /** The faults that have struck. */
+  struck: readonly string[];
   /** Calls of the main servers that change something. */
   effects: string[];
   virtualMs: number;
@@ -36,16 +38,27 @@ export async function play(plan: FaultPlan, bug: string | null = null): Promise<
   world.crash = plan.crash;
   for (const [i, { name, moment, afterMs }] of plan.faults.entries()) {
     const dice = new Dice(seededRandom(plan.seed * 31 + i));
+    const strike = (): void => {
+      world.struck.push(name);
+      FAULTS[name]!.act(world, dice);
+    };
     world.on(moment, () => {
       // Before the first step of the run, or never in the middle of what triggered the moment.
-      if (moment === 'P' && afterMs === 0) FAULTS[name]!.act(world, dice);
-      else world.later(Math.max(1, afterMs), () => FAULTS[name]!.act(world, dice));
+      if (moment === 'P' && afterMs === 0) strike();
+      else world.later(Math.max(1, afterMs), strike);
     });
   }
   const line = formatPlan(plan);
   const startMs = world.clock.now();
   const played = (end: string, violations: Violation[]): Played => {
-    return { line, effects: world.effects, violations, end, virtualMs: world.clock.now() - startMs };
+    return {
+      line,
+      struck: world.struck,
+      effects: world.effects,
+      violations,
+      end,
+      virtualMs: world.clock.now() - startMs,
+    };
   };
   try {
     await world.play();
