@@ -116,7 +116,7 @@ function ownManifest(
 }
 
 /** True if the instance or the run has signed this object as the manifest of this epoch. */
-export function isProvenManifest(
+function isProvenManifest(
   stored: Uint8Array | string | null,
   run: Pick<RunRecord, 'id' | 'publicKey'>,
   record: Keyed,

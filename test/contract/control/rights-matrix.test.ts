@@ -5,7 +5,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { type BalancerPart, PartsLeft } from '../../../orchestrator/cloud/load-balancer.ts';
 import { buildReport } from '../../../orchestrator/control/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
