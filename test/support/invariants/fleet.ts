@@ -1,4 +1,5 @@
 /** I2, I5, I7, I11: nothing is left running, nothing is launched twice, no wait is without an end. */
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { INSTANCE_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { type InstancePhase, isRunEnd } from '../../../shared/domain/states.ts';
 import { hourlyPrice, IPV4_HOUR } from '../../../orchestrator/plan/price-table.ts';
@@ -12,11 +13,12 @@ const MOST_OF_A_SLOT = 3;
 
 /**
  * I2: no machine outlives min(end, deadline) + grace, and no foreign machine is touched. A machine is ended by its main
- * server, its own timer, or gc. Where the first two are missing, gc must have ended it.
+ * server, its own timer, or gc. Where the first two are missing, gc must have ended it, or the run says that it is left behind.
  */
 export function checkLeftovers(history: History): Violation[] {
   const { run, machines, instances, nowMs, outageMs, abandoned, gcUntilMs } = history;
   const found: string[] = [];
+  const left = history.events.flatMap(({ kind, detail }) => (kind === 'left-behind' ? (detail ?? []) : [])).join('\n');
   const endMs = abandoned ? run.deadlineAtMs : Math.min(run.finishedAtMs ?? Infinity, run.deadlineAtMs + outageMs);
   const ownLastMs = endMs + run.settings.run.graceMs + (abandoned ? 0 : limitsOf(run).terminateMs);
   for (const machine of machines ?? []) {
@@ -24,6 +26,7 @@ export function checkLeftovers(history: History): Violation[] {
       if (machine.terminated) found.push(`${machine.id} does not belong to this run, but was terminated`);
       continue;
     }
+    if (machine.timer === false && run.exitCode === EXIT.config && left.includes(machine.id)) continue;
     const lastMs = machine.timer === false ? Math.max(ownLastMs, gcUntilMs ?? 0) : ownLastMs;
     if (machine.toMs === null && nowMs > lastMs) found.push(`${machine.id} (${placeOf(machine)}) still runs`);
     if (machine.toMs !== null && machine.toMs > lastMs)
