@@ -31,6 +31,8 @@ export interface BucketEpoch extends EpochId {
   parts: { seq: number; key: string; sha256: string; sizeBytes: number }[];
   /** Keys with a manifest's name. */
   manifests: string[];
+  /** What its instance signs with, by its key document; null where that was not read, or is not there. */
+  publicKey: string | null;
 }
 
 /** Every epoch that has an object in the bucket, oldest epoch first, its parts in order. */
@@ -38,7 +40,7 @@ export async function listEpochs(objects: ObjectStore, runId: string): Promise<B
   const epochs = new Map<string, BucketEpoch>();
   const at = (slot: number, epoch: number): BucketEpoch => {
     const name = epochKey({ slot, epoch });
-    const known = epochs.get(name) ?? { slot, epoch, parts: [], manifests: [] };
+    const known = epochs.get(name) ?? { slot, epoch, parts: [], manifests: [], publicKey: null };
     epochs.set(name, known);
     return known;
   };
@@ -68,7 +70,7 @@ export async function provenEpochs(
     const publicKey = await readKeyDocument(objects, run, epoch);
     const found = await sortManifests(objects, run, { ...epoch, publicKey }, epoch.manifests);
     const manifests = found.proven.map(({ key }) => key);
-    if (publicKey !== null || manifests.length > 0) proven.push({ ...epoch, manifests });
+    if (publicKey !== null || manifests.length > 0) proven.push({ ...epoch, manifests, publicKey });
   }
   return proven;
 }
@@ -109,7 +111,7 @@ export async function isOver(
   if (nowMs > powerOffAtMs(run)) return true;
   if (!epochs.every((e) => e.manifests.length > 0)) return false;
   const settled = new Set<number>();
-  for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [{ ...e, publicKey: null }, p] as const))) {
+  for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [e, p] as const))) {
     if (!(await isFromInstance(objects, run, epoch, part))) continue;
     try {
       for await (const piece of piecesOf(await readPart(objects, part)))
@@ -162,9 +164,9 @@ export async function loadEpochs(
   const reported = new Set(entered.map((p) => p.key));
   const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));
   const startedMs = core.clock.now();
-  for (const { slot, epoch, parts } of epochs) {
+  for (const { slot, epoch, parts, publicKey: stored } of epochs) {
     // A row of a rebuilt run has the key of its manifest, which may be the run's.
-    const publicKey = isRebuilt(run) ? null : ((await core.fleet.get({ slot, epoch }))?.publicKey ?? null);
+    const publicKey = isRebuilt(run) ? stored : ((await core.fleet.get({ slot, epoch }))?.publicKey ?? stored);
     for (const part of parts) {
       if (settled.has(part.key)) continue;
       if (!reported.has(part.key) && !(await isFromInstance(core.objects, run, { slot, epoch, publicKey }, part))) {
@@ -279,7 +281,7 @@ async function manifestOf(
   ownKey: ReturnType<typeof createKeyPair>,
 ): Promise<FoundManifest> {
   const row = await core.fleet.get(at);
-  const publicKey = row?.publicKey ?? (await readKeyDocument(core.objects, run, at));
+  const publicKey = row?.publicKey ?? at.publicKey;
   // An earlier try may have closed it under another name.
   let key = row?.manifestKey ?? at.manifests[0];
   let bytes: Uint8Array | null;
