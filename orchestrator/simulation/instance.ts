@@ -136,7 +136,7 @@ export class SimulatedInstance {
   slowness = 1;
   /** How far its own clock is off. */
   skewMs = 0;
-  /** Whoever has taken it over puts these into its next part. */
+  /** Made up by an attacker who controls it: its next part contains them. */
   forged: ItemResult[] = [];
   incident: OwnIncident | null = null;
   robots: RobotsPolicy | null = null;

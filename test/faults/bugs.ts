@@ -264,7 +264,7 @@ export const BUGS: Record<string, Bug> = {
     },
   },
   'no-grants': {
-    what: 'results count whoever they come from, also for products that were never granted to it',
+    what: 'results count from any instance, also for products that were never granted to it',
     breaks: ['I8'],
     faults: ['F58'],
     wrongs: inStores('results', (results, world) => ({

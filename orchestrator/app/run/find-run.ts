@@ -10,7 +10,7 @@ import type { Output } from '../caller.ts';
 import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
 import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
-/** Opens the database of the configuration. A server that restarts is waited for, and the user is told. */
+/** Opens the database of the configuration. While its server restarts, the command waits, and tells the user. */
 export const openWaiting = ({ values }: Config, output: Pick<Output, 'line'>): Promise<Database> =>
   openDatabase(values.database.url, { onWait: (text) => output.line(`! ${text}`) });
 
