@@ -90,6 +90,51 @@ describe('the callback listener', () => {
     expect(await late.heartbeat()).toMatchObject({ status: 200, authentic: true });
   });
 
+  /** What a hostile connection sends at once, and then as fast as it is read. */
+  const hostile = (): Record<string, [first: string, piece: string]> => {
+    const head = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${Object.entries(headersOf({}))
+      .map(([name, value]) => `${name}: ${value}\r\n`)
+      .join('')}`;
+    return {
+      'one-byte chunks': [`${head}transfer-encoding: chunked\r\n\r\n`, '1\r\nx\r\n'.repeat(1_000)],
+      'half a head': [head, ''],
+      'half a body': [`${head}content-length: 1000\r\n\r\n{`, ''],
+      'requests without end': ['', 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(500)],
+    };
+  };
+
+  it.each(['one-byte chunks', 'half a head', 'half a body', 'requests without end'])(
+    'loses no heartbeat among 150 connections from as many addresses with %s',
+    async (kind) => {
+      const caller = await stage.ready(0);
+      const [first, piece] = hostile()[kind]!;
+      let isOver = false;
+      const attack = (number: number): Promise<void> =>
+        new Promise((resolve) => {
+          const localAddress = `127.9.${number >> 7}.${1 + (number & 127)}`;
+          const socket = connect({ port: Number(new URL(stage.baseUrl).port), host: '127.0.0.1', localAddress });
+          const push = (): void => {
+            while (piece !== '' && socket.writable && socket.write(piece));
+          };
+          sockets.push(socket.on('error', () => undefined).on('data', () => undefined));
+          socket.on('drain', push).on('connect', () => {
+            socket.write(first);
+            push();
+            resolve();
+          });
+          socket.on('close', () => void (isOver ? resolve() : setImmediate(() => void attack(number))));
+        });
+      await Promise.all(Array.from({ length: 150 }, (_, number) => attack(number)));
+      try {
+        for (let i = 0; i < 20; i++) expect((await caller.heartbeat()).status).toBe(200);
+        const another = await stage.ready(1);
+        expect((await another.heartbeat()).status).toBe(200);
+      } finally {
+        isOver = true;
+      }
+    },
+  );
+
   it('refuses bodies that are too large before it checks their signature', async () => {
     const caller = await stage.ready(0);
     const problem = 'x'.repeat(MAX_CALLBACK_BYTES);
