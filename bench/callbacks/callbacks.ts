@@ -1,6 +1,6 @@
 /**
- * A fleet's heartbeats at one main server: 200 per second for a minute, some of them replayed ten times, then a few
- * while 150 hostile connections from as many addresses send as fast as they can.
+ * A fleet's heartbeats at one main server: 200 per second for a minute, some of them replayed ten times, then a few, over
+ * HTTP and over TLS, while 150 hostile connections from as many addresses do what they can.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -22,7 +22,8 @@ import { type Bench, startProgram } from '../frame.ts';
 
 const CASE = fileURLToPath(new URL('main-server-case.ts', import.meta.url));
 const HOSTILE_CASE = fileURLToPath(new URL('hostile-case.ts', import.meta.url));
-const HOSTILE_KINDS = ['chunks', 'requests', 'forged'];
+/** The kinds of hostile-case.ts; null: an undisturbed fleet, for comparison. */
+const HOSTILE_KINDS = [null, 'chunks', 'requests', 'forged', 'half-requests', 'half-bodies', 'half-handshakes'];
 const HOSTILE_CONNECTIONS = 150;
 const HOSTILE_SECONDS = 20;
 /** A fleet with a heartbeat per second each. */
@@ -45,6 +46,9 @@ interface Launched {
 
 interface Ready {
   port: number;
+  tlsPort: number;
+  /** PEM. */
+  cert: string;
   run: string;
   launched: Launched[];
 }
@@ -73,42 +77,46 @@ export const bench: Bench = {
       const times = await beat(fleet);
       const digest = () => digestOf(admin);
       const replay = await replayAll(fleet.flatMap((heart) => heart.sent).slice(0, REPLAYED), pool, digest);
-      const attacks: { kind: string; times: number[]; lost: number }[] = [];
-      for (const kind of HOSTILE_KINDS) {
-        const args = [String(ready.port), ready.run, kind, String(HOSTILE_CONNECTIONS)];
-        const hostile = await startProgram(HOSTILE_CASE, args);
-        attacks.push({ kind, ...(await beatInTurn(fleet.slice(0, HOSTILE_FLEET))) });
-        await hostile.stop();
-      }
       await pool.close();
+      const attacked = fleet.slice(0, HOSTILE_FLEET);
+      const attacks = [...(await attack(attacked, ready, false)), ...(await attack(attacked, ready, true))];
       const at = (part: number): number => share(times, part);
       return {
         about:
           `A main server (listener, loop, stores) with ${INSTANCES} instances in a run of 16 minutes on MariaDB, everything on the same two cores. ` +
           `${PER_SECOND} signed heartbeats a second for ${SECONDS} s, each sent at its own moment whether or not earlier ones are answered; then ${REPLAYED} of them ${TIMES} times again, ` +
-          `with the rows of all instances compared before and after; then a heartbeat a second from each of ${HOSTILE_FLEET} instances, while ${HOSTILE_CONNECTIONS} connections from as many addresses send ` +
-          `bodies of one-byte chunks, requests, or forged heartbeats without waiting for answers.`,
+          `with the rows of all instances compared before and after; then a heartbeat a second from each of ${HOSTILE_FLEET} instances for ${HOSTILE_SECONDS} s, over HTTP and over TLS, undisturbed and while ` +
+          `${HOSTILE_CONNECTIONS} connections from as many addresses send bodies of one-byte chunks, requests, or forged heartbeats without waiting for answers, or stop in the middle of a request's head, its body, or a TLS handshake.`,
         rows: [
           {
             name: 'heartbeats',
             figures: { answered: times.length, p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), maxMs: times.at(-1)! },
           },
           { name: 'replayed', figures: { refused: replay.refused, changedRows: replay.changed ? 1 : 0 } },
-          ...attacks.map(({ kind, times: sorted, lost }) => ({
-            name: `under hostile ${kind}`,
-            figures: { answered: sorted.length, lost, p50Ms: share(sorted, 0.5), p99Ms: share(sorted, 0.99) },
+          ...attacks.map(({ name, times: sorted, lost }) => ({
+            name,
+            figures: {
+              answered: sorted.length,
+              lost,
+              p50Ms: share(sorted, 0.5),
+              p99Ms: share(sorted, 0.99),
+              maxMs: sorted.at(-1) ?? Infinity,
+            },
           })),
         ],
         ratios: [
           { name: `p99 / ${LIMIT_MS} ms`, value: at(0.99) / LIMIT_MS, target: 'at most 1' },
           { name: 'answered / sent', value: times.length / (PER_SECOND * SECONDS), target: '1' },
-          ...attacks.flatMap(({ kind, times: sorted, lost }) => [
+          ...attacks.flatMap(({ name, times: sorted, lost, undisturbedMs }) => [
             {
-              name: `p99 under hostile ${kind} / ${HOSTILE_LIMIT_MS} ms`,
+              name: `p99 ${name} / ${HOSTILE_LIMIT_MS} ms`,
               value: share(sorted, 0.99) / HOSTILE_LIMIT_MS,
               target: 'at most 1',
             },
-            { name: `heartbeats lost under hostile ${kind}`, value: lost, target: '0' },
+            ...(undisturbedMs === null
+              ? []
+              : [{ name: `p99 ${name} / p99 undisturbed`, value: share(sorted, 0.99) / undisturbedMs }]),
+            { name: `heartbeats lost ${name}`, value: lost, target: '0' },
           ]),
           { name: 'replayed heartbeats that changed something', value: replay.changed ? 1 : 0, target: '0' },
         ],
@@ -120,6 +128,38 @@ export const bench: Bench = {
     }
   },
 };
+
+interface Attacked {
+  /** "under hostile chunks over TLS". */
+  name: string;
+  /** Times of the answered heartbeats, sorted. */
+  times: number[];
+  lost: number;
+  /** The p99 of the same fleet without an attack; null where this is it. */
+  undisturbedMs: number | null;
+}
+
+/** The heartbeats of the fleet over HTTP or TLS, under each kind of attack. */
+async function attack(fleet: readonly Heart[], ready: Ready, isTls: boolean): Promise<Attacked[]> {
+  const port = isTls ? ready.tlsPort : ready.port;
+  const pool = new Pool(`${isTls ? 'https' : 'http'}://127.0.0.1:${port}`, {
+    connections: 64,
+    connect: { ca: ready.cert },
+  });
+  const attacked: Attacked[] = [];
+  for (const kind of HOSTILE_KINDS) {
+    if (kind === 'half-handshakes' && !isTls) continue;
+    const args = [String(port), ready.run, kind ?? '', String(HOSTILE_CONNECTIONS), ...(isTls ? ['tls'] : [])];
+    const hostile = kind === null ? null : await startProgram(HOSTILE_CASE, args);
+    const found = await beatInTurn(fleet, pool);
+    await hostile?.stop();
+    const name = `${kind === null ? 'undisturbed' : `under hostile ${kind}`} over ${isTls ? 'TLS' : 'HTTP'}`;
+    const undisturbed = attacked[0]?.times;
+    attacked.push({ name, ...found, undisturbedMs: undisturbed ? share(undisturbed, 0.99) : null });
+  }
+  await pool.close();
+  return attacked;
+}
 
 /** An instance as seen by the main server. */
 class Heart {
@@ -156,7 +196,7 @@ class Heart {
   }
 
   /** Milliseconds until the answer; null when it was an error. */
-  async beat(): Promise<number | null> {
+  async beat(pool = this.#pool): Promise<number | null> {
     const { slot, epoch } = this.#place;
     const counter = ++this.#counter;
     const progress = {
@@ -182,7 +222,7 @@ class Heart {
     const headers = envelopeHeaders(envelope, signMessage(this.#keys.privateKey, envelope, body));
     this.sent.push({ path: HEARTBEAT_PATH, headers, body });
     const startMs = performance.now();
-    return (await send(this.#pool, HEARTBEAT_PATH, headers, body)) === 200 ? performance.now() - startMs : null;
+    return (await send(pool, HEARTBEAT_PATH, headers, body)) === 200 ? performance.now() - startMs : null;
   }
 }
 
@@ -214,14 +254,14 @@ async function beat(fleet: readonly Heart[]): Promise<number[]> {
 }
 
 /** As instances do: each waits for the answer to its last heartbeat. */
-async function beatInTurn(fleet: readonly Heart[]): Promise<{ times: number[]; lost: number }> {
+async function beatInTurn(fleet: readonly Heart[], pool: Pool): Promise<{ times: number[]; lost: number }> {
   const times: number[] = [];
   let lost = 0;
   const untilMs = performance.now() + HOSTILE_SECONDS * 1_000;
   await Promise.all(
     fleet.map(async (heart) => {
       while (performance.now() < untilMs) {
-        const ms = await heart.beat().catch(() => null);
+        const ms = await heart.beat(pool).catch(() => null);
         if (ms === null) lost++;
         else times.push(ms);
         await delay(Math.max(0, 1_000 - (ms ?? 0)));

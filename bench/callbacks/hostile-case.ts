@@ -1,13 +1,14 @@
 /**
- * Hostile connections to a callback listener: `hostile-case.ts PORT RUN KIND CONNECTIONS`. Each comes from an address of
- * its own, sends as fast as it is read, and is opened again when it is closed. Prints a line when the first is open, and
+ * Hostile connections to a callback listener: `hostile-case.ts PORT RUN KIND CONNECTIONS [tls]`. Each comes from an address
+ * of its own, sends as fast as it is read, and is opened again when it is closed. Prints a line when the first is open, and
  * ends when stdin closes.
  */
-import { connect } from 'node:net';
+import { connect, type NetConnectOpts } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { HEARTBEAT_PATH } from '../../shared/wire/callbacks.ts';
 import { HEADER } from '../../shared/wire/signature.ts';
 
-const [port, run, kind, connections] = process.argv.slice(2) as [string, string, string, string];
+const [port, run, kind, connections, tls] = process.argv.slice(2) as [string, string, string, string, string?];
 /** The most that a stranger can know: the run's ID, and that slot 0 has an epoch 1. */
 const forged = Object.entries({
   [HEADER.run]: run,
@@ -22,6 +23,12 @@ const post = `POST ${HEARTBEAT_PATH} HTTP/1.1\r\nhost: x\r\n${forged}`;
 const KINDS: Record<string, { head: string; piece: string }> = {
   /** Bodies of one-byte chunks. */
   chunks: { head: `${post}transfer-encoding: chunked\r\n\r\n`, piece: '1\r\nx\r\n'.repeat(10_000) },
+  /** Heads that never end. */
+  'half-requests': { head: post, piece: '' },
+  /** Heads whose bodies never come. */
+  'half-bodies': { head: `${post}content-length: 1000\r\n\r\n{`, piece: '' },
+  /** The beginning of a record, whose rest never comes; over TLS. */
+  'half-handshakes': { head: '\x16\x03\x01\x02\x00\x01', piece: '' },
   /** Requests without waiting for their answers. */
   requests: { head: '', piece: 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2_000) },
   /** Forged heartbeats without waiting for their answers. */
@@ -31,18 +38,20 @@ const { head, piece } = KINDS[kind]!;
 let isBegun = false;
 
 function attack(number: number): void {
-  const socket = connect({
+  const options: NetConnectOpts = {
     port: Number(port),
     host: '127.0.0.1',
     localAddress: `127.9.${number >> 7}.${1 + (number & 127)}`,
-  });
-  const push = (): void => {
-    while (socket.writable && socket.write(piece));
   };
-  socket.on('connect', () => {
+  const isEncrypted = tls !== undefined && kind !== 'half-handshakes';
+  const socket = isEncrypted ? connectTls({ ...options, rejectUnauthorized: false }) : connect(options);
+  const push = (): void => {
+    while (piece !== '' && socket.writable && socket.write(piece));
+  };
+  socket.on(isEncrypted ? 'secureConnect' : 'connect', () => {
     if (!isBegun) console.log('begun');
     isBegun = true;
-    socket.write(head);
+    socket.write(head, 'latin1');
     push();
   });
   socket

@@ -1,6 +1,6 @@
 /**
- * A main server under callbacks, in its own process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener,
- * loop and stores; EC2 and the load balancer are in memory. Prints its address and the launched instances, and ends
+ * A main server under callbacks, in its own process: `main-server-case.ts DATABASE_URL INSTANCES`. The real listener (one
+ * over HTTP, one over TLS), loop and stores; EC2 and the load balancer are in memory. Prints its address and the launched instances, and ends
  * when stdin closes.
  */
 import '../../orchestrator/cli/heap-limits.ts';
@@ -21,6 +21,7 @@ import { listen } from '../../orchestrator/server/listen.ts';
 import { createCore, memoryCloud } from '../../test/contract/control/run-stage.ts';
 import { aPlan, aRun } from '../../test/unit/control/builders.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
+import { makeSelfSigned } from '../../test/support/self-signed.ts';
 
 const [url, instancesText] = process.argv.slice(2) as [string, string];
 const instances = Number(instancesText);
@@ -57,7 +58,11 @@ const dispatcher = new Dispatcher(core);
 let world: World | null = null;
 const loop = new ControlLoop(core, dispatcher, (seen) => (world = seen));
 const callbacks = new Callbacks(core, dispatcher, loop, run.privateKey);
-const listener = await listen(createCallbackApp(callbacks, core.log), '127.0.0.1:0', 'server.listen');
+const app = createCallbackApp(callbacks, core.log);
+const listener = await listen(app, '127.0.0.1:0', 'server.listen');
+const { cert, key } = makeSelfSigned('127.0.0.1');
+const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+const tlsListener = await listen(app, '127.0.0.1:0', 'server.listen', tls);
 const stop = new AbortController();
 const running = loop.run(stop.signal);
 
@@ -72,11 +77,12 @@ const launched = (await stores.of(run.id).fleet.instances()).map(({ slot, epoch,
 const first = await stores.of(run.id).fleet.get({ slot: 0, epoch: 1 });
 const { runPublicKey } = parseUserData(first!.request.userData);
 process.stdout.write(
-  `${JSON.stringify({ port: listener.port, run: run.id, runPublicKey, heartbeatMs: limitsFor(DEADLINE_MS).heartbeatMs, launched })}\n`,
+  `${JSON.stringify({ port: listener.port, tlsPort: tlsListener.port, cert, run: run.id, runPublicKey, heartbeatMs: limitsFor(DEADLINE_MS).heartbeatMs, launched })}\n`,
 );
 process.stdin.resume();
 await new Promise((resolve) => process.stdin.once('end', resolve));
 stop.abort();
 await running;
 await listener.close();
+await tlsListener.close();
 await db.close();
