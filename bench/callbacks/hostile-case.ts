@@ -46,7 +46,8 @@ function attack(number: number): void {
   const isEncrypted = tls !== undefined && kind !== 'half-handshakes';
   const socket = isEncrypted ? connectTls({ ...options, rejectUnauthorized: false }) : connect(options);
   const push = (): void => {
-    while (piece !== '' && socket.writable && socket.write(piece));
+    if (piece === '') return;
+    while (socket.writable && socket.write(piece));
   };
   socket.on(isEncrypted ? 'secureConnect' : 'connect', () => {
     if (!isBegun) console.log('begun');

@@ -114,7 +114,8 @@ describe('the callback listener', () => {
           const localAddress = `127.9.${number >> 7}.${1 + (number & 127)}`;
           const socket = connect({ port: Number(new URL(stage.baseUrl).port), host: '127.0.0.1', localAddress });
           const push = (): void => {
-            while (piece !== '' && socket.writable && socket.write(piece));
+            if (piece === '') return;
+            while (socket.writable && socket.write(piece));
           };
           sockets.push(socket.on('error', () => undefined).on('data', () => undefined));
           socket.on('drain', push).on('connect', () => {
