@@ -30,11 +30,21 @@ const BUDGET = {
   rowBytes: { max: MAX_ROWS_BYTES, fault: TOO_MANY_BYTES },
   /** Blocks of JSON-LD, including broken ones. */
   jsonBlocks: { max: MAX_JSON_BLOCKS, fault: `the page has more than ${MAX_JSON_BLOCKS} blocks of JSON-LD` },
-  /** Arrays and objects of JSON that stays in memory while the page is read. */
-  containers: { max: 200_000, fault: 'the JSON-LD of the page has more than 200000 arrays and objects' },
   /** Elements of microdata, each time that an item has it. */
   parts: { max: 500_000, fault: 'the microdata of the page has more than 500000 elements' },
+  /**
+   * All that stays in memory while the page is read, in units of some 120 bytes: a node or an attribute of the tree is
+   * one. Each kind alone fits an instance, but not all of them on one page.
+   */
+  kept: {
+    max: 400_000,
+    fault: 'the elements, attributes, JSON-LD and microdata of the page take too much memory together',
+  },
 };
+
+/** How much of `kept` others use, with what is made of them: an array or object of JSON-LD, an element of microdata. */
+export const KEPT_BY_CONTAINER = 4;
+export const KEPT_BY_PART = 6;
 
 /** Counts what a page uses; throws PageLimitError when it exceeds the budget. */
 export class PageBudget {
@@ -44,7 +54,14 @@ export class PageBudget {
 
   /** `cpuMs`: processor time of the process. Wall-clock time would fail pages where a small machine is throttled. */
   constructor(visits = BUDGET.visits.max, cpuMs = processCpuMs) {
-    this.#spent = { visits: BUDGET.visits.max - visits, chars: 0, rowBytes: 0, jsonBlocks: 0, containers: 0, parts: 0 };
+    this.#spent = {
+      visits: BUDGET.visits.max - visits,
+      chars: 0,
+      rowBytes: 0,
+      jsonBlocks: 0,
+      parts: 0,
+      kept: 0,
+    };
     this.#cpuMs = cpuMs;
   }
 

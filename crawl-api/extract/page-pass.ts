@@ -18,13 +18,17 @@ export class PagePass {
   readonly #reader: PageReader;
   #source = '';
 
-  /** `url`: the page's own. `budget`: passed when the text is a part of a page that has its own. */
-  constructor(plan: PagePlan, kind: PageKind | 'text', url: string, budget = new PageBudget()) {
+  /** `url`: the page's own. `shared`: passed when the text is a part of a page that has its own budget. */
+  constructor(plan: PagePlan, kind: PageKind | 'text', url: string, shared: PageBudget | null = null) {
+    const budget = shared ?? new PageBudget();
     this.#plan = plan;
     this.#kind = kind;
     this.#url = url;
     this.#reader = new PageReader(plan, budget);
-    this.#tree = plan.dom && (kind === 'html' || kind === 'xml') ? new plan.dom.TreeBuilder() : null;
+    this.#tree =
+      plan.dom && (kind === 'html' || kind === 'xml')
+        ? new plan.dom.TreeBuilder(shared === null ? budget : null)
+        : null;
     // One parser for both: the streaming matcher and the tree must see the same elements.
     const handler = this.#tree ? this.#treeHandler(this.#tree) : this.#reader;
     this.#parser = createParser(kind, handler);

@@ -60,7 +60,7 @@ export class PageReader implements MarkupHandler {
   readonly #breaks = new TextBreaks();
   /** How many captures take the breaks of their text. */
   #breaking = 0;
-  readonly #microdata: MicrodataReader | null;
+  #microdata: MicrodataReader | null;
   /** Depth of the open script or style; 0 outside. */
   #silentDepth = 0;
   #json: string | null = null;
@@ -95,6 +95,8 @@ export class PageReader implements MarkupHandler {
     jsonLd.placeAt(url, base);
     microdata.placeAt(url, base);
     for (const item of this.#microdata?.items(base) ?? []) microdata.add(item);
+    // What it has collected is as large as the items.
+    this.#microdata = null;
   }
 
   get wantsText(): boolean {

@@ -9,18 +9,24 @@ import { TextBreaks, withoutOwnBreaks } from '../text-breaks.ts';
 
 export type TreeNode = Document | ChildNode;
 
+/** Of this many children the spare room is small beside the children. */
+const MANY_CHILDREN = 32;
+
 export class TreeBuilder {
   readonly root = new Document([]);
   #parent: ParentNode = this.root;
+  readonly #budget: Pick<PageBudget, 'spend'> | null;
   #count = 0;
 
-  constructor() {
+  /** @param budget of the page; null where the tree is dropped before the page is read */
+  constructor(budget: Pick<PageBudget, 'spend'> | null = null) {
+    this.#budget = budget;
     this.root.startIndex = this.#count;
   }
 
   open(name: string, attributes: Record<string, string>): Element {
     const element = new Element(name, attributes);
-    this.#add(element);
+    this.#add(element, Object.keys(attributes).length);
     this.#parent = element;
     return element;
   }
@@ -37,6 +43,9 @@ export class TreeBuilder {
 
   close(): void {
     this.#parent.endIndex = this.#count;
+    const { children } = this.#parent;
+    // Without the room that the last push made.
+    if (children.length > 1 && children.length < MANY_CHILDREN) this.#parent.children = children.slice();
     this.#parent = this.#parent.parent ?? this.root;
   }
 
@@ -46,8 +55,9 @@ export class TreeBuilder {
     return this.root;
   }
 
-  #add(node: ChildNode): void {
+  #add(node: ChildNode, attributes = 0): void {
     if (++this.#count > MAX_NODES) throw new PageLimitError(`the page has more than ${MAX_NODES} elements and texts`);
+    this.#budget?.spend('kept', 1 + attributes);
     node.startIndex = this.#count;
     node.endIndex = this.#count;
     const { children } = this.#parent;
@@ -57,7 +67,9 @@ export class TreeBuilder {
       before.next = node;
     }
     node.parent = this.#parent;
-    children.push(node);
+    // Most elements have one child. A first push would make room for 17.
+    if (before) children.push(node);
+    else this.#parent.children = [node];
   }
 }
 

@@ -3,9 +3,11 @@
  * reading is possible; one that no repair makes valid is skipped. Numbers keep all their digits: those that a JavaScript
  * number does not hold are beside it, under the object or array and the key.
  */
+import { randomBytes } from 'node:crypto';
 import { decodeHTML } from 'entities/decode';
-import { type PageBudget, PageLimitError } from '../page-limits.ts';
+import { KEPT_BY_CONTAINER, type PageBudget, PageLimitError } from '../page-limits.ts';
 import { MAX_JSON_CHARS } from '../values.ts';
+import { BareObject } from './nodes.ts';
 
 /** The block's value; undefined when it is beyond repair. Throws PageLimitError; for `budget` see parseBounded. */
 export function parseJsonBlock(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
@@ -100,6 +102,8 @@ function quoted(found: string): string {
 
 /** Maximum nesting levels; shops have ten or twenty. */
 const MAX_JSON_DEPTH = 1_000;
+/** Maximum properties of one object: JSON.parse takes 350 bytes for each. */
+const MAX_JSON_PROPERTIES = 100_000;
 /** Maximum arrays and objects of one text. 5 MB of shop products have a quarter of that. */
 const MAX_JSON_CONTAINERS = 200_000;
 
@@ -110,35 +114,78 @@ const MAX_JSON_CONTAINERS = 200_000;
 export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): unknown {
   const containers = countContainers(text);
   const value: unknown = LONG_NUMBER.test(text) ? parseExactly(text) : JSON.parse(text);
-  budget?.spend('containers', containers);
+  budget?.spend('kept', containers * KEPT_BY_CONTAINER);
   return value;
 }
 
-/** A JavaScript number holds all numbers of at most 15 digits. */
+/** A JavaScript number holds all numbers of at most so many digits. */
+const SAFE_DIGITS = 15;
 const LONG_NUMBER = /[\s:,[-]\d[\d.]{15}/;
 
-/** By object or array: the digits of numbers that a JavaScript number does not hold, by key. */
-const exactDigits = new WeakMap<object, Map<string, string>>();
+/** By object or array: the digits of numbers that a JavaScript number does not hold, by key, each behind the mark. */
+const exactDigits = new WeakMap<object, Record<string, string>>();
 
-// TypeScript does not know the source text of JSON.parse and JSON.stringify yet (ECMAScript 2026).
-type Reviver = (this: object, key: string, value: unknown, context: { source?: string }) => unknown;
+// TypeScript does not know JSON.rawJSON yet (ECMAScript 2026).
 const { rawJSON } = JSON as unknown as { rawJSON: (this: void, text: string) => unknown };
 
-/** Parses with the digits of long numbers. It takes ten times as long as JSON.parse alone. */
+/** Stands before a long number while it is a string. Random, so that no page can contain it. */
+const MARK = randomBytes(9).toString('base64');
+const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y;
+
+/**
+ * Parses with the digits of long numbers, as strings meanwhile. A reviver of JSON.parse would know them too, but V8 then
+ * keeps the source of every value, 50 MB for a page of 5 MB.
+ */
 function parseExactly(text: string): unknown {
-  const keepDigits: Reviver = function (key, value, { source }) {
-    if (typeof value === 'number' && source !== undefined && String(value) !== withoutZeros(source)) {
-      const digits = exactDigits.get(this) ?? new Map<string, string>();
-      exactDigits.set(this, digits.set(key, source));
+  const value: unknown = JSON.parse(withNumbersMarked(text));
+  const holder = { value };
+  restoreNumbers(holder);
+  return holder.value;
+}
+
+/** With quotes around the numbers that a JavaScript number does not hold. Invalid JSON stays invalid. */
+function withNumbersMarked(text: string): string {
+  const pieces: string[] = [];
+  let from = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) at = endOfString(text, at);
+    if (code !== MINUS && (code < ZERO || code > NINE)) continue;
+    NUMBER.lastIndex = at;
+    if (!NUMBER.test(text)) return text;
+    const end = NUMBER.lastIndex;
+    const source = text.slice(at, end);
+    if (source.length > SAFE_DIGITS && String(Number(source)) !== withoutZeros(source)) {
+      pieces.push(text.slice(from, at), `"${MARK}${source}"`);
+      from = end;
     }
-    return value;
+    at = end - 1;
+  }
+  return pieces.join('') + text.slice(from);
+}
+
+const [QUOTE, MINUS, ZERO, NINE] = [0x22, 0x2d, 0x30, 0x39];
+
+/** Makes numbers of the marked strings inside, and keeps their digits. */
+function restoreNumbers(holder: object): void {
+  const values = holder as Record<string | number, unknown>;
+  const restore = (key: string | number): void => {
+    const value = values[key];
+    if (typeof value === 'object' && value !== null) restoreNumbers(value);
+    if (typeof value !== 'string' || !value.startsWith(MARK)) return;
+    values[key] = Number(value.slice(MARK.length));
+    let digits = exactDigits.get(holder);
+    if (digits === undefined) exactDigits.set(holder, (digits = new BareObject<string>()));
+    digits[key] = value;
   };
-  return JSON.parse(text, keepDigits as (this: unknown, key: string, value: unknown) => unknown);
+  // No list of the keys of a long array.
+  if (Array.isArray(holder)) for (let i = 0; i < holder.length; i++) restore(i);
+  else for (const key of Object.keys(holder)) restore(key);
 }
 
 /** The number as String() writes it, if it holds all of its digits. Short numbers are held in any spelling. */
 function withoutZeros(source: string): string {
-  if (source.length <= 15) return String(Number(source));
+  if (source.length <= SAFE_DIGITS) return String(Number(source));
   let end = source.length;
   if (source.includes('.')) while (source[end - 1] === '0') end--;
   return source.slice(0, source[end - 1] === '.' ? end - 1 : end);
@@ -147,7 +194,8 @@ function withoutZeros(source: string): string {
 /** The number at this key as it is written, where a JavaScript number does not hold it; else null. */
 export function digitsAt(holder: unknown, key: string | number): string | null {
   if (typeof holder !== 'object' || holder === null) return null;
-  return exactDigits.get(holder)?.get(String(key)) ?? null;
+  const digits = exactDigits.get(holder);
+  return digits !== undefined && Object.hasOwn(digits, key) ? digits[key]!.slice(MARK.length) : null;
 }
 
 /** JSON.stringify with all digits. */
@@ -162,6 +210,8 @@ export function stringifyExactly(value: object): string {
 function countContainers(text: string): number {
   let containers = 0;
   let depth = 0;
+  /** Of the open arrays and objects, how many properties they have so far. */
+  const properties: number[] = [];
   for (let at = 0; at < text.length; at++) {
     switch (text[at]) {
       case '"':
@@ -172,6 +222,11 @@ function countContainers(text: string): number {
         if (++depth > MAX_JSON_DEPTH) throw new PageLimitError(`the JSON nests deeper than ${MAX_JSON_DEPTH} levels`);
         if (++containers > MAX_JSON_CONTAINERS)
           throw new PageLimitError(`the JSON has more than ${MAX_JSON_CONTAINERS} arrays and objects`);
+        properties[depth] = 0;
+        break;
+      case ':':
+        if (++properties[depth]! > MAX_JSON_PROPERTIES)
+          throw new PageLimitError(`the JSON has an object with more than ${MAX_JSON_PROPERTIES} properties`);
         break;
       case ']':
       case '}':

@@ -5,8 +5,8 @@
  * read it.
  */
 import type { Attributes } from '../markup/markup-events.ts';
-import { type PageBudget, PageLimitError } from '../page-limits.ts';
-import { type Node, ShownText } from './nodes.ts';
+import { KEPT_BY_PART, type PageBudget, PageLimitError } from '../page-limits.ts';
+import { BareObject, type Node, ShownText } from './nodes.ts';
 
 /** An element with an item, a property or an ID; the elements between them do not matter. */
 interface Part {
@@ -60,7 +60,7 @@ export class MicrodataReader {
     if (id === null && properties === undefined && !isItem) return null;
     this.#budget.spend('parts');
     const part = createPart(depth, id);
-    this.#open.at(-1)!.children.push(part);
+    addPart(this.#open.at(-1)!, part);
     this.#open.push(part);
     part.properties = wordsOf(properties);
     if (isItem) {
@@ -77,6 +77,7 @@ export class MicrodataReader {
     this.#open.pop();
     const isEmpty = part.properties.length === 0 && part.item === null && part.children.length === 0;
     if (isEmpty) this.#open.at(-1)!.children.pop();
+    else this.#budget.spend('kept', KEPT_BY_PART);
   }
 
   /** The items that are not properties of others, as nodes; `base`: what links are relative to. Throws PageLimitError. */
@@ -85,11 +86,23 @@ export class MicrodataReader {
   }
 }
 
-function createPart(depth: number, id: string | null): Part {
-  return { depth, id, properties: [], item: null, value: null, isLink: false, texts: null, children: [] };
+/** Most elements have one part inside. A first push would make room for 17. */
+function addPart(parent: Part, part: Part): void {
+  if (parent.children.length > 0) parent.children.push(part);
+  else parent.children = [part];
 }
 
-const wordsOf = (text: string | undefined): string[] => text?.split(/\s+/).filter((word) => word !== '') ?? [];
+function createPart(depth: number, id: string | null): Part {
+  return { depth, id, properties: NO_WORDS, item: null, value: null, isLink: false, texts: null, children: [] };
+}
+
+/** One list for all elements without words: a page may have 100,000. */
+const NO_WORDS: readonly string[] = [];
+
+function wordsOf(text: string | undefined): readonly string[] {
+  const words = text?.trim() ?? '';
+  return words === '' ? NO_WORDS : words.split(/\s+/);
+}
 
 function readValue(part: Part, name: string, attributes: Attributes): void {
   const attribute = ATTRIBUTES[name];
@@ -129,7 +142,7 @@ class ItemBuilder {
     collect(this.#top, false);
     const nodes = items.map((item) => this.#nodeOf(item));
     // An item that is a property of nothing: shops write `itemprop="mainEntity"` without an item for the page.
-    const page = Object.create(null) as Node;
+    const page = new BareObject();
     for (const stray of strays)
       if (!this.#nodes.has(stray))
         for (const property of stray.properties) addValue(page, property, this.#nodeOf(stray));
@@ -139,8 +152,7 @@ class ItemBuilder {
   #nodeOf(part: Part): Node {
     const known = this.#nodes.get(part);
     if (known !== undefined) return known;
-    // Without a prototype: a page may name its properties at will.
-    const node = Object.create(null) as Node;
+    const node = new BareObject();
     this.#nodes.set(part, node);
     const { types, id, references } = part.item!;
     if (types.length > 0) node['@type'] = types;

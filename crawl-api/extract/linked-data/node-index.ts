@@ -49,6 +49,7 @@ export class NodeIndex {
   /** In page order. */
   readonly nodes: PlacedNode[] = [];
   readonly #seen = new Set<Node>();
+  readonly #types = new Map<string, readonly string[]>();
   readonly #ids = new Map<string, Node>();
   readonly #references: [reference: Node, id: string, place: Place][] = [];
   readonly #targets = new Map<unknown, Node>();
@@ -120,7 +121,7 @@ export class NodeIndex {
     }
     if (this.#seen.has(value)) return;
     this.#seen.add(value);
-    const types = typesOf(value);
+    const types = this.#typesOf(value);
     const isProduct = isProductType(types) || Object.hasOwn(value, 'hasVariant');
     if (isProduct || types.length > 0)
       this.nodes.push({ node: value, types, isProduct, isAside: place.isAside, isPart: place.product !== null });
@@ -138,6 +139,15 @@ export class NodeIndex {
         depth + 1,
       );
     }
+  }
+
+  /** One list for all nodes of a type: a page may have 100,000. */
+  #typesOf(node: Node): readonly string[] {
+    const type = own(node, '@type');
+    if (typeof type !== 'string') return typesOf(node);
+    let types = this.#types.get(type);
+    if (types === undefined) this.#types.set(type, (types = typesOf(node)));
+    return types;
   }
 
   /** Notes that one of the two is a variant of the other, and returns which; null if neither is. */

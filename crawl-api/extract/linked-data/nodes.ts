@@ -4,6 +4,13 @@ import { replaceBreaks } from '../text-breaks.ts';
 
 export type Node = Record<string, unknown>;
 
+/**
+ * Makes an object that inherits nothing: a page may name its properties at will. `Object.create(null)` would do, but V8
+ * keeps such objects as hash tables, which take several times the memory.
+ */
+export const BareObject = function () {} as unknown as new <T = unknown>() => Record<string, T>;
+BareObject.prototype = Object.create(null);
+
 /** The text of an element, as a value of microdata: written for people. All other values are written for machines. */
 export class ShownText {
   readonly text: string;

@@ -71,9 +71,8 @@ export class PageNodes {
   }
 
   #stagesOf(placed: readonly PlacedNode[]): Stage[] {
-    const [first, ...rest] = placed.map((one) => ({ one, ranks: this.#ranksOf(one) }));
-    if (first === undefined) return [];
-    const { one: best } = rest.reduce((most, next) => (isBefore(next.ranks, most.ranks) ? next : most), first);
+    const best = this.#best(placed);
+    if (best === null) return [];
     // A widget may name the page where the product that it rates does not.
     const rated = isRating(best.node) ? this.#sameAs(best, placed).find(({ node }) => this.#isSold(node)) : undefined;
     const chosen = rated ?? best;
@@ -88,6 +87,19 @@ export class PageNodes {
       stageOf(group === null ? [] : [group]),
       variantStage(this.#index.variantsOf(node)),
     ];
+  }
+
+  /** The first of the highest rank; null without any. */
+  #best(placed: readonly PlacedNode[]): PlacedNode | null {
+    let best: PlacedNode | null = null;
+    let most: readonly number[] = [];
+    for (const one of placed) {
+      const ranks = this.#ranksOf(one);
+      if (best !== null && !isBefore(ranks, most)) continue;
+      best = one;
+      most = ranks;
+    }
+    return best;
   }
 
   #othersThan(chosen: PlacedNode, placed: readonly PlacedNode[]): PlacedNode[] {

@@ -94,6 +94,8 @@ export class HtmlParser implements MarkupParser {
       at = next;
     }
     if (space.length <= MAX_SPARE) spare = space;
+    // V8 would free it late: it knows little of memory outside its heap.
+    else space.buffer.transfer(0);
     this.#pieces = [text.slice(at)];
     this.#length = text.length - at;
     this.#enough = this.#length * 2;

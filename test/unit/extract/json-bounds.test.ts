@@ -32,6 +32,24 @@ function read(page: string, kind: PageKind): { error: unknown; longestMs: number
   return { error: errors[0] ?? null, longestMs };
 }
 
+it('a page whose tree, JSON-LD and microdata are too much together is abandoned, each alone is read', async () => {
+  const title = { ...jsonField('name'), name: 'title', steps: [{ type: 'xpath' as const, expression: '//h1' }] };
+  const micro = { ...jsonField('name'), name: 'micro', steps: [{ type: 'microdata' as const, path: 'name' }] };
+  const all = await compileMapping({ pages: [pageMapping({ fields: [title, jsonField('name'), micro] })] });
+  const parts = [
+    '<p id=1 title=x>a</p>'.repeat(60_000),
+    block(`[${Array.from({ length: 60_000 }, () => '{"name":"N"}').join()}]`),
+    '<i itemscope><b itemprop=name>N</b></i>'.repeat(15_000),
+  ];
+  const extract = (html: string): unknown => {
+    const extractor = new PageExtractor(all, 'html', PAGE_URL);
+    extractor.write(`<h1>x</h1>${html}`);
+    return extractor.end().rows?.[0]?.row.title;
+  };
+  for (const part of parts) expect(extract(part)).toBe('x');
+  expect(() => extract(parts.join(''))).toThrow(/take too much memory together/);
+});
+
 describe('JSON without bounds', () => {
   it.each<[string, PageKind, string, RegExp]>([
     ['4.9 MB of brackets as a JSON page', 'json', brackets(4_900_000), /nests deeper than 1000 levels/],
@@ -41,7 +59,13 @@ describe('JSON without bounds', () => {
       'the same in many blocks',
       'html',
       block(`[${'[],'.repeat(9_999)}[]]`).repeat(100),
-      /JSON-LD of the page has more/,
+      /JSON-LD and microdata of the page take too much memory/,
+    ],
+    [
+      'an object of 200,000 properties',
+      'json',
+      `{${Array.from({ length: 200_000 }, (_, i) => `"k${i}":1`).join()}}`,
+      /an object with more than 100000 properties/,
     ],
     ['100,000 blocks', 'html', block('{}').repeat(100_000), new RegExp(`more than ${MAX_JSON_BLOCKS} blocks`)],
     ['100,000 broken blocks', 'html', block('{').repeat(100_000), new RegExp(`more than ${MAX_JSON_BLOCKS} blocks`)],

@@ -22,6 +22,17 @@ describe('numbers', () => {
     expect(await valueBy([jsonpath('$.a[0].id')], `{"a":[{"id":${number}}]}`, { kind: 'json' })).toBe(expected);
   });
 
+  it('keep them in arrays, beside strings with digits, and under any key', async () => {
+    const page = `{"a":[[${ID},"${ID}"],-1],"z":${ID},"__proto__":${ID},"t":"\\"${ID}: ${ID}"}`;
+    expect(await valueBy([jsonpath('$.a[0][*]'), step.all], page, { kind: 'json' })).toEqual([ID, ID]);
+    expect(await valueBy([jsonpath("$['__proto__']")], page, { kind: 'json' })).toBe(ID);
+    expect(await valueBy([jsonpath('$.t')], page, { kind: 'json' })).toBe(`"${ID}: ${ID}`);
+  });
+
+  it.each([`0${ID}`, `${ID}.`, `+${ID}`, `${ID}x`, `- ${ID}`])('%s is none', async (text) => {
+    expect(await valueBy([jsonpath('$.a')], `{"a":${text}}`, { kind: 'json' })).toBeNull();
+  });
+
   it('are numbers for number, for filters, and inside of objects', async () => {
     const long = '64.900000000000000001';
     expect(await valueOf(jsonField('p', { process: numberStep }), block(`{"p":${long}}`))).toBe(64.9);

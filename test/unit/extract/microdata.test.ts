@@ -41,6 +41,7 @@ describe('values', () => {
     ['offers', null],
     ['gtin', null],
     ['constructor.name', null],
+    ['toString', null],
   ])('%s', async (path, expected) => {
     const shop = item('Organization', '<b itemprop=name>Acme</b>');
     expect(await read(at(path, step.trim), shop + PRODUCT + '<b itemprop=gtin>of nothing</b>')).toBe(expected);
