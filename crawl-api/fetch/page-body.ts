@@ -12,6 +12,7 @@ import { KEPT_BODY_CHARS } from './page-result.ts';
 import type { PageShape } from '../politeness/judgement.ts';
 import { ShapeReader, readShape } from './shape-reader.ts';
 import type { Finding } from './reply-head.ts';
+import { collectGarbage, HEAVY_BYTES } from './heavy-pages.ts';
 import { TextReader } from './text-reader.ts';
 
 export interface PageBodyOptions {
@@ -114,6 +115,7 @@ export class PageBody {
       return;
     }
     this.#keep(bytes);
+    if (this.#bytes % HEAVY_BYTES < bytes.length && this.#bytes > HEAVY_BYTES) collectGarbage();
     if (this.#first && this.#bytes >= SNIFFED_BYTES) this.#passFirst(this.#first);
   }
 
@@ -202,6 +204,8 @@ export class PageBody {
   #settle(finding: Finding | null): void {
     if (this.#done) return;
     this.destroy();
+    this.#extractor = null;
+    if (this.#bytes >= HEAVY_BYTES) setImmediate(collectGarbage);
     this.#options.onDone(finding);
   }
 }

@@ -10,6 +10,7 @@ import { request } from 'undici';
 import { afterAll, afterEach } from 'vitest';
 import { buildProgram } from '../../../userdata/program.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
+import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../../shared/domain/instance-process.ts';
 import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
@@ -184,12 +185,12 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
   let output = '';
   let ended: Promise<number | null> = Promise.resolve(null);
   const boot = (): void => {
-    child = spawn(process.execPath, [bundle], {
+    child = spawn(process.execPath, [...NODE_FLAGS, bundle], {
       env: {
+        ...INSTANCE_ENVIRONMENT,
         PATH: process.env.PATH,
         AWS_EC2_METADATA_SERVICE_ENDPOINT: metadata.url,
         STATE_DIRECTORY: path.join(folder, 'state'),
-        NODE_ENV: 'production',
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

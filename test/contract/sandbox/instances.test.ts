@@ -43,6 +43,8 @@ describe('a boot', () => {
       'AWS_EC2_METADATA_SERVICE_ENDPOINT',
       'HOME',
       'MALLOC_ARENA_MAX',
+      'MALLOC_MMAP_THRESHOLD_',
+      'MALLOC_TRIM_THRESHOLD_',
       'NODE_ENV',
       'PATH',
       'STATE_DIRECTORY',
