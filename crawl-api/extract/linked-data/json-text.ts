@@ -3,7 +3,6 @@
  * reading is possible; one that no repair makes valid is skipped. Numbers keep all their digits: those that a JavaScript
  * number does not hold are beside it, under the object or array and the key.
  */
-import { randomBytes } from 'node:crypto';
 import { decodeHTML } from 'entities/decode';
 import { KEPT_BY_CONTAINER, type PageBudget, PageLimitError } from '../page-limits.ts';
 import { MAX_JSON_CHARS } from '../values.ts';
@@ -129,7 +128,7 @@ const exactDigits = new WeakMap<object, Record<string, string>>();
 const { rawJSON } = JSON as unknown as { rawJSON: (this: void, text: string) => unknown };
 
 /** Stands before a long number while it is a string. Random, so that no page can contain it. */
-const MARK = randomBytes(9).toString('base64');
+const MARK = crypto.randomUUID();
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y;
 
 /**
