@@ -1,4 +1,4 @@
-/** The role of instances: who signs with its credentials, and what its policy (userdata/iam/instance.json) allows them. */
+/** The role of instances: who signs with its credentials, and what its policy (deploy/policies/instance.json) allows them. */
 import { AwsError } from './aws-error.ts';
 import { ACCOUNT_ID } from './ids.ts';
 

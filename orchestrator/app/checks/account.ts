@@ -109,7 +109,7 @@ export const ec2Rights: Check = {
   },
 };
 
-const POLICY = 'userdata/iam/controller.json has the policy; orchestrator setup fills it in';
+const POLICY = 'deploy/policies/controller.json has the policy; orchestrator setup fills it in';
 
 /** One line for all allowed actions, and one for each that is denied or not proved. */
 export function judgeRights(answers: readonly RightAnswer[]): Finding[] {

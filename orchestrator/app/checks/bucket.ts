@@ -187,14 +187,14 @@ export const bucketRights: Check = {
       if (refusal === null) return [];
       const finding = findingOf(refusal);
       if (finding.level !== 'failed' || refusal.code !== 'aws-denied') return finding;
-      return { ...finding, remedy: `Allow ${RIGHT[call]} for the main server, as in userdata/iam/controller.json` };
+      return { ...finding, remedy: `Allow ${RIGHT[call]} for the main server, as in deploy/policies/controller.json` };
     });
     if (refused.length > 0) return refused;
     return [
       ok(`listing, writing and reading work; the object ${PROBE_KEY} stays, because a run needs no right to delete`),
       standing(
         "only an instance can try the instances' role. With the policy of earlier versions (all of runs/) a run works, but an instance that is taken over can put objects into the place of others",
-        'Give the role the policy of userdata/iam/instance.json (orchestrator setup fills it in): it binds each instance to a folder of its own',
+        'Give the role the policy of deploy/policies/instance.json (orchestrator setup fills it in): it binds each instance to a folder of its own',
       ),
     ];
   },

@@ -1,14 +1,14 @@
-/** The policy files of userdata/iam with names filled in. */
-import commands from '../../../userdata/iam/commands.json' with { type: 'json' };
-import controller from '../../../userdata/iam/controller.json' with { type: 'json' };
-import image from '../../../userdata/iam/image.json' with { type: 'json' };
-import instanceCommands from '../../../userdata/iam/instance-commands.json' with { type: 'json' };
-import instanceTrust from '../../../userdata/iam/instance-trust.json' with { type: 'json' };
-import instanceSse from '../../../userdata/iam/instance-sse.json' with { type: 'json' };
-import instance from '../../../userdata/iam/instance.json' with { type: 'json' };
-import mainServer from '../../../userdata/iam/main-server.json' with { type: 'json' };
-import sse from '../../../userdata/iam/sse.json' with { type: 'json' };
-import volumes from '../../../userdata/iam/volumes.json' with { type: 'json' };
+/** The policy files of deploy/policies with names filled in. */
+import commands from '../../../deploy/policies/commands.json' with { type: 'json' };
+import controller from '../../../deploy/policies/controller.json' with { type: 'json' };
+import image from '../../../deploy/policies/image.json' with { type: 'json' };
+import instanceCommands from '../../../deploy/policies/instance-commands.json' with { type: 'json' };
+import instanceTrust from '../../../deploy/policies/instance-trust.json' with { type: 'json' };
+import instanceSse from '../../../deploy/policies/instance-sse.json' with { type: 'json' };
+import instance from '../../../deploy/policies/instance.json' with { type: 'json' };
+import mainServer from '../../../deploy/policies/main-server.json' with { type: 'json' };
+import sse from '../../../deploy/policies/sse.json' with { type: 'json' };
+import volumes from '../../../deploy/policies/volumes.json' with { type: 'json' };
 import { AppError } from '../../../shared/domain/errors.ts';
 import { BUILDER_TYPES } from '../../plan/defaults.ts';
 import type { SetupValues } from './values.ts';

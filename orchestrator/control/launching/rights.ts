@@ -108,5 +108,5 @@ export function rightsRemedy({ cause, message }: Pick<Refused, 'cause' | 'messag
   if (organisation !== null) return organisation;
   if (/instance profile/i.test(message))
     return 'check whether aws.instance_profile exists; IAM shows a new one some seconds after its creation';
-  return 'allow what orchestrator doctor names under "EC2 rights" (userdata/iam/controller.json has the policy)';
+  return 'allow what orchestrator doctor names under "EC2 rights" (deploy/policies/controller.json has the policy)';
 }

@@ -37,7 +37,7 @@ const STALL_CAUSES = {
     exitCode: EXIT.config,
     because: 'AWS refuses a call that it needs',
     remedy:
-      'Allow what orchestrator doctor names under "EC2 rights" and "load balancer rights" (userdata/iam/controller.json has the policy); then orchestrator retry.',
+      'Allow what orchestrator doctor names under "EC2 rights" and "load balancer rights" (deploy/policies/controller.json has the policy); then orchestrator retry.',
     rest: 'lost-instance',
     quotes: true,
     certain: true,
@@ -46,7 +46,7 @@ const STALL_CAUSES = {
     exitCode: EXIT.config,
     because: "the instances' role may not store results in the bucket",
     remedy:
-      'Give the role in aws.instance_profile the policy of userdata/iam/instance.json, its key in KMS where the bucket has one, and the instances HTTPS to STS, which names the folder that the policy allows; then orchestrator retry.',
+      'Give the role in aws.instance_profile the policy of deploy/policies/instance.json, its key in KMS where the bucket has one, and the instances HTTPS to STS, which names the folder that the policy allows; then orchestrator retry.',
     rest: 'upload',
     quotes: true,
     certain: true,

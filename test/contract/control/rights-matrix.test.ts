@@ -250,7 +250,7 @@ const INTRODUCTION = readFileSync(PAGE, 'utf8').split('\n## ')[0]!;
 
 it('every right of the policies for a run has its row, and no other', () => {
   for (const [policy, rights] of Object.entries(RIGHTS)) {
-    const text = readFileSync(new URL(`../../../userdata/iam/${policy}.json`, import.meta.url), 'utf8');
+    const text = readFileSync(new URL(`../../../deploy/policies/${policy}.json`, import.meta.url), 'utf8');
     const { Statement } = JSON.parse(text) as { Statement: { Action: string | string[] }[] };
     expect(Object.keys(rights).toSorted()).toEqual([...new Set(Statement.flatMap((s) => s.Action))].toSorted());
   }

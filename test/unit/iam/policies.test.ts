@@ -1,4 +1,4 @@
-/** The policies in userdata/iam against the calls that the program makes: no permission is missing, none is superfluous. */
+/** The policies in deploy/policies against the calls that the program makes: no permission is missing, none is superfluous. */
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
@@ -19,7 +19,7 @@ interface Statement {
 }
 
 const statementsOf = (name: string): Statement[] =>
-  (JSON.parse(read(`userdata/iam/${name}.json`)) as { Statement: Statement[] }).Statement;
+  (JSON.parse(read(`deploy/policies/${name}.json`)) as { Statement: Statement[] }).Statement;
 const actionsOf = (name: string): string[] => statementsOf(name).flatMap((s) => [s.Action].flat());
 
 /**
@@ -124,7 +124,7 @@ function rightsOf({ command, file }: Call): string[] {
   if (known) return known;
   const [service, ...others] = SERVICES.filter((s) => s.used.test(read(file)) && isCommandOf(s.client, command));
   if (!service || others.length > 0)
-    throw new Error(`${file} calls ${command}: add its rights to this test and to the policies in userdata/iam`);
+    throw new Error(`${file} calls ${command}: add its rights to this test and to the policies in deploy/policies`);
   return [`${service.name}:${command}`];
 }
 
@@ -223,7 +223,7 @@ describe('the controller', () => {
     'instance-sse',
   ])('fits into a managed policy (%s)', (name) => {
     // 6,144 characters without white space; placeholders are replaced with their longest values, lists with one: setup divides what is longer.
-    const longest = read(`userdata/iam/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
+    const longest = read(`deploy/policies/${name}.json`).replaceAll(/\$\{\w+\}/g, 'x'.repeat(24));
     expect(longest.replaceAll(/\s/g, '').length).toBeLessThanOrEqual(6_144);
   });
 });
