@@ -1,4 +1,4 @@
-/** What the account needs, in words: the same list for every output format. */
+/** What the account needs, in words. */
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
 import { BALANCER_PORT } from '../../control/launching/launch.ts';
 import { managedPolicies } from './policies.ts';

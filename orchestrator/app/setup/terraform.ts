@@ -41,7 +41,7 @@ export function terraformText(values: SetupValues): string {
 const head = ({
   region,
   tags,
-}: SetupValues): string => `# What crawlfleet needs in an account. Written by: orchestrator setup --format terraform
+}: SetupValues): string => `# What crawlfleet needs in an account. Written by: orchestrator setup
 terraform {
   required_version = ">= 1.3"
   required_providers {

@@ -1,4 +1,4 @@
-/** `orchestrator setup`: prints what the account needs, as Terraform or aws-cli. Makes no call. */
+/** `orchestrator setup`: prints what the account needs, as Terraform. Makes no call. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -7,32 +7,28 @@ import { shellWord } from '../../../shared/domain/shell-word.ts';
 import { type ConfigPlace, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
-import { awsCliText } from '../../app/setup/aws-cli.ts';
 import { fleetLines, resourcesOf } from '../../app/setup/resources.ts';
 import { terraformText } from '../../app/setup/terraform.ts';
 import { type SetupFlags, type SetupValues, setupValues } from '../../app/setup/values.ts';
 
 /** The configuration file need not exist yet: then everything comes from flags. */
 export interface SetupOptions extends ConfigPlace {
-  format: 'terraform' | 'aws-cli';
   /** A folder to write the file to; without it the text goes to stdout. */
   out?: string;
   flags: SetupFlags;
 }
 
-const FILES = { terraform: 'crawlfleet.tf', 'aws-cli': 'crawlfleet-setup.sh' };
+const FILE = 'crawlfleet.tf';
 /** In the first lines of every file we write; other files of the same name are not replaced. */
 const OURS = 'What crawlfleet needs in an account. Written by: orchestrator setup';
 
 export function setupCommand(options: SetupOptions, output: Output): ExitCode {
-  const { format, environment } = options;
+  const { environment } = options;
   const config = existsSync(resolve(options.configPath)) ? loadConfig(options.configPath, environment).values : null;
   const values = setupValues(options.flags, config, environment);
-  if (values.ec2MainServer !== null && format !== 'terraform')
-    throw new AppError('usage', '--main-server-on is written as Terraform only');
-  const text = format === 'terraform' ? terraformText(values) : awsCliText(values);
+  const text = terraformText(values);
   const resources = resourcesOf(values);
-  const written = options.out === undefined ? null : writeText(options.out, FILES[format], text);
+  const written = options.out === undefined ? null : writeText(options.out, text);
   if (written === null) {
     output.line(text);
   } else {
@@ -43,11 +39,11 @@ export function setupCommand(options: SetupOptions, output: Output): ExitCode {
       ),
     );
     output.line(`\nWrote ${written}. Nothing is changed yet; to make it:`);
-    output.line(`  ${format === 'terraform' ? terraformLine(dirname(written)) : `bash ${shellWord(written)}`}`);
+    output.line(`  ${terraformLine(dirname(written))}`);
     if (values.ec2MainServer !== null) output.line(beforeApply(values, dirname(written)));
     output.line(`\nFor fleet.yaml:\n\n${fleetLines(values)}`);
   }
-  output.document({ format, values, resources, fleetYaml: fleetLines(values), written, text });
+  output.document({ values, resources, fleetYaml: fleetLines(values), written, text });
   return EXIT.complete;
 }
 
@@ -65,8 +61,8 @@ function beforeApply({ ec2MainServer, region }: SetupValues, folder: string): st
   ].join('\n');
 }
 
-function writeText(folder: string, name: string, text: string): string {
-  const path = join(resolve(folder), name);
+function writeText(folder: string, text: string): string {
+  const path = join(resolve(folder), FILE);
   if (isForeign(path)) {
     throw new AppError('usage', `${path} exists and was not written by setup; nothing was written`, {
       hint: 'Move it away, or name another folder with --out.',
@@ -75,7 +71,7 @@ function writeText(folder: string, name: string, text: string): string {
   try {
     // Not recursive: a mistyped path is reported, not created.
     if (!existsSync(resolve(folder))) mkdirSync(resolve(folder));
-    writeFileSync(path, text, { mode: name.endsWith('.sh') ? 0o755 : 0o644 });
+    writeFileSync(path, text, { mode: 0o644 });
   } catch (error) {
     throw new AppError('usage', `${path} cannot be written`, {
       hint: 'Name a folder with --out, new or there, in one that exists.',

@@ -28,12 +28,10 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
   },
   {
     name: 'setup',
-    help: ['docs/aws.md', 'setup > crawlfleet.tf', 'setup --format aws-cli --bucket my-bucket'],
-    description:
-      'print what the account needs (bucket, roles, security groups) as Terraform or aws-cli commands; changes nothing',
+    help: ['docs/aws.md', 'setup > crawlfleet.tf', 'setup --bucket my-bucket --out aws'],
+    description: 'print what the account needs (bucket, roles, security groups) as Terraform; changes nothing',
     options: [
       configFlag,
-      flag('--format <format>', 'what it is written in').choices(['terraform', 'aws-cli']).default('terraform'),
       flag('--out <folder>', 'write it to a file there'),
       flag('--region <region>', 'instead of aws.region'),
       flag('--bucket <name>', 'instead of aws.bucket'),

@@ -3,9 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SetupFlags, setupValues } from '../../../orchestrator/app/setup/values.ts';
-import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
 import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
-import { installDebianPackage } from '../../support/debian-package.ts';
 import { findProgram } from '../../support/find-program.ts';
 import {
   findMotoServer,
@@ -16,9 +14,6 @@ import {
 import { runCommand } from '../../support/processes.ts';
 import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 import { NO_TERRAFORM, initTerraform } from '../../support/terraform.ts';
-
-// Not in the test: another installation, or a slow mirror, may exceed a test's time limit.
-const hasShellcheck = (await findProgram('shellcheck')) !== null || (await installDebianPackage('shellcheck'));
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/orchestrator.js', import.meta.url));
 const BASE: SetupFlags = { region: 'ap-northeast-1', bucket: 'example-crawl', owner: 'main-1' };
@@ -108,12 +103,6 @@ describe('as Terraform', () => {
       if (!moto) return skip('no moto_server');
       const terraform = await initTerraform(folder.path, { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint });
       if (!terraform) return leaveOut(skip, NO_TERRAFORM);
-      // The provider waits most of a minute until a lifecycle has settled; the aws-cli case sets the same one.
-      const withoutLifecycle = terraformText(valuesOf(VARIANTS[0]![1])).replace(
-        /resource "aws_s3_bucket_lifecycle_configuration"[\s\S]*?\n}\n/,
-        '',
-      );
-      put('crawlfleet.tf', withoutLifecycle);
       const applied = await terraform('apply', '-auto-approve', '-input=false', '-no-color');
       expect(applied.exitCode, applied.stdout + applied.stderr).toBe(0);
       expect(applied.stdout).toContain('instance_profile: crawlfleet-instance');
@@ -122,37 +111,6 @@ describe('as Terraform', () => {
       expect((await terraform('plan', '-detailed-exitcode', '-input=false', '-no-color')).exitCode).toBe(0);
     },
   );
-});
-
-describe('as aws-cli lines', () => {
-  it('passes shellcheck', async ({ skip }) => {
-    if (!hasShellcheck)
-      return leaveOut(
-        skip,
-        'shellcheck is not on this machine: the lines of setup --format aws-cli were not checked by it.',
-      );
-    for (const [name, flags] of VARIANTS) {
-      const file = put('setup.sh', awsCliText(valuesOf(flags)));
-      const { exitCode, stdout } = await runCommand('shellcheck', [file]);
-      expect(exitCode, `${name}: ${stdout}`).toBe(0);
-    }
-  });
-
-  it('all succeed, and make what they list', { timeout: 300_000, tags: ['nightly'] }, async ({ skip }) => {
-    if (!(await findProgram('aws')))
-      return leaveOut(skip, 'aws-cli is not on this machine (pip install awscli): the lines of setup were not run.');
-    moto = await startMoto();
-    if (!moto) return skip('no moto_server');
-    const file = put('setup.sh', awsCliText(valuesOf(VARIANTS[0]![1])));
-    const env = { ...KEYS, AWS_ENDPOINT_URL: moto.endpoint };
-    const { exitCode, stdout, stderr } = await runCommand('bash', [file], { env, timeoutMs: 270_000 });
-    expect(exitCode, stderr).toBe(0);
-    expect(stderr).toBe('');
-    expect(stdout).toContain('instance_profile: crawlfleet-instance');
-    await expectMade(moto);
-    const lifecycle = await aws(moto, 's3api get-bucket-lifecycle-configuration --bucket example-crawl');
-    expect(JSON.stringify(lifecycle)).toContain('"Prefix":"runs/"');
-  });
 });
 
 async function aws(at: MotoServer, line: string, region = BASE.region!): Promise<unknown> {
@@ -173,6 +131,8 @@ interface Groups {
 /** Groups with the right rules, by their tags, and policies that an account accepts. */
 async function expectMade(at: MotoServer): Promise<void> {
   if (!(await findProgram('aws'))) return;
+  const lifecycle = await aws(at, 's3api get-bucket-lifecycle-configuration --bucket example-crawl');
+  expect(JSON.stringify(lifecycle)).toContain('"Prefix":"runs/"');
   expect(await letInOf(at, BASE.region!)).toEqual({
     instance: [[8080, ['balancer', 'main']]],
     balancer: [[8080, ['main']]],
@@ -227,11 +187,11 @@ describe('the command', () => {
         cwd: folder.path,
       });
     const flags = ['--region', 'ap-northeast-1', '--bucket', 'example-crawl', '--owner', 'main-1'];
-    const { exitCode, stdout } = await setup(...flags, '--json', '--format', 'aws-cli', '--out', folder.path);
+    const { exitCode, stdout } = await setup(...flags, '--json', '--out', folder.path);
     expect(exitCode).toBe(0);
     const document = JSON.parse(stdout) as { resources: { kind: string }[]; written: string };
     expect(document.resources.map((r) => r.kind)).toContain('instance-profile');
-    expect((await setup(...flags, '--format', 'aws-cli', '--out', folder.path)).exitCode).toBe(0);
+    expect((await setup(...flags, '--out', folder.path)).exitCode).toBe(0);
     put('crawlfleet.tf', '# my own\n');
     expect(await setup(...flags, '--out', folder.path)).toMatchObject({ exitCode: 2 });
     expect(await setup()).toMatchObject({ exitCode: 2 });

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { ConfigValues } from '../../../orchestrator/app/config/schema.ts';
 import { setupCommand } from '../../../orchestrator/cli/commands/setup.ts';
-import { awsCliText } from '../../../orchestrator/app/setup/aws-cli.ts';
 import { type PolicyName, policyText } from '../../../orchestrator/app/setup/policies.ts';
 import { fleetLines, resourcesOf } from '../../../orchestrator/app/setup/resources.ts';
 import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
@@ -101,15 +100,12 @@ describe('the texts', () => {
     },
   );
 
-  it.each([['terraform', terraformText] as const, ['aws-cli', awsCliText] as const])(
-    'name every resource in %s',
-    (_, write) => {
-      for (const flags of [{ image: true }, { mainServer: '203.0.113.7' }, { controllerUser: 'alice' }]) {
-        const text = write(values(flags));
-        for (const { name, kind } of resourcesOf(values(flags))) expect(text, kind).toContain(name);
-      }
-    },
-  );
+  it('name every resource', () => {
+    for (const flags of [{ image: true }, { mainServer: '203.0.113.7' }, { controllerUser: 'alice' }]) {
+      const text = terraformText(values(flags));
+      for (const { name, kind } of resourcesOf(values(flags))) expect(text, kind).toContain(name);
+    }
+  });
 
   it('tag everything they make with the tags of aws.tags, and nothing without', () => {
     const tagged = values({}, configOf(' }\naws: { tags: { CostCenter: "4711", "team name": "a b" } }'));
@@ -120,24 +116,15 @@ describe('the texts', () => {
     }
   }
 `);
-    const lines = awsCliText(tagged);
-    const makes = lines.split('\n').filter((line) => / (create-(?!bucket)|put-bucket-tagging|--tag-spec)/.test(line));
-    const isTagged = (line: string): boolean => /\{"Key":"CostCenter","Value":"4711"\}/.test(line);
-    // A call may go on in the next line.
-    expect(makes.filter((line) => !isTagged(line) && !/create-role|create-security-group/.test(line))).toEqual([]);
-    expect(lines.match(/"Value":"a b"/g)!.length).toBe(9);
     expect(terraformText(values())).not.toContain('default_tags');
-    expect(awsCliText(values())).not.toMatch(/--tags|tagging /);
   });
 
   it('encrypt with the KMS key of aws.sse, which both roles may then use', () => {
     const key = 'arn:aws:kms:ap-northeast-1:111122223333:key/k';
     const keyed = values({}, configOf(` }\naws: { sse: "${key}" }`));
-    for (const write of [terraformText, awsCliText]) {
-      // The bucket's default, and one policy for each role.
-      expect(write(keyed).split(key)).toHaveLength(4);
-      expect(write(values({}, configOf(' }\naws: { sse: "aws:kms" }')))).not.toContain('kms:');
-    }
+    // The bucket's default, and one policy for each role.
+    expect(terraformText(keyed).split(key)).toHaveLength(4);
+    expect(terraformText(values({}, configOf(' }\naws: { sse: "aws:kms" }')))).not.toContain('kms:');
   });
 
   it('lend the KMS key of volumes to EC2, by the flag or by aws.volume', () => {
@@ -145,11 +132,10 @@ describe('the texts', () => {
     for (const given of [
       values({ ebsKmsKey: key }),
       values({}, configOf(` }\naws: { volume: { kms_key: "${key}" } }`)),
-    ])
-      for (const write of [terraformText, awsCliText]) {
-        expect(write(given)).toContain('crawlfleet-volumes');
-        expect(write(given).split(key)).toHaveLength(3);
-      }
+    ]) {
+      expect(terraformText(given)).toContain('crawlfleet-volumes');
+      expect(terraformText(given).split(key)).toHaveLength(3);
+    }
     expect(() => values({ ebsKmsKey: 'alias/x' })).toThrow('--ebs-kms-key must be the ARN of a KMS key');
   });
 
@@ -161,7 +147,7 @@ describe('the texts', () => {
     const inEurope = values({ region: 'eusc-de-east-1' });
     expect(policyText('instance', inEurope, plain('1'))).toContain('arn:aws-eusc:s3:::example-crawl/runs/*');
     expect(policyText('instanceTrust', inEurope, plain('1'))).toContain('"ec2.amazonaws.com"');
-    for (const write of [terraformText, awsCliText]) expect(write(inEurope)).not.toContain('arn:aws:');
+    expect(terraformText(inEurope)).not.toContain('arn:aws:');
   });
 
   it('end with lines that are valid in fleet.yaml', () => {
@@ -193,11 +179,6 @@ describe('the security groups of aws.regions', () => {
       expect(block).not.toMatch(/\b(?:aws_security_group|aws_vpc|aws_subnet)\.\w+(?<!_us_east_1)\.\w+/);
     }
     expect(terraform.match(/cidr_ipv4 += "203\.0\.113\.7\/32"/g)).toHaveLength(2);
-    const [here, elsewhere] = awsCliText(found).split('export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1\n');
-    expect(here).toContain('--subnet-ids subnet-0a');
-    expect(elsewhere).toContain('--subnet-ids subnet-0b');
-    expect(elsewhere!.match(/create-security-group/g)).toHaveLength(2);
-    expect(elsewhere).toContain('--group-id "$balancer" --protocol tcp --port 8080 --cidr 203.0.113.7/32');
     const groups = resourcesOf(found).filter(({ kind }) => kind === 'security-group');
     expect(groups.map(({ why }) => why.startsWith('in us-east-1: '))).toEqual([false, false, true, true]);
   });
@@ -218,7 +199,6 @@ describe('the security groups of aws.regions', () => {
     const outside = setupValues({ bucket: 'b-1' }, apart, {});
     expect(terraformText(outside)).toContain('provider "aws" {\n  region = "eu-central-1"');
     expect(terraformText(outside)).not.toMatch(/"aws_vpc" "fleet" |"aws_security_group" "\w+(?<!_1)"/);
-    expect(awsCliText(outside).split('# Security groups in')[0]).not.toMatch(/describe-vpcs|create-security-group/);
     expect(resourcesOf(outside).filter(({ kind }) => kind === 'security-group')).toHaveLength(4);
     const inVpc = setupValues({ bucket: 'b-1', mainServer: 'vpc', vpc: 'vpc-0a' }, apart, {});
     expect(terraformText(inVpc)).toContain('data "aws_vpc" "fleet" {\n  id = "vpc-0a"');
@@ -229,8 +209,9 @@ describe('the security groups of aws.regions', () => {
     const url = 'server: { url: "http://203.0.113.7:8700" }';
     const list = configOf(` }\naws: { regions: [{ region: eu-west-1 }] }\n${url}`);
     const short = configOf(` }\naws: { region: eu-west-1 }\n${url}`);
-    for (const write of [terraformText, awsCliText])
-      expect(write(setupValues({ bucket: 'b-1' }, list, {}))).toBe(write(setupValues({ bucket: 'b-1' }, short, {})));
+    expect(terraformText(setupValues({ bucket: 'b-1' }, list, {}))).toBe(
+      terraformText(setupValues({ bucket: 'b-1' }, short, {})),
+    );
   });
 
   it('are refused without the address of the main server, and with values that cannot be written', () => {
@@ -276,8 +257,7 @@ describe('the lines for fleet.yaml', () => {
     const config = configOf(` }\n${fleetLines(asked)}`);
     expect(config.aws.subnets).toEqual(['SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE', 'SUBNET-OF-vpc-0a1b2c-IN-ANOTHER-ZONE']);
     expect(() => values({}, config)).toThrow(/SUBNET-OF-vpc-0a1b2c-IN-ONE-ZONE is not the id of a subnet/);
-    for (const write of [terraformText, awsCliText])
-      expect(write(asked)).toContain('subnets: [SUBNET-OF-vpc-0a1b2c-IN');
+    expect(terraformText(asked)).toContain('subnets: [SUBNET-OF-vpc-0a1b2c-IN');
   });
 
   it('omit subnets for the default VPC, and keep the configured ones', () => {
@@ -294,7 +274,7 @@ describe('the lines for fleet.yaml', () => {
     expect(parse(fleetLines(values({}, proxied)))).toMatchObject({
       server: { listen: '0.0.0.0:9000', url: expect.stringMatching(/:8080$/) as string },
     });
-    expect(awsCliText(values({}, proxied))).toMatch(/--group-id "\$main" .*--port 8080 /);
+    expect(terraformText(values({}, proxied))).toMatch(/ingress_rule" "main" \{[^}]* from_port +(= 8080)\n +to_port +\1\n/);
   });
 });
 
@@ -302,7 +282,7 @@ describe('setupCommand --out', () => {
   const run = (configPath: string, out: string): string => {
     const lines: string[] = [];
     const output = { json: false, line: (text = '') => void lines.push(text), document: () => {} };
-    setupCommand({ configPath, format: 'terraform', out, flags: FLAGS, environment: {} }, output);
+    setupCommand({ configPath, out, flags: FLAGS, environment: {} }, output);
     return lines.join('\n');
   };
 
