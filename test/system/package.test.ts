@@ -83,6 +83,16 @@ describe('the package', () => {
   });
 });
 
+it('finds the files of deploy/ that setup fills in, and has them for its users', async () => {
+  const launcher = folder.file('node_modules/crawlfleet/bin/orchestrator.js');
+  const flags = ['--region', 'eu-west-1', '--bucket', 'example-crawl', '--owner', 'main-1', '--main-server-on', 'ec2'];
+  const text = await run(process.execPath, [launcher, 'setup', ...flags]);
+  for (const type of ['aws_s3_bucket', 'aws_security_group', 'aws_iam_policy', 'aws_instance'])
+    expect(text).toContain(`resource "${type}" `);
+  for (const file of ['policies/controller.json', 'terraform/bucket.tf'])
+    expect(readFileSync(folder.file(`node_modules/crawlfleet/deploy/${file}`), 'utf8')).not.toBe('');
+});
+
 /** A user without rights, and without an entry in /etc/passwd; null where this one is not root either. */
 const USER = process.getuid?.() === 0 ? 47_110 : null;
 

@@ -116,7 +116,6 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/schedule/timetable.ts',
       'orchestrator/server/',
       'orchestrator/web/bundle-page.ts',
-      'deploy/',
       'userdata/',
       'shared/',
       'package.json',

@@ -1,32 +1,21 @@
 /** The policy files of deploy/policies with names filled in. */
-import commands from '../../../deploy/policies/commands.json' with { type: 'json' };
-import controller from '../../../deploy/policies/controller.json' with { type: 'json' };
-import image from '../../../deploy/policies/image.json' with { type: 'json' };
-import instanceCommands from '../../../deploy/policies/instance-commands.json' with { type: 'json' };
-import instanceTrust from '../../../deploy/policies/instance-trust.json' with { type: 'json' };
-import instanceSse from '../../../deploy/policies/instance-sse.json' with { type: 'json' };
-import instance from '../../../deploy/policies/instance.json' with { type: 'json' };
-import mainServer from '../../../deploy/policies/main-server.json' with { type: 'json' };
-import sse from '../../../deploy/policies/sse.json' with { type: 'json' };
-import volumes from '../../../deploy/policies/volumes.json' with { type: 'json' };
 import { AppError } from '../../../shared/domain/errors.ts';
 import { BUILDER_TYPES } from '../../plan/defaults.ts';
+import { readDeployFile } from './deploy-files.ts';
 import type { SetupValues } from './values.ts';
 
-const POLICIES = {
-  mainServer,
-  controller,
-  image,
-  commands,
-  sse,
-  volumes,
-  instance,
-  instanceCommands,
-  instanceSse,
-  instanceTrust,
-};
-
-export type PolicyName = keyof typeof POLICIES;
+/** A file there, whose name has hyphens. */
+export type PolicyName =
+  | 'mainServer'
+  | 'controller'
+  | 'image'
+  | 'commands'
+  | 'sse'
+  | 'volumes'
+  | 'instance'
+  | 'instanceCommands'
+  | 'instanceSse'
+  | 'instanceTrust';
 
 /** Characters of a managed policy; AWS counts no white space. */
 const MAX_CHARACTERS = 6_144;
@@ -85,20 +74,9 @@ function divided({ Version, Statement }: Policy, account: string): Policy[] {
 const lengthOf = (policy: Policy, account: string): number =>
   JSON.stringify(policy).replaceAll(account, ANY_ACCOUNT).replaceAll(/\s/g, '').length;
 
-/** The inline policies of the instance role, with their names there. */
-export const instancePolicies = ({ commands, objectKey }: SetupValues): [PolicyName, inlineName: string][] => [
-  ['instance', 'put-results'],
-  ...(commands ? [['instanceCommands', 'take-commands'] satisfies [PolicyName, string]] : []),
-  ...(objectKey === null ? [] : [['instanceSse', 'encrypt-results'] satisfies [PolicyName, string]]),
-];
-
-/** Of new objects in the bucket. */
-export const bucketEncryption = ({ objectKey }: SetupValues): { SSEAlgorithm: string; KMSMasterKeyID?: string } =>
-  objectKey === null ? { SSEAlgorithm: 'AES256' } : { SSEAlgorithm: 'aws:kms', KMSMasterKeyID: objectKey };
-
 /** How the text around a policy writes what it inserts. */
 export interface PolicyDialect {
-  /** Stands for the number of the account: an expression of Terraform or the shell. */
+  /** Stands for the number of the account: an expression of Terraform. */
   account: string;
   /** A `$` that is none of its expressions: IAM replaces its own variables (`${aws:userid}`) at each request. */
   dollar: string;
@@ -135,7 +113,8 @@ function policyOf(name: PolicyName, values: SetupValues, account: string): Polic
     '${subnets}': subnets.map(({ region, id }) => `arn:\${partition}:ec2:${region}:\${account}:subnet/${id}`),
     '${subnet_ids}': subnets.map(({ id }) => id),
   };
-  const { Version, Statement }: Policy = POLICIES[name];
+  const file = `policies/${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.json`;
+  const { Version, Statement } = JSON.parse(readDeployFile(file)) as Policy;
   const inRegions = { Version, Statement: Statement.map((statement) => confined(statement, regions)) };
   const text = JSON.stringify(inRegions, (_, value: unknown) =>
     typeof value === 'string' ? (lists[value] ?? value) : value,

@@ -1,5 +1,5 @@
 /** The output of `orchestrator setup`, checked and executed by the programs it is for, on an account of moto's. */
-import { writeFileSync } from 'node:fs';
+import { cpSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type SetupFlags, setupValues } from '../../../orchestrator/app/setup/values.ts';
@@ -78,6 +78,15 @@ const leaveOut = (skip: (note: string) => never, note: string): never => {
 };
 
 describe('as Terraform', () => {
+  it('is filled into files that are valid themselves', { timeout: 300_000, tags: ['nightly'] }, async ({ skip }) => {
+    cpSync(fileURLToPath(new URL('../../../deploy/terraform', import.meta.url)), folder.path, { recursive: true });
+    const terraform = await initTerraform(folder.path);
+    if (!terraform) return leaveOut(skip, NO_TERRAFORM);
+    expect((await terraform('fmt', '-check', '-diff', '-no-color')).stdout).toBe('');
+    const { exitCode, stdout, stderr } = await terraform('validate', '-no-color');
+    expect(exitCode, stdout + stderr).toBe(0);
+  });
+
   it('matches the output of terraform fmt, and is valid', { timeout: 300_000, tags: ['nightly'] }, async ({ skip }) => {
     put('crawlfleet.tf', terraformText(valuesOf(VARIANTS[0]![1])));
     const terraform = await initTerraform(folder.path);

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
@@ -87,6 +87,31 @@ describe('setupValues', () => {
       expect(() => values({}, types)).toThrow(/aws\.instance_types: .* is not an instance type/s);
     },
   );
+});
+
+describe('the files of deploy/terraform', () => {
+  const FOLDER = new URL('../../../deploy/terraform/', import.meta.url);
+  const texts = globSync('*.tf', { cwd: FOLDER }).map((file) => readFileSync(new URL(file, FOLDER), 'utf8'));
+  const namesIn = (pattern: RegExp): string[] =>
+    [...new Set(texts.flatMap((text) => [...text.matchAll(pattern)].map(([, name]) => name!)))].toSorted();
+
+  it('declare the variables that they name', () => {
+    expect(namesIn(/\bvar\.(\w+)/g)).toEqual(namesIn(/^variable "(\w+)"/gm));
+  });
+
+  it('are filled in without a remainder, each file by some setup', () => {
+    const written = [
+      ...['eu-west-1', 'us-east-1'].map((region) => values({ region, mainServerOn: 'ec2', canary: true })),
+      values(
+        { controllerUser: 'alice', commands: true },
+        configOf(' }\naws: { subnets: [subnet-0a], sse: "arn:aws:kms:a:1:key/k" }'),
+      ),
+      setupValues({ bucket: 'b-1' }, configOf(` }\n${SEVERAL}`), {}),
+    ].map(terraformText);
+    for (const text of written) expect(text).not.toMatch(/\bvar\.\w|# if |= null/);
+    const headers = namesIn(/^(?:resource|data|output) "([\w" ]+)" \{/gm);
+    expect(headers.filter((header) => !written.some((text) => text.includes(`"${header}" {`)))).toEqual([]);
+  });
 });
 
 describe('the texts', () => {
@@ -274,7 +299,9 @@ describe('the lines for fleet.yaml', () => {
     expect(parse(fleetLines(values({}, proxied)))).toMatchObject({
       server: { listen: '0.0.0.0:9000', url: expect.stringMatching(/:8080$/) as string },
     });
-    expect(terraformText(values({}, proxied))).toMatch(/ingress_rule" "main" \{[^}]* from_port +(= 8080)\n +to_port +\1\n/);
+    expect(terraformText(values({}, proxied))).toMatch(
+      /ingress_rule" "main" \{[^}]* from_port +(= 8080)\n +to_port +\1\n/,
+    );
   });
 });
 

@@ -1,0 +1,3 @@
+output "fleet_yaml" {
+  value = var.fleet_yaml
+}
