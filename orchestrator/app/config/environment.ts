@@ -1,7 +1,7 @@
 /** Settings from the environment: a variable `FLEET_…` gives one key. */
 import { parse as parseYamlValue } from 'yaml';
 import { z } from 'zod';
-import { configSchema } from './schema.ts';
+import { configSchema, oldKeysSchema } from './schema.ts';
 import { withoutMark } from './text-file.ts';
 
 interface Setting {
@@ -13,7 +13,7 @@ interface Setting {
 const SETTINGS: ReadonlyMap<string, Setting> = new Map(settings());
 
 function* settings(): Generator<[variable: string, Setting]> {
-  for (const [section, schema] of Object.entries(configSchema.shape)) {
+  for (const [section, schema] of [configSchema, oldKeysSchema].flatMap(({ shape }) => Object.entries(shape))) {
     const keys = Object.entries(sectionShape(schema));
     if (keys.length === 0) yield [`FLEET_${section}`.toUpperCase(), { path: [section], schema }];
     for (const [key, one] of keys)

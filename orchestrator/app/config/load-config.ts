@@ -8,6 +8,7 @@ import { environmentValues, sectionShape, withoutDefault, withoutEmpty } from '.
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
+import { takeOldKeys } from './old-keys.ts';
 import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
 import { readTextFile } from './text-file.ts';
 import { fillVariables, readDotEnv } from './variables.ts';
@@ -77,14 +78,18 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   }
 
   faults.push(...variables.faults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
-  const parsed = configSchema.safeParse(tree, { error: plainIssue });
-  if (!parsed.success)
-    faults.push(
-      ...parsed.error.issues
-        .filter(({ path }) => !variables.faults.some((f) => f.path.join('.') === path.join('.')))
-        .flatMap((issue) => describeIssue(issue, source, origins))
-        .map(variables.hide),
+  const old = takeOldKeys(tree);
+  if (old !== null)
+    notes.push(
+      `${place(old.path, source, origins)} is read as one more target of notify, but not from version 0.2 on: write notify: [{ webhook: … }] instead`,
     );
+  const parsed = configSchema.safeParse(tree, { error: plainIssue });
+  faults.push(
+    ...[...(parsed.error?.issues ?? []), ...(old?.issues ?? [])]
+      .filter(({ path }) => !variables.faults.some((f) => f.path.join('.') === path.join('.')))
+      .flatMap((issue) => describeIssue(issue, source, origins))
+      .map(variables.hide),
+  );
   const ownFaults = faults.length;
   const { mapping, misspelt } = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults, notes);
@@ -94,8 +99,12 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults, 0, notes);
-  const { database } = parsed.data;
-  const values = { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } };
+  const { database, notify } = parsed.data;
+  const values = {
+    ...parsed.data,
+    database: { url: resolveSqlite(database.url, dirname(file)) },
+    notify: [...notify, ...(old?.targets ?? [])],
+  };
   return {
     values,
     mapping,

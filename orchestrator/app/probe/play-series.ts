@@ -108,7 +108,6 @@ function seriesConfig(config: Config, series: Series, { retryEveryMs, maxBanMs }
         max_failed: 1,
       },
       aws: { ...values.aws, recycle_every: null },
-      schedule: { ...values.schedule, webhook: null },
       notify: [],
       ping: null,
       retention: null,

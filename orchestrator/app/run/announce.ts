@@ -20,7 +20,6 @@ import {
   endedNotice,
   NO_RESULT,
   type Notice,
-  NOTICE_KINDS,
   type RunResult,
   type Sender,
 } from '../../notify/notice.ts';
@@ -54,19 +53,15 @@ export function senderOf(config: Config, { dryRun, settings }: Pick<RunRecord, '
   };
 }
 
-/** The targets of `notify`, and the one of `schedule.webhook`. */
-export function targetsOf({ values: { notify: listed, schedule } }: Config): Target[] {
-  const targets = listed.map(({ webhook, secret, slack, email, command, on, dry_runs: dryRuns }): Target => {
+/** The targets of `notify`. */
+export function targetsOf({ values }: Config): Target[] {
+  return values.notify.map(({ webhook, secret, slack, email, command, on, dry_runs: dryRuns }): Target => {
     const when = { on, dryRuns };
     if (slack !== undefined) return { kind: 'slack', url: slack, ...when };
     if (command !== undefined) return { kind: 'command', command, ...when };
     if (email !== undefined) return { kind: 'email', ...email, to: [email.to].flat(), ...when };
     return { kind: 'webhook', url: webhook!, secret, ...when };
   });
-  if (schedule.webhook === null) return targets;
-  const on = NOTICE_KINDS.filter((kind) => schedule.webhook_on === 'all' || (kind !== 'finished' && kind !== 'ended'));
-  const { webhook: url, webhook_secret: secret } = schedule;
-  return [...targets, { kind: 'webhook', url, secret, on, dryRuns: false }];
 }
 
 export function endNotice(report: RunReport, run: RunRecord, config: Config): Notice {

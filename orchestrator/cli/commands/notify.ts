@@ -14,11 +14,9 @@ export async function notifyCommand(options: ConfigPlace, output: Output): Promi
   const config = loadConfig(options.configPath, options.environment);
   const targets = targetsOf(config);
   if (targets.length === 0)
-    throw new AppError(
-      'config-invalid',
-      `there is nothing to notify in ${config.file}: neither notify nor schedule.webhook`,
-      { hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]' },
-    );
+    throw new AppError('config-invalid', `there is nothing to notify in ${config.file}: notify has no target`, {
+      hint: 'For example: notify: [{ webhook: "https://hooks.example.com/…" }]',
+    });
   // A person waits for the answer: one try.
   const delivery = { clock: systemClock, signal: new AbortController().signal, tries: 1 };
   const results = await Promise.all(

@@ -173,11 +173,12 @@ describe('loadConfig', () => {
     const { values } = loadConfig(write(GOOD), {
       FLEET_SERVER_OPERATOR_TOKEN: `\uFEFF${secret}`,
       FLEET_PRODUCTS_QUERY: secret,
+      FLEET_SCHEDULE_WEBHOOK: 'https://h/',
       FLEET_SCHEDULE_WEBHOOK_SECRET: secret,
     });
     expect(values.server.operator_token).toBe(secret);
     expect(values.products.query).toBe(secret);
-    expect(values.schedule.webhook_secret).toBe(secret);
+    expect(values.notify[0]!.secret).toBe(secret);
   });
 
   it('reads everything else as YAML, and what may be text or a list as either', () => {

@@ -1,6 +1,6 @@
 /** What `orchestrator schedule` prints (unit file, crontab, due times), and which configurations it refuses. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { targetsOf } from '../../../orchestrator/app/run/announce.ts';
@@ -59,9 +59,6 @@ describe('the schedule section', () => {
       if_running: 'skip',
       catch_up: 3_600_000,
       name: null,
-      webhook: null,
-      webhook_on: 'all',
-      webhook_secret: null,
     });
     expect(loadConfig(configure(''), {}).values.notify).toEqual([]);
   });
@@ -71,6 +68,10 @@ describe('the schedule section', () => {
     ['cron: "0 2 30 2 *"', 'line 4: schedule.cron: is never due'],
     ['timezone: Asia/Tokio', 'line 4: schedule.timezone: must be a time zone such as Asia/Tokyo'],
     ['webhook: "file:///etc/passwd"', 'line 4: schedule.webhook: must be a URL that begins with http'],
+    ['webhook: "${NO_SUCH}"', 'line 4: schedule.webhook: '],
+    ['webhook: "http://h", webhook_on: sometimes', 'line 4: schedule.webhook_on: must be one of all, problems'],
+    ['webhook_secret: ""', 'line 4: schedule.webhook_secret: must not be empty'],
+    ['webhok: "http://h"', 'line 4: schedule.webhok: unknown key'],
     ['if_running: both', 'line 4: schedule.if_running'],
     ['catch_up: soon', 'line 4: schedule.catch_up: must be a duration'],
     ['cron: "* * *"', 'line 4: schedule.cron: must be a cron expression'],
@@ -91,6 +92,33 @@ it.each(['*/5 * * * * *', '@daily', '0 2 L * *', '0 0 29 2 *', '2020-12-24T00:00
     expect(loadConfig(configure(`cron: "${cron}"`), {}).values.schedule.cron).toBe(cron);
   },
 );
+
+describe('schedule.webhook of earlier versions', () => {
+  const read = (text: string, environment = {}) => loadConfig(configure(text), environment);
+  const note = (place: string): string =>
+    `${place} is read as one more target of notify, but not from version 0.2 on: write notify: [{ webhook: … }] instead`;
+
+  it('is one target of notify, with a note', () => {
+    const { values, notes } = read('webhook: "http://h/all", webhook_secret: key');
+    expect(values.notify).toEqual([{ webhook: 'http://h/all', secret: 'key', on: [...NOTICE_KINDS], dry_runs: false }]);
+    expect(values.schedule).not.toHaveProperty('webhook');
+    expect(notes).toEqual([note('line 4: schedule.webhook')]);
+    const fromEnvironment = read('', { FLEET_SCHEDULE_WEBHOOK: 'http://h/env', FLEET_SCHEDULE_WEBHOOK_ON: 'problems' });
+    expect(fromEnvironment.values.notify).toMatchObject([{ webhook: 'http://h/env', secret: null }]);
+    expect(fromEnvironment.values.notify[0]!.on).not.toContain('finished');
+    expect(fromEnvironment.notes).toEqual([note('environment FLEET_SCHEDULE_WEBHOOK')]);
+  });
+
+  it('is no target where it is null, and goes from the schema for editors', () => {
+    expect(read('webhook: null, webhook_on: all')).toMatchObject({
+      values: { notify: [] },
+      notes: [note('line 4: schedule.webhook')],
+    });
+    expect(read('').notes).toBeUndefined();
+    const schema = readFileSync(new URL('../../../docs/fleet.schema.json', import.meta.url), 'utf8');
+    expect(schema).not.toContain('"webhook_on"');
+  });
+});
 
 describe('the list notify', () => {
   const listed = (notify: string): string =>
