@@ -5,6 +5,7 @@ import { describeMachine, storeResult } from './results.ts';
 /** By name. A slow bench (more than half a minute) runs only when named. */
 const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Bench }> }> = {
   extract: { load: () => import('./extract/extract.ts') },
+  'extract-trees': { slow: true, load: () => import('./extract/trees.ts') },
   fetch: { slow: true, load: () => import('./fetch/fetch.ts') },
   browser: { slow: true, load: () => import('./browser/browser.ts') },
   'whole-run': { slow: true, load: () => import('./whole-run/whole-run.ts') },

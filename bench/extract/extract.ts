@@ -11,7 +11,7 @@ const CASE = fileURLToPath(new URL('extract-case.ts', import.meta.url));
 export const bench: Bench = {
   title: 'Extraction: six fields from a product page of 40 KB',
   async run() {
-    const measure = (name: CaseName) => () => measurePages(CASE, [name, String(PAGES)]);
+    const measure = (name: CaseName) => () => measurePages(CASE, [name, String(PAGES), 'shop']);
     const results = await measureInTurn(
       { parser: measure('parser'), handwritten: measure('handwritten'), extractor: measure('extractor') },
       ROUNDS,

@@ -1,5 +1,6 @@
-/** The references for the extractor: the bare parser, and handlers written by hand for this one page. */
-import { Parser } from 'htmlparser2';
+/** The references for the extractor: the bare parser, handlers written by hand for this one page, and parsers that build a tree. */
+import { Parser, parseDocument } from 'htmlparser2';
+import { parse } from 'parse5';
 
 /** Parses the page and only counts events, so that all work is the parser's. */
 export function countEvents(pieces: readonly string[]): number {
@@ -13,6 +14,12 @@ export function countEvents(pieces: readonly string[]): number {
   parser.end();
   return events;
 }
+
+/** The whole page as a tree of `domhandler`, of which nothing is taken. */
+export const buildTree = (pieces: readonly string[]): object => parseDocument(pieces.join(''));
+
+/** The same as a tree of `parse5`. */
+export const buildParse5Tree = (pieces: readonly string[]): object => parse(pieces.join(''));
 
 interface JsonLd {
   brand: { name: string };
