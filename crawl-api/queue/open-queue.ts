@@ -1,0 +1,42 @@
+/** Opens the queue of an instance: what its journal says, and what the death of an earlier process means for a product. */
+import { domainOf } from '../../shared/domain/domains.ts';
+import { productUrl } from '../../shared/domain/product.ts';
+import type { Clock } from '../../shared/ports/clock.ts';
+import type { InstanceSettings } from '../../shared/wire/settings.ts';
+import type { Log } from '../control/retry.ts';
+import { toFailure } from './item-result.ts';
+import type { Replay } from './journal-file.ts';
+import type { Journal } from './journal-writer.ts';
+import { QueueState } from './queue-state.ts';
+import { Queue } from './queue.ts';
+import type { JournalRecord } from './records.ts';
+import type { Reserve } from './reserve-file.ts';
+
+interface QueueFiles<J extends Journal> {
+  file: J;
+  replay: Replay;
+  reserve: Reserve;
+}
+
+/** @param open opens the journal, passes its records to `apply` in order, and then takes the reserve */
+export function openQueue<J extends Journal>(
+  { settings, clock, log }: { settings: InstanceSettings; clock: Clock; log: Log },
+  open: (apply: (record: JournalRecord) => void) => QueueFiles<J>,
+): { queue: Queue; journal: J } {
+  const { site, deadline } = settings;
+  const state = new QueueState((id) => domainOf(site.productUrl, id));
+  const { file, replay, reserve } = open((record) => state.apply(record));
+  const { intervalMs, productUrl: templates } = site;
+  const defaults = { intervalMs, deadlineMs: Date.parse(deadline), productUrl: templates, reserve };
+  const queue = new Queue(state, file, clock, defaults);
+  if (replay.lostBytes > 0) log.warn({ ...replay }, 'the journal was truncated after its last valid record');
+  if (replay.damaged) queue.recordDamage();
+  const died = queue.recoverDeath((item) => {
+    const url = productUrl(site.productUrl, item.id);
+    const detail = `the crawler died ${item.deaths} times while crawling this product`;
+    return toFailure({ item, url, nowMs: clock.now() }, 'poison', detail);
+  });
+  if (died) log.warn({ id: died.id, deaths: died.deaths }, 'the previous process died while crawling this product');
+  if (replay.records > 0) log.info({ records: replay.records, ...queue.progress(null) }, 'resuming from the journal');
+  return { queue, journal: file };
+}

@@ -1,0 +1,176 @@
+/**
+ * The work of one instance: wires the queue, the crawl, the uploads and the heartbeats, and runs them side by side to the
+ * end of the epoch. It opens no file and no socket, so that a test can run all of it in memory.
+ */
+import type { KeyObject } from 'node:crypto';
+import type { DenyList } from '../shared/domain/deny-list.ts';
+import type { Offer } from '../shared/wire/instance-api.ts';
+import type { Heartbeat, Orders } from '../shared/wire/callbacks.ts';
+import type { InstanceSettings } from '../shared/wire/settings.ts';
+import { closeEpoch } from './control/closing.ts';
+import { HeartbeatLoop } from './control/heartbeat.ts';
+import type { MainServerClient } from './control/main-server-client.ts';
+import type { Retry } from './control/retry.ts';
+import type { Sources } from './open-sources.ts';
+import { PageTimes } from './politeness/pacer.ts';
+import { RenderChoice } from './politeness/render-choice.ts';
+import type { SiteRules } from './politeness/site-rules.ts';
+import { Crawl } from './queue/crawl.ts';
+import { untilWritten } from './queue/journal-writer.ts';
+import type { OfferAnswer, Queue } from './queue/queue.ts';
+import { Uploader, type UploaderParts } from './upload/uploader.ts';
+
+export interface WorkParts extends Retry, Pick<UploaderParts, 'session' | 'openStore'> {
+  settings: InstanceSettings;
+  instanceId: string;
+  /** Signs the parts and the manifest. */
+  privateKey: KeyObject;
+  queue: Queue;
+  client: Pick<MainServerClient, 'sendSigned'>;
+  sources: Pick<Sources, 'http' | 'browser'>;
+  rules: SiteRules;
+  /** What no redirect may lead to; undefined: nothing. */
+  denied: DenyList | undefined;
+  /** Another instance has the slot: nothing more may be written. */
+  onFenced: () => void;
+}
+
+export interface Work {
+  /** Accepts or refuses an offered chunk. */
+  takeOffer: (offer: Offer) => Promise<OfferAnswer>;
+  /** A program on this machine asks to stop; no order reverses it. */
+  drain: () => void;
+  /** What the next heartbeat reports. */
+  describe: () => Heartbeat;
+  /** From the hello to the signal: crawls, uploads, closes the epoch, and sends heartbeats all the time. */
+  run: (stop: AbortSignal) => Promise<void>;
+}
+
+export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkParts): Work {
+  const { settings, instanceId, queue, session, client, clock, random, log } = parts;
+  const { site } = settings;
+  const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
+  const pageTimes = new PageTimes();
+  let isCrawling = true;
+
+  const uploader = new Uploader({
+    ...parts,
+    owner,
+    partMs: settings.partMs,
+    onChange: () => {
+      if (uploader.problem !== null) log.warn({ problem: uploader.problem }, 'upload failed');
+      heartbeat.poke();
+    },
+  });
+  const progress = (): Heartbeat['progress'] => queue.progress(pageTimes.median(), uploader.slowestMs);
+  const describe = (): Heartbeat => ({
+    phase: phaseOf(queue, isCrawling),
+    clock: new Date(clock.now()).toISOString(),
+    offered: queue.state.offeredChunks().slice(0, 10_000),
+    transferred: queue.transferredChunks().slice(0, 10_000),
+    progress: { ...progress(), ...uploader.storeRefused },
+    parts: queue.unackedParts(500),
+    problem: (queue.diskProblem ?? uploader.problem ?? crawl.problem)?.slice(0, 500) ?? null,
+    incident: crawl.incidents.describe(),
+    robots: queue.state.robots?.version ?? null,
+  });
+  const follow = async (orders: Orders): Promise<void> => {
+    if (orders.fenced) {
+      log.info({}, 'fenced: another instance has this slot');
+      onFenced();
+      return;
+    }
+    const wasIdle = queue.state.items.size === 0;
+    const { granted, transferred, changed: differs } = await queue.follow(orders);
+    if (transferred > 0) {
+      log.info({ chunks: transferred }, 'chunks returned to the main server');
+      heartbeat.poke();
+    }
+    if (granted > 0 && wasIdle) log.info({ products: queue.state.items.size }, 'crawling');
+    if (orders.verdict !== null) crawl.incidents.decide(orders.verdict);
+    if (orders.returnProducts && queue.state.incident?.verdict === 'banned') returnProducts();
+    if (granted > 0 || differs) crawl.wake();
+  };
+  /** Repeated by each reply until nothing is pending here. */
+  const returnProducts = (): void => {
+    const end = queue.release();
+    if (end === 'uploading') uploader.hurry();
+    if (end === 'released') heartbeat.poke();
+  };
+  const heartbeat = new HeartbeatLoop({ ...parts, describe, follow, intervalMs: settings.heartbeatMs });
+  const crawl = new Crawl({
+    queue,
+    clock,
+    pageTimes,
+    ...sources,
+    robots: site.robots,
+    maxRequests: site.maxRequests,
+    productUrl: site.productUrl,
+    denied,
+    reportsLinks: site.links === 'report',
+    conditional: site.conditional,
+    rules,
+    render: new RenderChoice(site.render),
+    canaries: site.canaries,
+    coolDownMs: site.ban.coolDownMs,
+    keepCookies: site.keepCookies ?? true,
+    onIncident: () => {
+      const { incident } = queue.state;
+      if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);
+      else log.info({}, 'the incident is over: crawling again');
+      heartbeat.poke();
+    },
+    onResult: () => uploader.noteResult(),
+    onEmpty: () => {
+      // What it has found may be all that there is to crawl next.
+      if (site.links === 'report') uploader.hurry();
+      heartbeat.poke();
+    },
+    idleMs: settings.heartbeatMs,
+  });
+
+  const crawlAndClose = async (stop: AbortSignal): Promise<void> => {
+    const uploading = uploader.run(stop);
+    const crawlEnd = await crawl.run(stop);
+    if (!stop.aborted) {
+      log.info({ end: crawlEnd, ...queue.progress(pageTimes.median()) }, 'crawl ended');
+      await untilWritten(() => queue.stopCrawling(), clock, stop);
+    }
+    isCrawling = false;
+    uploader.flush();
+    heartbeat.poke();
+    await uploading;
+    const { privateKey } = parts;
+    if (stop.aborted) return;
+    await closeEpoch(
+      { queue, uploader, session, client, owner, instanceId, privateKey, progress, clock, random, log },
+      stop,
+    );
+    if (queue.state.closed) log.info({ rssMb: Math.round(process.memoryUsage.rss() / 1_048_576) }, 'done');
+    heartbeat.poke();
+  };
+
+  return {
+    describe,
+    takeOffer: async (offer) => {
+      const answer = await queue.offer(offer);
+      if (answer.taken) heartbeat.poke();
+      return answer;
+    },
+    drain: () => {
+      queue.note({ t: 'drained' });
+      crawl.wake();
+      heartbeat.poke();
+    },
+    run: async (stop) => {
+      await Promise.all([heartbeat.run(stop), crawlAndClose(stop)]);
+    },
+  };
+}
+
+function phaseOf({ state }: Queue, isCrawling: boolean): Heartbeat['phase'] {
+  if (state.closed) return 'done';
+  if (!isCrawling) return 'uploading';
+  if (state.incident) return 'banned';
+  return state.items.size > 0 ? 'crawling' : 'ready';
+}
