@@ -3,13 +3,13 @@
  * journal before it is reported.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { domainPaces, meanSpacingMs, type ProductUrl } from '../../shared/domain/domains.ts';
+import type { ProductUrl } from '../../shared/domain/domains.ts';
+import { type Refusal, refusalOf } from '../../shared/domain/offer-refusal.ts';
 import { isRetryable } from '../../shared/domain/outcome.ts';
-import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import { policyAt } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { Orders, PartRef, Progress } from '../../shared/wire/callbacks.ts';
-import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
+import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { type Journal, JournalWriter } from './journal-writer.ts';
 import type { Item, QueueState } from './queue-state.ts';
@@ -105,23 +105,21 @@ export class Queue {
     return { taken: true, held: this.state.held };
   }
 
-  #refuse(offer: Offer): Refusal | null {
-    if (this.isDraining) return { refused: 'draining', room: 0 };
-    if (this.isSealed) return { refused: 'sealed', room: 0 };
-    if (this.state.incident) return { refused: 'banned', room: 0 };
-    const size = offer.products.length;
-    const due = Math.min(offer.share, this.#maxProducts ?? Infinity) - this.state.held;
-    if (size > due) return { refused: 'share', room: Math.max(0, due) };
-    const domains = domainPaces(this.#defaults.productUrl, this.state.robots);
-    const paceMs = meanSpacingMs(domains, this.#intervalMs, (ms) => ms + paceMarginMs(ms));
-    const open = this.state.held - this.#ended();
-    const room = Math.floor((this.deadlineMs - this.#clock.now()) / paceMs) - open;
-    return size > room ? { refused: 'deadline', room: Math.max(0, Math.min(room, due)) } : null;
-  }
-
-  #ended(): number {
+  #refuse({ share, products }: Offer): Refusal | null {
+    const { incident, held, robots } = this.state;
     const { stored, gone, failed } = this.state.counts;
-    return stored + gone + failed;
+    return refusalOf(products.length, share, {
+      isDraining: this.isDraining,
+      isSealed: this.isSealed,
+      hasIncident: incident !== null,
+      held,
+      open: held - stored - gone - failed,
+      maxProducts: this.#maxProducts,
+      leftMs: this.deadlineMs - this.#clock.now(),
+      productUrl: this.#defaults.productUrl,
+      robots,
+      intervalMs: this.#intervalMs,
+    });
   }
 
   /** Carries out the orders about chunks, robots.txt, pace and end; on disk when it resolves. Returns what changed. */

@@ -3,6 +3,7 @@
  * listening server, so that tests can use it on any port.
  */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import type { Refusal } from '../../shared/domain/offer-refusal.ts';
 import express, { type NextFunction, type Request, type Response } from 'express';
 import type { KeyObject } from 'node:crypto';
 import { BodyBudget, BodyRefused, closeUnlessRead } from '../../shared/adapters/http/body-budget.ts';
@@ -14,7 +15,6 @@ import {
   offerPath,
   offerSchema,
   type Receipt,
-  type Refusal,
 } from '../../shared/wire/instance-api.ts';
 import { HEADER, verifyMessage } from '../../shared/wire/signature.ts';
 import type { OfferAnswer } from '../queue/queue.ts';

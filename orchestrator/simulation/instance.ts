@@ -7,6 +7,7 @@ import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../shared/domain/keys.ts';
 import { type DomainPace, domainOf, domainPaces, meanSpacingMs } from '../../shared/domain/domains.ts';
+import type { Refusal } from '../../shared/domain/offer-refusal.ts';
 import { paceMarginMs } from '../../shared/domain/pacing.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -20,7 +21,7 @@ import {
   type PartRef,
   type Progress,
 } from '../../shared/wire/callbacks.ts';
-import type { Offer, Refusal } from '../../shared/wire/instance-api.ts';
+import type { Offer } from '../../shared/wire/instance-api.ts';
 import { encodeManifest, type ItemResult, PART_PRODUCTS } from '../../shared/wire/part.ts';
 import { signPart } from '../../shared/wire/part-signature.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';

@@ -1,5 +1,6 @@
 /** What the main server sends to an instance through the load balancer, and the instance's answers. */
 import { z } from 'zod';
+import { type Refusal, REFUSALS } from '../domain/offer-refusal.ts';
 import { MAX_CHUNK } from '../domain/sharing.ts';
 import { validatorsSchema } from './validators.ts';
 
@@ -40,7 +41,8 @@ export const receiptSchema = z.strictObject({
 });
 export type Receipt = z.infer<typeof receiptSchema>;
 
-const REFUSALS = ['share', 'deadline', 'sealed', 'draining', 'disk', 'banned'] as const;
-/** 409: no room. `room` is how many products it would still accept. */
-export const refusalSchema = z.strictObject({ refused: z.enum(REFUSALS), room: z.int().nonnegative() });
-export type Refusal = z.infer<typeof refusalSchema>;
+/** 409: no room. */
+export const refusalSchema: z.ZodType<Refusal> = z.strictObject({
+  refused: z.enum(REFUSALS),
+  room: z.int().nonnegative(),
+});

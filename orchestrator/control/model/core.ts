@@ -9,7 +9,8 @@ import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts'
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from '../launching/token-bucket.ts';
 import type { RunStores } from './stores.ts';
-import type { Offer, Receipt, Refusal } from '../../../shared/wire/instance-api.ts';
+import type { Refusal } from '../../../shared/domain/offer-refusal.ts';
+import type { Offer, Receipt } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
