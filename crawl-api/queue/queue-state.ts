@@ -273,7 +273,10 @@ export class QueueState {
     for (const product of chunk.products) {
       const { n } = product;
       // The same product under an older generation of its chunk: this instance owns it already.
-      if (this.items.has(n)) continue;
+      if (this.items.has(n)) {
+        this.held--;
+        continue;
+      }
       this.items.set(n, {
         ...product,
         chunk: id,

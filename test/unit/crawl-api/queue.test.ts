@@ -103,6 +103,7 @@ describe('orders', () => {
     const { queue } = await createGranted(2);
     await give(queue, '1-2', [1, 2]);
     expect(queue.state.pendingCount).toBe(2);
+    expect(queue.state.held).toBe(2);
   });
 
   it('change pace and deadline, even after a restart', async () => {
