@@ -10,7 +10,7 @@ import { type FailureReason, isRetryable } from '../../shared/domain/outcome.ts'
 import type { Product } from '../../shared/domain/product.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
-import type { ItemResult } from '../../shared/wire/part.ts';
+import { type ItemResult, SEQ_JUMP } from '../../shared/wire/part.ts';
 import { type AddressIncident, CANARY_PAGE, type JournalRecord } from './records.ts';
 import { isMiss, MissCounts } from './miss-counts.ts';
 import { ResultLines } from './result-lines.ts';
@@ -56,9 +56,6 @@ interface DomainState {
   /** Number of the product stored last; before the first one, of a held product whose own page was right or unchanged. */
   lastStored: number | null;
 }
-
-/** Gap left in the part numbers when records were lost. */
-const SEQ_JUMP = 1_000;
 
 export class QueueState {
   readonly #domainOf: (id: string) => number;

@@ -103,7 +103,7 @@ export class SimulatedFleet implements OfferSender {
     const { targets } = this.#routed;
     if (targets === null) return Promise.resolve({ kind: 'unreachable', message: `${url}: no such balancer` });
     const target = this.route(targets, this.#turn++);
-    if (!target?.isHealthy) return Promise.resolve({ kind: 'not-ready', message: 'HTTP 503' });
+    if (!target?.isListening) return Promise.resolve({ kind: 'not-ready', message: 'HTTP 503' });
     return Promise.resolve(this.onOffer(target.offer(offer)));
   }
 

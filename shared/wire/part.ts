@@ -18,6 +18,9 @@ export const MAX_LINK_CHARS = 2_000;
 /** Maximum products per part, so that loading one needs bounded memory and one transaction. */
 export const PART_PRODUCTS = 1_000;
 
+/** Gap left in the part numbers when records of the journal were lost: the numbers after them may have been used. */
+export const SEQ_JUMP = 1_000;
+
 /** Maximum bytes of JSON for all rows of one product. */
 export const MAX_ROWS_BYTES = 8_000_000;
 /** Maximum bytes of a line: besides its rows, up to 1,000 links of 2,000 characters, and what surrounds them. */

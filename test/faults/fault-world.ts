@@ -23,7 +23,7 @@ import type {
 import { readHistory } from '../support/invariants/read-history.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
-import type { SimulatedInstance, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
+import type { Visitor, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
 import { createMemoryStores, type MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
 import { noDiscovery } from '../../orchestrator/db/frontier.ts';
@@ -370,7 +370,7 @@ export class FaultWorld extends SimulatedWorld {
     return this.database?.site.result(product) ?? usualResult(product);
   }
 
-  #onRequest(instance: SimulatedInstance, product: { n: number; id: string }): void {
+  #onRequest(instance: Visitor, product: { n: number; id: string }): void {
     this.#record.reach('C');
     const { slot, epoch, address, robots, incident } = instance;
     const { intervalMs } = this.run.settings.site;

@@ -5,7 +5,7 @@ import { type Verdict, verifyRun } from '../../../orchestrator/control/verify/ve
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
-import type { SimulatedInstance, Treatment } from '../../../orchestrator/simulation/instance.ts';
+import type { Treatment, Visitor } from '../../../orchestrator/simulation/instance.ts';
 import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { type ServerProcess, SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
@@ -20,14 +20,14 @@ type Fetch = (product: { n: number; id: string }) => ItemResult;
 
 export class WholeRun extends SimulatedWorld {
   /** How the site treats an instance's next request. */
-  mood: (instance: SimulatedInstance) => Treatment = () => 'fine';
+  mood: (instance: Visitor) => Treatment = () => 'fine';
   /** Sees every request to the site. */
-  onRequest: (instance: SimulatedInstance, product: { n: number; id: string }) => void = () => undefined;
+  onRequest: (instance: Visitor, product: { n: number; id: string }) => void = () => undefined;
   /** How often each product was fetched. */
   readonly fetches = new Map<string, number>();
   /** At which call the newest main server is killed. */
   life: Mortality = { decide: () => false, dead: false, onDeath: () => undefined };
-  readonly #requests = new Map<SimulatedInstance, number[]>();
+  readonly #requests = new Map<Visitor, number[]>();
 
   private constructor(shape: RunShape, fetch: Fetch) {
     super({
@@ -70,7 +70,7 @@ export class WholeRun extends SimulatedWorld {
   }
 
   /** When it sent requests, refused ones too. */
-  requestsOf(instance: SimulatedInstance): number[] {
+  requestsOf(instance: Visitor): number[] {
     let times = this.#requests.get(instance);
     if (times === undefined) this.#requests.set(instance, (times = []));
     return times;

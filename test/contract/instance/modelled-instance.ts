@@ -1,0 +1,51 @@
+/** The instance of the modelled world, alone: orchestrator/simulation. */
+import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
+import { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
+import type { Offer } from '../../../shared/wire/instance-api.ts';
+import type { Signatures } from '../../../shared/wire/signature.ts';
+import type { InstanceStage, InstanceUnderTest } from './stage.ts';
+
+const SIGNATURES: Signatures = { sign: () => 'signed', verify: () => true };
+
+export async function makeModelledInstance(stage: InstanceStage): Promise<InstanceUnderTest> {
+  const { settings, clock, objects } = stage;
+  const at = (): string => new Date(clock.now()).toISOString();
+  const instance = new SimulatedInstance({
+    id: 'i-0123456789abcdef0',
+    settings,
+    address: '192.0.2.1',
+    clock,
+    objects,
+    signatures: SIGNATURES,
+    site: {
+      treat: (_, { n }) => stage.request(n),
+      onRequest: () => undefined,
+      pace: () => ({ gapMs: 0, pageMs: stage.pageMs }),
+      result: ({ n, id }) => {
+        const page = { n, id, url: `http://shop.example/${id}`, at: at(), attempts: 1 };
+        return { ...page, outcome: 'stored', rows: [{ key: null, row: { t: 'x' } }] };
+      },
+    },
+    call: async (path, callback) => {
+      const reply = await stage.reply(path, Buffer.from(await callback.body()).toString('utf8'));
+      return reply && { ...reply, signature: 'signed' };
+    },
+    roundTripMs: 0,
+    uploadMs: 0,
+    onFenced: () => {
+      stage.isFenced = true;
+    },
+    onFault: (error) => stage.faults.push(error),
+    wrongs: {},
+  });
+  instance.start();
+  return {
+    offer: (offer: Offer): Promise<OfferAnswer> => {
+      const result = instance.offer(offer);
+      if (result.kind === 'refused') return Promise.resolve({ taken: false, ...result.refusal });
+      if (result.kind !== 'taken') throw new Error(result.kind);
+      return Promise.resolve({ taken: true, held: result.receipt.held });
+    },
+    crash: (downMs, lost) => instance.crash(downMs, lost),
+  };
+}
