@@ -3,7 +3,7 @@ import type { Random } from '../../shared/ports/random.ts';
 import { COMMON, PAGE_P95_FACTOR } from '../plan/finish-model.ts';
 import { PAGE_OVERHEAD_MS, workOf } from '../plan/fleet-sums.ts';
 import { momentsAbove, normalQuantile, sigmaOf } from '../plan/lognormal.ts';
-import type { Pace } from './instance.ts';
+import type { Pace } from './instance/site.ts';
 import { OUTSIDE, type Scenario } from './scenario.ts';
 
 /** The course of an instance from its launch on. */

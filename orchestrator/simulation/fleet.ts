@@ -10,7 +10,9 @@ import type { OfferResult, OfferSender } from '../control/model/core.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
-import { SimulatedInstance, type Site, type Wrongs } from './instance.ts';
+import { SimulatedInstance } from './instance.ts';
+import type { Wrongs } from './instance/crawl.ts';
+import type { Site } from './instance/site.ts';
 import type { MachineClock } from './machine-clock.ts';
 
 /** Time-out of a callback; longer than any answer takes without a fault. */

@@ -23,7 +23,8 @@ import type {
 import { readHistory } from '../support/invariants/read-history.ts';
 import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
 import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
-import type { Visitor, Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance.ts';
+import type { Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance/crawl.ts';
+import type { Visitor } from '../../orchestrator/simulation/instance/site.ts';
 import { createMemoryStores, type MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
 import { noDiscovery } from '../../orchestrator/db/frontier.ts';

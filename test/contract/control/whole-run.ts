@@ -5,7 +5,7 @@ import { type Verdict, verifyRun } from '../../../orchestrator/control/verify/ve
 import { MemoryCompute } from '../../../orchestrator/simulation/cloud/memory-compute.ts';
 import { MemoryLoadBalancer } from '../../../orchestrator/simulation/cloud/memory-load-balancer.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
-import type { Treatment, Visitor } from '../../../orchestrator/simulation/instance.ts';
+import type { Treatment, Visitor } from '../../../orchestrator/simulation/instance/site.ts';
 import { readMemoryFacts } from '../../support/memory-facts.ts';
 import { type ServerProcess, SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

@@ -1,0 +1,87 @@
+/** The process of a modelled instance: what it waits for comes to nothing when it dies, and later while it is frozen. */
+import type { EventClock, Timer } from '../event-clock.ts';
+
+export class Life {
+  /** The machine is gone. */
+  isDead = false;
+  isFrozen = false;
+  readonly #clock: EventClock;
+  readonly #act: () => void;
+  /** Number of the process: promises of an earlier one are dropped. */
+  #process = 0;
+  #upFromMs = -Infinity;
+  /** What came while it was frozen. */
+  #late: (() => void)[] = [];
+  #timer: Timer | null = null;
+
+  /** @param act does everything that is due; called when a timer ends */
+  constructor(clock: EventClock, act: () => void) {
+    this.#clock = clock;
+    this.#act = act;
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /** A process runs, and is not frozen. */
+  get isRunning(): boolean {
+    return !this.isDead && !this.isFrozen && this.now() >= this.#upFromMs;
+  }
+
+  /** The process ends here; the next one begins at that time. */
+  restart(atMs: number): void {
+    this.#process++;
+    this.#upFromMs = atMs;
+    this.#cancel();
+    this.wakeAt(atMs);
+  }
+
+  end(): void {
+    this.isDead = true;
+    this.#process++;
+    this.#cancel();
+  }
+
+  thaw(): void {
+    this.isFrozen = false;
+    for (const act of this.#late.splice(0)) act();
+  }
+
+  /** Wakes it at that time, unless it wakes sooner: then it sees what is due. */
+  wakeAt(atMs: number): void {
+    if (this.isDead || atMs === Infinity) return;
+    if (this.#timer && !this.#timer.cancelled && this.#timer.atMs <= atMs) return;
+    this.#cancel();
+    const timer = this.#clock.at(atMs, () => {
+      if (this.#timer === timer) this.#timer = null;
+      this.#act();
+    });
+    this.#timer = timer;
+  }
+
+  #cancel(): void {
+    if (this.#timer) this.#timer.cancelled = true;
+  }
+
+  after(ms: number, act: () => void): void {
+    const process = this.#process;
+    this.#clock.at(this.now() + ms, () => this.#when(process, act));
+  }
+
+  /** `then` gets why it has failed, or null and the value. */
+  settle<T>(promise: Promise<T>, then: (failure: unknown, value?: T) => void): void {
+    const process = this.#process;
+    promise.then(
+      (value) => this.#when(process, () => then(null, value)),
+      (error: unknown) => this.#when(process, () => then(error ?? new Error('failed'))),
+    );
+  }
+
+  /** Not when this process has ended meanwhile; a frozen one goes on with it when it is thawed. */
+  #when(process: number, act: () => void): void {
+    if (process !== this.#process || this.isDead) return;
+    if (this.isFrozen) this.#late.push(() => process === this.#process && act());
+    else act();
+  }
+}
