@@ -19,6 +19,7 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   retention: { slow: true, load: () => import('./retention/retention.ts') },
   recrawl: { slow: true, load: () => import('./recrawl/recrawl.ts') },
   seen: { slow: true, load: () => import('./seen/seen.ts') },
+  sections: { load: () => import('./sections/sections.ts') },
   discovery: { slow: true, load: () => import('./discovery/discovery.ts') },
   'discovery-http': { slow: true, load: () => import('./discovery/over-http.ts') },
   dashboard: { slow: true, load: () => import('./dashboard/dashboard.ts') },

@@ -22,6 +22,7 @@ import { MAX_JSON_CHARS, MAX_TEXT_CHARS, MAX_VALUES } from './values.ts';
 import { PagePass } from './page-pass.ts';
 import { asText, mapValues, processValues, type StepContext, trimLinks } from './processors.ts';
 import { BrokenText, hasBreaks, joinPieces, replaceBreaks } from './text-breaks.ts';
+import { indexSections } from './url-patterns.ts';
 
 export interface CompiledField {
   field: Field;
@@ -59,11 +60,11 @@ export async function compileMapping(mapping: Mapping, options: CompileOptions =
     throw new AppError('config-invalid', `the mapping cannot be used: ${faults.join('; ')}`, {
       hint: 'Try the mapping on one page with `orchestrator extract`.',
     });
-  const pages = mapping.pages.map((page) => ({
-    fits: compileUrlPatterns(page.urlPatterns, libraries),
-    page: compilePage(page, libraries, allByTree),
+  const sections = mapping.pages.map((page) => ({
+    value: compilePage(page, libraries, allByTree),
+    patterns: page.urlPatterns,
   }));
-  return { forUrl: (url) => pages.find(({ fits }) => fits(url))?.page ?? null };
+  return { forUrl: indexSections(sections, (pattern) => loaded(libraries.regex).compilePattern(pattern)) };
 }
 
 function checksOf({ regex, jsonPath, date }: Libraries): StepChecks {
@@ -72,12 +73,6 @@ function checksOf({ regex, jsonPath, date }: Libraries): StepChecks {
     findJsonPathFault: (expression) => loaded(jsonPath).findJsonPathFault(expression),
     findDateFault: (reading) => loaded(date).findDateFault(reading),
   };
-}
-
-function compileUrlPatterns(patterns: readonly string[], { regex }: Libraries): (url: string) => boolean {
-  if (patterns.length === 0) return () => true;
-  const compiled = patterns.map((pattern) => loaded(regex).compilePattern(pattern));
-  return (url) => compiled.some((pattern) => pattern.isIn(url));
 }
 
 function compilePage(page: PageMapping, libraries: Libraries, allByTree: boolean): CompiledPage {
