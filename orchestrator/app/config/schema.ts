@@ -3,188 +3,15 @@
  * this file. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
  */
 import { z } from 'zod';
-import { parseDuration, parseRate, parseShare, parseSize } from '../../../shared/domain/quantity.ts';
 import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import { NOTICE_KINDS } from '../../notify/notice.ts';
 import { createTimetable } from '../../schedule/timetable.ts';
 import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
-import { sharesHost } from '../../../shared/domain/same-site.ts';
+import { checked, duration, httpUrl, orNull, positiveDuration, share, text } from './forms.ts';
+import { siteSection } from './site-section.ts';
 
-/** A text form parsed by `parse`; null means the text has another form. */
-function quantity(parse: (text: string) => number | null, expected: string) {
-  return z.union([z.string(), z.number()], { error: `must be ${expected}` }).transform((value, context) => {
-    const parsed = parse(String(value));
-    if (parsed === null)
-      context.addIssue({ code: 'custom', message: `must be ${expected}, not ${JSON.stringify(value)}` });
-    return parsed ?? 0;
-  });
-}
-
-/** Unset by default, and with `null`. */
-const orNull = <T extends z.ZodType>(schema: T) => schema.nullable().default(null);
-const duration = () => quantity(parseDuration, 'a duration such as 200ms, 10s, 4h or 1h30m');
-const positiveDuration = () => duration().refine((ms) => ms > 0, { error: 'must be longer than zero', abort: true });
-const size = () => quantity(parseSize, 'a size such as 500KB or 5MB');
-const rate = () => quantity(parseRate, 'a rate such as 5/s or 30/m');
-const share = () => quantity(parseShare, 'a share such as 5% or 0.05');
-const text = () => z.string().min(1, 'must not be empty');
-const httpUrl = () => z.url({ protocol: /^https?$/, error: 'must be a URL that begins with http:// or https://' });
-const userAgent = () =>
-  text()
-    // Other characters are invalid in a header: every request would fail, on a fleet that costs money.
-    .regex(/^[\x20-\x7e]+$/, 'may have letters, digits and signs of ASCII only')
-    .max(500, 'is longer than 500 characters');
 const listenAddress = () =>
   z.string().regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be an address and a port such as 127.0.0.1:8700');
-
-/** Refused if the function finds a fault in it. */
-const checked = (schema: z.ZodString, findFault: (text: string) => string | null) =>
-  schema.superRefine((value, context) => {
-    const fault = findFault(value);
-    if (fault) context.addIssue({ code: 'custom', message: fault });
-  });
-
-function findUrlFault(template: string): string | null {
-  if (!template.includes('{id}')) return 'must contain {id}, where the product ID goes';
-  if (/\{(?!id\})/.test(template)) return 'may contain no other placeholder than {id}';
-  if (!URL.canParse(template.replaceAll('{id}', 'x'))) return 'is not a URL';
-  const url = new URL(template.replaceAll('{id}', 'x'));
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must begin with http:// or https://';
-  if (url.username || url.password) return 'must not contain a user or a password';
-  // An ID in the host would let a row of the product table choose the site.
-  if (template.split('/')[2]?.includes('{id}')) return 'must have {id} in the path or the query, not in the host';
-  return null;
-}
-
-/** They travel in the user data of every instance. */
-const MAX_DOMAINS = 10;
-
-const urlTemplate = () => checked(z.string(), findUrlFault);
-const domains = () =>
-  z
-    .array(z.strictObject({ url: urlTemplate(), weight: z.number().positive().max(1_000).default(1) }))
-    .min(1)
-    .max(MAX_DOMAINS)
-    .superRefine((list, context) => {
-      for (const [i, { url }] of list.entries()) {
-        const isKnown = list.slice(0, i).some((earlier) => sharesHost(earlier.url, url));
-        // The pace would be kept twice at that host.
-        if (isKnown) context.addIssue({ code: 'custom', path: [i, 'url'], message: 'must be on a host of its own' });
-      }
-    });
-
-/** The name of an AWS region. */
-export const REGION = /^[a-z]{2,4}(-[a-z]+)+-\d$/;
-
-const place = () =>
-  z.string().regex(new RegExp(`^[A-Z]{2}$|${REGION.source}`), {
-    error: 'must be an ISO country code such as JP, or a region such as ap-northeast-1',
-  });
-
-const site = z.strictObject({
-  product_url: z
-    .union([urlTemplate(), domains()], { error: 'must be a URL, or a list of URLs such as [{ url: "…", weight: 1 }]' })
-    .describe(
-      'URL of a product page; `{id}` stands for the percent-encoded product ID. Of a shop with several domains, a list with their weights: `[{ url: "https://shop.example/{id}", weight: 2 }, { url: "https://shop.example.org/{id}" }]`, at most 10, each on a host of its own. See [domains.md](domains.md).',
-    ),
-  interval: positiveDuration()
-    .prefault('10s')
-    .describe('Start to start of two requests from one address to one domain.'),
-  max_rate: orNull(rate()).describe(
-    'Ceiling for the whole fleet over all domains, in requests per second; none by default. Takes the place of the limit that remains when robots.txt asked the last run for a slower pace.',
-  ),
-  render: z
-    .enum(['http', 'browser', 'auto'])
-    .default('http')
-    .describe(
-      'How pages are fetched: plain HTTP, a browser (an instance with 2 GB), or HTTP first and a browser for the pages whose required fields only scripts fill in.',
-    ),
-  conditional: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Ask for a page only if it has changed since its row was read, where the site gives an ETag or Last-Modified; the row of an unchanged page (304) stays as it is. Plain HTTP only. See [recrawl.md](recrawl.md#pages-that-have-not-changed-siteconditional).',
-    ),
-  pages_per_product: z
-    .number()
-    .min(1)
-    .default(1)
-    .describe(
-      "Requests one product takes on average, where the mapping's url_parsers find further pages; the plan counts with it.",
-    ),
-  user_agent: orNull(userAgent()).describe(
-    'Who you are, with a link to a page that explains what the crawler does: `examplebot/1.0 (+https://example.com/bot)`. A run on AWS is refused without one.',
-  ),
-  countries: orNull(z.array(place()).min(1).max(50)).describe(
-    'Where instances may crawl from, as ISO country codes or AWS regions: `[JP]`. A run on AWS with a region elsewhere is refused. By default there is no limit.',
-  ),
-  robots: z
-    .enum(['respect', 'ignore'])
-    .default('respect')
-    .describe(
-      "robots.txt of each host in `product_url`, read by the main server for the whole fleet (RFC 9309): its rules decide which pages are requested, and a Crawl-delay longer than `interval` wins. Redirects and links to other hosts or ports of the site (`www.`, http and https make no difference) are not followed: their rules were not read. `ignore`: only with the site's permission.",
-    ),
-  check: z
-    .enum(['on', 'off'])
-    .default('on')
-    .describe(
-      'Whether the site must answer this machine before anything is launched: `run` waits for its robots.txt up to `run.site_wait` and then ends with 17. A 401, 403 or 451 counts as an answer. `off`: if this machine cannot reach the site but instances can.',
-    ),
-  timeout: positiveDuration()
-    .refine((ms) => ms <= 3_600_000, { error: 'must be at most 1h' })
-    .prefault('30s')
-    .describe('Longest time for one page, from connect to last byte.'),
-  max_page_bytes: size().prefault('5MB').describe('Largest page, decoded; a longer one fails as `too-large`.'),
-  on_ban: z
-    .enum(['cool-down', 'replace', 'stop'])
-    .default('cool-down')
-    .describe(
-      'What happens to a banned address: it rests for `ban.cool_down` while others crawl its products, another instance replaces it, or the run ends.',
-    ),
-  ban: z
-    .strictObject({
-      statuses: z.array(z.int().min(100).max(999)).max(100).default([]).describe('Statuses that mean a ban.'),
-      redirects: z.array(text()).max(100).default([]).describe("Parts of a redirect's target URL that mean a ban."),
-      patterns: z
-        .array(text().max(1_000))
-        .max(100)
-        .default([])
-        .describe('RE2 patterns that mean a ban when the beginning of a page matches one, ignoring case.'),
-      cool_down: positiveDuration().prefault('30m').describe('How long a banned address is left alone.'),
-    })
-    .prefault({})
-    .describe(
-      'Rules of this site in addition to the built-in ones, and the cool-down, which is 30m unless it is set: `{ statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 30m }`.',
-    ),
-  same_page: z
-    .enum(['fail', 'store'])
-    .default('fail')
-    .describe(
-      'What happens when several products end on one page that is not theirs, such as a consent page or a category: `fail` them before anything is published, from 3 products on and more than 1 % of the run (in a run of less than 1,000: from 10, or from half of it if that is fewer); `store` them all the same. See [bans.md](bans.md#one-page-for-many-products).',
-    ),
-  canaries: z
-    .array(
-      z.strictObject({
-        id: text(),
-        fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-      }),
-    )
-    .max(20, 'must be at most 20: they travel to every instance')
-    .default([])
-    .describe(
-      'Known products with known values, fetched again when it is unclear whether an address is banned: `[{ id: P1, fields: { title: "Teapot" } }]`. With several domains they are fetched at the one in doubt, so each must have them.',
-    ),
-  keep_cookies: z
-    .boolean()
-    .default(true)
-    .describe(
-      "Send the site's cookies back to it, as a browser does: one jar per address and domain, in memory, empty at each start and after a ban. `false`: none are sent. robots.txt and sitemaps keep them only through one chain of redirects, whatever is set.",
-    ),
-  allow_private: z.boolean().default(false).describe('Allow names that resolve to private addresses.'),
-  mapping: z
-    .union([text(), z.record(z.string(), z.unknown())], { error: 'must be the path of a mapping file or a mapping' })
-    .describe('Fields to take from a page: the path of a YAML file (relative to this one), or in place.'),
-});
 
 const resultTable = () =>
   z
@@ -581,7 +408,7 @@ export const oldKeysSchema = z.object({
 });
 
 export const configSchema = z.strictObject({
-  site: site.describe('The site and how it is crawled.'),
+  site: siteSection.describe('The site and how it is crawled.'),
   products: z
     .strictObject({
       query: text().describe(

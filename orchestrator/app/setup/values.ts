@@ -4,7 +4,8 @@ import { isIPv4 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type Partition, partitionOf } from '../../../shared/domain/partition.ts';
 import { portOf } from '../../../shared/domain/same-site.ts';
-import { type ConfigValues, BUCKET, KMS_KEY, REGION } from '../config/schema.ts';
+import { REGION } from '../config/forms.ts';
+import { type ConfigValues, BUCKET, KMS_KEY } from '../config/schema.ts';
 import { DEFAULT_INSTANCE_TYPES } from '../../plan/defaults.ts';
 import type { Environment } from '../config/load-config.ts';
 
