@@ -19,8 +19,7 @@ import { sayHello } from './control/hello.ts';
 import type { Log } from './control/retry.ts';
 import { MainServerClient } from './control/main-server-client.ts';
 import type { InstanceMetadata } from './control/metadata.ts';
-import { readCrawlSettings } from './control/read-crawl-settings.ts';
-import { StateFolder } from './control/state-folder.ts';
+import type { StateFolder } from './control/state-folder.ts';
 import { localAddressOf, openSources, provesPages } from './open-sources.ts';
 import { compileSiteRules } from './politeness/site-rules.ts';
 import { JournalFile } from './queue/journal-file.ts';
@@ -37,8 +36,8 @@ export interface InstanceParts {
   metadata: InstanceMetadata;
   /** Base URL of the metadata service: the crawl never connects to it. */
   metadataEndpoint: string;
-  /** Folder that survives a process restart. */
-  stateDirectory: string;
+  /** Survives a process restart. */
+  folder: StateFolder;
   chromiumPath: string | null;
   openStore: () => Promise<ObjectStore>;
   /** `aws:userid` of the instance's credentials; rejects without an answer. */
@@ -53,18 +52,11 @@ export type InstanceEnd = 'refused' | 'fenced' | 'power-off-time' | 'stopped';
 
 /** Runs until the machine is no longer needed, or `stop` aborts. Rejects for faults that a restart may fix. */
 export async function runInstance(parts: InstanceParts, stop: AbortSignal): Promise<InstanceEnd> {
-  const { settings, metadata, clock, random, log } = parts;
+  const { settings, metadata, folder, clock, random, log } = parts;
   const owner = { run: settings.run, slot: settings.slot, epoch: settings.epoch };
   const { instanceId, address } = metadata;
   const runPublicKey = importPublicKey(settings.runPublicKey);
-  const folder = new StateFolder(parts.stateDirectory, owner, clock.now());
-  const { site } = settings;
-  const { deny } = await readCrawlSettings({
-    named: settings.crawlSettings,
-    file: folder.crawlSettingsPath,
-    address,
-    clock,
-  });
+  const { site, deny } = settings;
   const rules = await compileSiteRules(site.ban, provesPages(settings.mapping));
   const sources = await openSources({ ...parts, address, scratchDirectory: folder.scratchPath });
   const { queue, journal } = openQueue(parts, (apply) => {

@@ -8,8 +8,10 @@ import pino from 'pino';
 import { systemRandom } from '../shared/adapters/random.ts';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
-import { type InstanceSettings, parseUserData } from '../shared/wire/settings.ts';
+import { type AnyUserData, parseUserData } from '../shared/wire/settings.ts';
 import { AWS_METADATA, readMetadata } from './control/metadata.ts';
+import { readSettings } from './control/read-settings.ts';
+import { StateFolder } from './control/state-folder.ts';
 import { runInstance } from './instance.ts';
 
 // Synchronous, so that the last line before a crash still reaches the console.
@@ -30,7 +32,7 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-function readSettings(userData: string): InstanceSettings | null {
+function readUserData(userData: string): AnyUserData | null {
   try {
     return parseUserData(userData);
   } catch (error) {
@@ -50,19 +52,22 @@ if (stateDirectory === undefined || stateDirectory === '')
 
 try {
   const metadata = await readMetadata(metadataEndpoint, systemClock);
-  const settings = readSettings(metadata.userData);
-  if (settings !== null) {
-    const { run, slot, epoch } = settings;
+  const userData = readUserData(metadata.userData);
+  if (userData !== null) {
+    const { run, slot, epoch } = userData;
     log.info({ run, slot, epoch, instanceId: metadata.instanceId, node: process.version }, 'starting');
+    const folder = new StateFolder(stateDirectory, { run, slot, epoch }, systemClock.now());
+    const { address } = metadata;
+    const settings = await readSettings({ userData, file: folder.crawlSettingsPath, address, clock: systemClock });
     const openStore = async () => {
       const { S3ObjectStore } = await import('../shared/adapters/s3-object-store.ts');
-      return new S3ObjectStore({ ...settings.s3, localAddress: metadata.address });
+      return new S3ObjectStore({ ...settings.s3, localAddress: address });
     };
     const parts = {
       settings,
       metadata,
       metadataEndpoint,
-      stateDirectory,
+      folder,
       chromiumPath: process.env.CRAWLFLEET_CHROMIUM ?? null,
       openStore,
       readUserId: async () => {

@@ -107,7 +107,7 @@ export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkP
     maxRequests: site.maxRequests,
     productUrl: site.productUrl,
     denied,
-    reportsLinks: site.links === 'report',
+    reportsLinks: settings.links === 'report',
     conditional: site.conditional,
     rules,
     render: new RenderChoice(site.render),
@@ -123,7 +123,7 @@ export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkP
     onResult: () => uploader.noteResult(),
     onEmpty: () => {
       // What it has found may be all that there is to crawl next.
-      if (site.links === 'report') uploader.hurry();
+      if (settings.links === 'report') uploader.hurry();
       heartbeat.poke();
     },
     idleMs: settings.heartbeatMs,

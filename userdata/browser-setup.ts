@@ -2,7 +2,8 @@
  * The setup of a machine that renders pages: Chromium, a separate user for it, and a firewall that lets this user reach
  * only the crawl API's filtering proxy. docs/decisions/0015-browser-image.md has the reasons.
  */
-import type { InstanceSettings } from '../shared/wire/settings.ts';
+import type { UserData } from '../shared/wire/settings.ts';
+import type { SiteSettings } from '../shared/wire/site-settings.ts';
 
 /** Chromium and its child processes run as this user, the crawl API as `crawlfleet`. */
 const BROWSER_USER = 'crawlfleet-browser';
@@ -151,8 +152,8 @@ if [ "$reached" != 7 ]; then give_up "the browser can reach the metadata service
 }
 
 /** The settings used here. */
-export interface BrowserSettings extends Pick<InstanceSettings, 'apiPort' | 'localPort'> {
-  site: Pick<InstanceSettings['site'], 'render'>;
+export interface BrowserSettings extends Pick<UserData, 'apiPort' | 'localPort'> {
+  site: Pick<SiteSettings, 'render'>;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** How a machine gets its program: one archive by a presigned URL, nothing from any registry. */
 import { NODE_FLAGS } from '../shared/domain/instance-process.ts';
-import type { InstanceSettings } from '../shared/wire/settings.ts';
+import type { UserData } from '../shared/wire/settings.ts';
 import { PROGRAM_NAME, RUNTIME_NAME } from './archive.ts';
 
 /** Quotes any text as one bash word. */
@@ -28,7 +28,7 @@ const LAST_TRY_S = 50;
  * URL itself (400-404) there is no retry: it has expired, or the object may not be read. All other failures are
  * retried.
  */
-export function fetchBundle({ bundle }: Pick<InstanceSettings, 'bundle'>): string {
+export function fetchBundle({ bundle }: Pick<UserData, 'bundle'>): string {
   return `install -d -m 0755 ${HOME}
 fetch_bundle() {
   local end=$((SECONDS + ${FETCH_S})) pause=1 code

@@ -5,7 +5,8 @@
  * the console and powers the machine off.
  */
 import { AppError } from '../shared/domain/errors.ts';
-import { encodeSettingsLine, type InstanceSettings } from '../shared/wire/settings.ts';
+import { encodeSettingsLine, type UserData } from '../shared/wire/settings.ts';
+import type { SiteSettings } from '../shared/wire/site-settings.ts';
 import { browserSetup, browserUnitLines } from './browser-setup.ts';
 import { fetchBundle, EXEC_START, quote } from './fetch-bundle.ts';
 import { partitionOf } from '../shared/domain/partition.ts';
@@ -16,23 +17,28 @@ const USER = 'crawlfleet';
 /** EC2's limit, before base64. */
 export const MAX_USER_DATA_BYTES = 16_384;
 
+/** What the script is made of; of the site, the boot needs to know whether pages need a browser. */
+interface BootSettings extends UserData {
+  site: Pick<SiteSettings, 'render'>;
+}
+
 /** The script for these settings. Throws `config-invalid` when it exceeds EC2's limit. */
-export function renderUserData(settings: InstanceSettings): string {
+export function renderUserData(settings: UserData, site: BootSettings['site']): string {
   const script = [
     '#!/bin/bash',
     '# crawlfleet instance; made by the main server',
     encodeSettingsLine(settings),
-    render(settings),
+    render({ ...settings, site }),
   ].join('\n');
   const bytes = Buffer.byteLength(script);
   if (bytes > MAX_USER_DATA_BYTES)
     throw new AppError('config-invalid', `the user data is ${bytes} bytes long; EC2 accepts ${MAX_USER_DATA_BYTES}`, {
-      hint: 'Shorten the mapping (fewer or shorter selectors), site.product_url or site.user_agent: the user data contains them.',
+      hint: 'Shorten server.url or the name of the bucket: the user data contains them, and nothing else of yours.',
     });
   return script;
 }
 
-function render(settings: InstanceSettings): string {
+function render(settings: BootSettings): string {
   const { run, slot, epoch } = settings;
   return `${SAFETY_NET}
 ${powerOffTimer(settings)}
@@ -69,7 +75,7 @@ trap 'give_up "the script ended early"' EXIT
  *   once.
  * - The length of the whole run since this boot, which a wrong clock cannot delay.
  */
-function powerOffTimer({ startedAt, powerOffAt }: Pick<InstanceSettings, 'startedAt' | 'powerOffAt'>): string {
+function powerOffTimer({ startedAt, powerOffAt }: Pick<UserData, 'startedAt' | 'powerOffAt'>): string {
   const atSeconds = Math.ceil(Date.parse(powerOffAt) / 1_000);
   const longestSeconds = Math.max(60, Math.ceil((Date.parse(powerOffAt) - Date.parse(startedAt)) / 1_000));
   return `power_off_at=${atSeconds}
@@ -105,7 +111,7 @@ const ENVIRONMENT = Object.entries(INSTANCE_ENVIRONMENT)
  * Lines for bash, run as root: write the unit and start it. Exit code 0 of the program means that the machine is no
  * longer needed; on any other code the program is restarted, without limit.
  */
-function serviceUnit(settings: InstanceSettings): string {
+function serviceUnit(settings: BootSettings): string {
   return `id ${USER} > /dev/null 2>&1 || useradd --system --no-create-home --shell /usr/sbin/nologin ${USER}
 cat > /etc/systemd/system/crawlfleet.service <<UNIT
 [Unit]
@@ -160,7 +166,7 @@ start_agent || say 'the SSM agent does not run: orchestrator exec cannot reach t
 }
 
 /** Restrictions without run-time cost. Not MemoryDenyWriteExecute: Node compiles at run time. */
-function hardening({ site }: InstanceSettings): string[] {
+function hardening({ site }: BootSettings): string[] {
   return [
     'NoNewPrivileges=yes',
     'CapabilityBoundingSet=',

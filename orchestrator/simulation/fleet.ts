@@ -3,6 +3,8 @@ import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../shared/wire/signature.ts';
+import { crawlSettingsKey } from '../../shared/domain/keys.ts';
+import { type CrawlSettings, unpackCrawlSettings } from '../../shared/wire/crawl-settings.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
 import { type CloudInstance, TAG } from '../cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
@@ -65,6 +67,7 @@ export class SimulatedFleet implements OfferSender {
   readonly #byId = new Map<string, SimulatedInstance>();
   #server: { callbacks: Callbacks; died: AbortSignal; clock: MachineClock; unanswered: Set<() => void> } | null = null;
   #turn = 0;
+  #crawlSettings: { sha256: string; settings: CrawlSettings } | null = null;
   /** Targets of the last offer: a round of offers takes no time. */
   #routed: { url: string; atMs: number; targets: SimulatedInstance[] | null } = { url: '', atMs: -1, targets: null };
 
@@ -113,39 +116,49 @@ export class SimulatedFleet implements OfferSender {
     const { clock, bootMs, runId } = this.#o;
     if (machine.tags[TAG.run] !== runId || !this.boots(machine)) return;
     clock.at(clock.now() + bootMs(machine), () => {
-      if (compute.isRunning(machine.id)) this.#boot(machine, compute);
+      if (compute.isRunning(machine.id))
+        void this.#boot(machine, compute).catch((error: unknown) => this.faults.push(error));
     });
   }
 
-  #boot(machine: CloudInstance, compute: MemoryCompute): void {
+  async #boot(machine: CloudInstance, compute: MemoryCompute): Promise<void> {
     const { clock, objects, signatures, site, roundTripMs, uploadMs, wrongs = {} } = this.#o;
     const { id } = machine;
-    try {
-      const settings = parseUserData(compute.userDataOf(id));
-      this.armed.add(id);
-      clock.at(Date.parse(settings.powerOffAt), () => this.#switchOff(id, compute));
-      const instance = new SimulatedInstance({
-        id,
-        settings,
-        address: compute.addressOf(machine),
-        clock,
-        objects,
-        signatures,
-        site,
-        call: (path, callback) => this.#call(path, callback),
-        roundTripMs,
-        uploadMs,
-        onFenced: () => this.#switchOff(id, compute),
-        onFault: (error) => this.faults.push(error),
-        wrongs,
-      });
-      this.onBoot(instance);
-      this.instances.push(instance);
-      this.#byId.set(id, instance);
-      instance.start();
-    } catch (error) {
-      this.faults.push(error);
-    }
+    const userData = parseUserData(compute.userDataOf(id));
+    if (userData.version === 1) throw new Error('the user data is that of an earlier version');
+    this.armed.add(id);
+    clock.at(Date.parse(userData.powerOffAt), () => this.#switchOff(id, compute));
+    const crawlSettings = await this.#read(userData.run, userData.crawlSettings.sha256);
+    if (!compute.isRunning(id)) return;
+    const instance = new SimulatedInstance({
+      id,
+      settings: { ...userData, ...crawlSettings },
+      address: compute.addressOf(machine),
+      clock,
+      objects,
+      signatures,
+      site,
+      call: (path, callback) => this.#call(path, callback),
+      roundTripMs,
+      uploadMs,
+      onFenced: () => this.#switchOff(id, compute),
+      onFault: (error) => this.faults.push(error),
+      wrongs,
+    });
+    this.onBoot(instance);
+    this.instances.push(instance);
+    this.#byId.set(id, instance);
+    instance.start();
+  }
+
+  /** Unpacked once for all instances, as long as the run has the same. */
+  async #read(run: string, sha256: string): Promise<CrawlSettings> {
+    if (this.#crawlSettings?.sha256 === sha256) return this.#crawlSettings.settings;
+    const bytes = await this.#o.objects.get(crawlSettingsKey(run, sha256));
+    const settings = bytes && unpackCrawlSettings(bytes, sha256);
+    if (settings?.version !== 2) throw new Error('the crawl settings cannot be read');
+    this.#crawlSettings = { sha256, settings };
+    return settings;
   }
 
   /** A machine that is stopped has no timer. */

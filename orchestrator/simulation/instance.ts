@@ -94,7 +94,7 @@ export class SimulatedInstance implements Visitor {
       onFirstResult: (atMs) => this.#uploads.noteFirst(atMs),
       onEmpty: (atMs) => {
         // In a discovery, what it has found may be all that there is.
-        if (settings.site.links === 'report') this.#uploads.hurry(atMs);
+        if (settings.links === 'report') this.#uploads.hurry(atMs);
         this.#speak();
       },
     });

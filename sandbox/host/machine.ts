@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { INSTANCE_ENVIRONMENT, NODE_FLAGS } from '../../shared/domain/instance-process.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { type InstanceSettings, parseUserData } from '../../shared/wire/settings.ts';
+import { type AnyUserData, parseUserData } from '../../shared/wire/settings.ts';
 import type { Machine, MachineEvent, MachineSpec, ShellRun } from '../ec2/machine.ts';
 import { sleepUntil } from '../end-timer.ts';
 import type { FaultBook } from '../faults.ts';
@@ -155,7 +155,7 @@ export class ProcessMachine implements Machine {
     await this.#serve(node, dead ? ['-e', 'process.exit(1)'] : [program], metadata, power);
   }
 
-  #readSettings(): InstanceSettings | null {
+  #readSettings(): AnyUserData | null {
     const { userData } = this.#options.spec;
     try {
       if (userData === '') throw new Error('there is no user data');
@@ -167,7 +167,7 @@ export class ProcessMachine implements Machine {
   }
 
   /** Installs the program and the state folder; throws when the bundle is not allowed or cannot be fetched. */
-  async #install(settings: InstanceSettings, signal: AbortSignal): Promise<void> {
+  async #install(settings: AnyUserData, signal: AbortSignal): Promise<void> {
     const { url, sha256 } = settings.bundle;
     if (!this.#options.allowedBundles.has(sha256))
       throw new Error(`the bundle with SHA-256 ${sha256} is not one this sandbox was allowed to run (--allow-bundle)`);

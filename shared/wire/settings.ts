@@ -1,16 +1,22 @@
 /**
- * Everything an instance is configured with, sent only in its user data. It contains no long-lived secret: the token
- * only MACs one hello and expires at the boot deadline.
+ * What an instance is configured with. Its user data has what differs between instances and what the boot needs; the rest
+ * is in one object for all (crawl-settings.ts). The user data contains no long-lived secret: the token only MACs one
+ * hello and expires at the boot deadline.
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { z } from 'zod';
+import type { CrawlSettings } from './crawl-settings.ts';
 import { mappingSchema } from './mapping-schema.ts';
+import { siteSettingsSchema } from './site-settings.ts';
 
 /** An object in the bucket: its presigned URL, and its SHA-256 in hex. */
 const objectSchema = z.strictObject({ url: z.url(), sha256: z.string().regex(/^[0-9a-f]{64}$/) });
 
-const settingsSchema = z.strictObject({
-  version: z.literal(1),
+/** The form of the user data: a program of an earlier version cannot read this one. */
+export const USER_DATA_VERSION = 2;
+
+const userDataSchema = z.strictObject({
+  version: z.literal(USER_DATA_VERSION),
   run: z.string().min(1),
   slot: z.int().nonnegative(),
   epoch: z.int().positive(),
@@ -26,8 +32,8 @@ const settingsSchema = z.strictObject({
   localPort: z.int().min(1).max(65_535),
   /** The program to run: fetched from `url`, checked against `sha256`. */
   bundle: objectSchema,
-  /** An object with what is too long for user data (crawl-settings.ts). */
-  crawlSettings: objectSchema.exactOptional(),
+  /** What it crawls by (crawl-settings.ts). */
+  crawlSettings: objectSchema,
   s3: z.strictObject({
     region: z.string(),
     bucket: z.string(),
@@ -42,57 +48,41 @@ const settingsSchema = z.strictObject({
   powerOffAt: z.iso.datetime(),
   heartbeatMs: z.int().positive(),
   partMs: z.int().positive(),
-  site: z.strictObject({
-    productUrl: z.union([
-      z.string(),
-      z.array(z.strictObject({ url: z.string(), weight: z.number().positive() })).readonly(),
-    ]),
-    intervalMs: z.number().positive(),
-    timeoutMs: z.int().positive(),
-    maxPageBytes: z.int().positive(),
-    /** Report the validators of each page, for the conditional requests of the next run. */
-    conditional: z.literal(true).exactOptional(),
-    userAgent: z.string().min(1),
-    allowPrivate: z.boolean(),
-    /** Omitted: cookies are kept. */
-    keepCookies: z.literal(false).exactOptional(),
-    render: z.enum(['http', 'browser', 'auto']),
-    robots: z.enum(['respect', 'ignore']),
-    /** In a discovery, links are reported and not followed. */
-    links: z.literal('report').exactOptional(),
-    /** In a probe: maximum requests to the site. */
-    maxRequests: z.int().positive().exactOptional(),
-    ban: z.strictObject({
-      statuses: z.array(z.int()),
-      redirects: z.array(z.string().min(1)),
-      patterns: z.array(z.string().min(1)),
-      coolDownMs: z.number().positive(),
-    }),
-    canaries: z.array(
-      z.strictObject({
-        id: z.string().min(1),
-        fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
-      }),
-    ),
-  }),
   /** The machine runs the SSM agent, for `orchestrator exec`. */
   commands: z.literal(true).exactOptional(),
+});
+export type UserData = z.infer<typeof userDataSchema>;
+
+/**
+ * User data of earlier versions: all settings but the deny list of a discovery. A main server of this version renders
+ * none, but `orchestrator exec --update` puts its program onto machines that have it.
+ */
+const wholeSchema = userDataSchema.extend({
+  version: z.literal(1),
+  crawlSettings: objectSchema.exactOptional(),
+  site: siteSettingsSchema.omit({ maxRatePerSecond: true, onBan: true, samePage: true }).extend({
+    links: z.literal('report').exactOptional(),
+  }),
   mapping: mappingSchema,
 });
-export type InstanceSettings = z.infer<typeof settingsSchema>;
+/** Of this version, or of an earlier one. */
+export type AnyUserData = UserData | z.infer<typeof wholeSchema>;
+
+/** Everything that an instance is configured with. */
+export type InstanceSettings = Omit<UserData, 'version' | 'crawlSettings'> & Omit<CrawlSettings, 'version'>;
 
 const MARK = '# crawlfleet-settings: ';
 
-/** The settings as one comment line of the user-data script, gzipped so that long mappings fit into 16 KB. */
-export function encodeSettingsLine(settings: InstanceSettings): string {
+/** The settings as one comment line of the user-data script, gzipped. */
+export function encodeSettingsLine(settings: AnyUserData): string {
   return MARK + gzipSync(JSON.stringify(settings)).toString('base64');
 }
 
 /** The settings in a user-data script; throws when there are none or they are not valid. */
-export function parseUserData(userData: string): InstanceSettings {
+export function parseUserData(userData: string): AnyUserData {
   const line = userData.split('\n').find((l) => l.startsWith(MARK));
   if (!line) throw new Error('the user data has no crawlfleet settings');
-  return settingsSchema.parse(
-    JSON.parse(gunzipSync(Buffer.from(line.slice(MARK.length).trim(), 'base64')).toString('utf8')),
-  );
+  return z
+    .discriminatedUnion('version', [userDataSchema, wholeSchema])
+    .parse(JSON.parse(gunzipSync(Buffer.from(line.slice(MARK.length).trim(), 'base64')).toString('utf8')));
 }

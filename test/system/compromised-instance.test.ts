@@ -13,7 +13,7 @@ import { NO_PROGRESS } from '../../shared/wire/callbacks.ts';
 import { encodeManifest, type ItemResult } from '../../shared/wire/part.ts';
 import { signPart } from '../../shared/wire/part-signature.ts';
 import { importPrivateKey, importPublicKey, type KeyPair, sha256Hex } from '../../shared/wire/signature.ts';
-import { type InstanceSettings, parseUserData } from '../../shared/wire/settings.ts';
+import { type AnyUserData, parseUserData } from '../../shared/wire/settings.ts';
 import { Caller } from '../contract/server/caller.ts';
 import { waitFor } from '../support/processes.ts';
 import { clientsFor, type SandboxClients } from '../support/sandbox/clients.ts';
@@ -31,7 +31,7 @@ const FORGED = 'made up by an attacker';
 /** What an attacker has after taking a machine. */
 interface Taken {
   instance: SandboxInstance & { pid: number };
-  settings: InstanceSettings;
+  settings: AnyUserData;
   keys: KeyPair;
 }
 

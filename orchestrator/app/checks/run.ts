@@ -11,13 +11,14 @@ import { askRegistry } from '../../../userdata/npm-package.ts';
 import { buildProgram } from '../../../userdata/program.ts';
 import { nodeToFetch } from './machine.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
+import { packSettingsOf } from '../../control/launching/crawl-settings.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { bundleKey } from '../../../shared/domain/keys.ts';
+import { bundleKey, crawlSettingsKey } from '../../../shared/domain/keys.ts';
 import { checkUserData } from '../../control/launching/launch.ts';
 import { newRunKeys } from '../../control/new-run.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
-import { deadlineOf, ownerOf, settingsOf } from '../plan/settings-of.ts';
+import { deadlineOf, settingsOf } from '../plan/settings-of.ts';
 
 export const userAgent: Check = {
   id: 'user-agent',
@@ -142,7 +143,7 @@ export const userData: Check = {
   // Does not need the plan: what makes a plan infeasible does not affect the user data.
   needs: ['credentials'],
   beforeLaunch: true,
-  async run({ config, target, aws, facts }) {
+  async run({ config, target, aws }) {
     const deadlineMs = deadlineOf(config);
     const place = aws ?? awsOptions({ region: target.region, endpoint: UNBORN }, true);
     const settings = {
@@ -159,15 +160,14 @@ export const userData: Check = {
       startedAtMs,
       deadlineAtMs: startedAtMs + deadlineMs,
     };
-    const template = {
-      owner: ownerOf(config),
-      regions: [],
-      instanceTypes: [facts.instanceType()],
+    const { sha256 } = packSettingsOf(settings);
+    const named = {
       bundle: { key: bundleKey(SHA256), sha256: SHA256 },
+      crawlSettings: { key: crawlSettingsKey(run.id, sha256), sha256 },
     };
     using objects = new S3ObjectStore({ ...place, bucket: target.bucket === '' ? NAMELESS : target.bucket });
-    // Signs the URL of the bundle as a launch does: with a role's keys it is much longer.
-    await checkUserData(run, template, objects, systemClock);
+    // Signs the URLs as a launch does: with a role's keys they are much longer.
+    await checkUserData(run, named, objects, systemClock);
     return ok(`fits into the ${MAX_USER_DATA_BYTES.toLocaleString('en')} bytes that EC2 takes`);
   },
 };

@@ -6,11 +6,12 @@ import { hostname } from 'node:os';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { bundleKey } from '../../../shared/domain/keys.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { parseUserData } from '../../../shared/wire/settings.ts';
+import { type AnyUserData, parseUserData, USER_DATA_VERSION } from '../../../shared/wire/settings.ts';
 import { buildBundle, type Bundle } from '../../../userdata/bundle.ts';
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { packRuntime } from '../../../userdata/node-runtime.ts';
 import { toAppError } from '../../cloud/aws-errors.ts';
+import { putCrawlSettings } from '../../control/launching/crawl-settings.ts';
 import type { LaunchTemplate, RegionTemplate } from '../../control/model/core.ts';
 import { regionNamed } from '../../control/model/regions.ts';
 import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
@@ -53,10 +54,21 @@ export const bundleOfRun = (
   bundleFor({ ...needs, render: settings.site.render, onAws: !dryRun, instanceType: plan.instanceType });
 
 /** Hashes of the bundles that the stored claims name; a claim with unreadable user data names none. */
-export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[]): string[] {
+export const bundlesOf = (instances: readonly Pick<InstanceRecord, 'request'>[]): string[] =>
+  namedBundles(instances, () => true);
+
+/** Of those the ones whose programs read the user data that this version renders. */
+const launchableBundles = (instances: readonly Pick<InstanceRecord, 'request'>[]): string[] =>
+  namedBundles(instances, ({ version }) => version === USER_DATA_VERSION);
+
+function namedBundles(
+  instances: readonly Pick<InstanceRecord, 'request'>[],
+  counts: (userData: AnyUserData) => boolean,
+): string[] {
   const hashes = instances.flatMap(({ request }) => {
     try {
-      return [parseUserData(request.userData).bundle.sha256];
+      const userData = parseUserData(request.userData);
+      return counts(userData) ? [userData.bundle.sha256] : [];
     } catch {
       return [];
     }
@@ -64,7 +76,10 @@ export function bundlesOf(instances: readonly Pick<InstanceRecord, 'request'>[])
   return [...new Set(hashes)];
 }
 
-/** Built again; without Node for it the bundle of the newest claim that the bucket has, else `runtime-unavailable`. */
+/**
+ * Built again; without Node for it the bundle of the newest claim that the bucket has, else `runtime-unavailable`. Those of
+ * earlier versions do not count whose programs cannot read the user data of this one.
+ */
 export async function bundleToGoOnWith(
   make: () => Promise<Bundle>,
   instances: readonly Pick<InstanceRecord, 'request'>[],
@@ -75,7 +90,7 @@ export async function bundleToGoOnWith(
     return await make();
   } catch (error) {
     if (!(error instanceof AppError) || error.code !== 'runtime-unavailable') throw error;
-    for (const sha256 of bundlesOf(instances).reverse()) {
+    for (const sha256 of launchableBundles(instances).reverse()) {
       if (!(await objects.exists(bundleKey(sha256)))) continue;
       onOlder(`${error.message}; further instances get the bundle that the run began with`);
       return { sha256 };
@@ -102,24 +117,29 @@ export async function putBundle(
   }
 }
 
-interface LaunchSettings {
-  aws: RunSettings['aws'];
-  site: Pick<RunSettings['site'], 'render'>;
+/** The run that is launched; `deny` as `putCrawlSettings` takes it. */
+interface LaunchedRun {
+  id: string;
+  settings: Omit<RunSettings, 'sandbox' | 'server'>;
+  deny?: readonly string[];
 }
 
 /**
- * Bundle into the bucket; image, subnets and groups of each region; the planned type, then the others of its
+ * Bundle and settings into the bucket; image, subnets and groups of each region; the planned type, then the others of its
  * architecture. A region in which that fails is left out, with a note; throws when it fails in all of them.
  */
 export async function prepareLaunch(
   cloud: Pick<CloudAccess, 'regions' | 'objects'>,
-  settings: LaunchSettings,
+  run: LaunchedRun,
   { plannedType, bundle, own }: { plannedType: string; bundle: KnownBundle; own: OwnNetwork },
 ): Promise<LaunchTemplate> {
-  const { aws } = settings;
+  const { aws } = run.settings;
   const architecture = architectureOf(plannedType);
-  const [prepared] = await Promise.all([
-    Promise.allSettled(cloud.regions.map((region) => prepareRegion(region, settings, architecture, own))),
+  const [prepared, crawlSettings] = await Promise.all([
+    Promise.allSettled(cloud.regions.map((region) => prepareRegion(region, run.settings, architecture, own))),
+    putCrawlSettings(cloud.objects, run, run.deny).catch((error: unknown) => {
+      throw toAppError(error, `putting the settings of the instances into ${aws.bucket}`, aws.endpoint);
+    }),
     bundle.open === undefined ? null : putBundle(cloud.objects, bundle, aws),
   ]);
   const regions = prepared.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -135,12 +155,13 @@ export async function prepareLaunch(
     notes: [...left, ...regions.flatMap(({ notes }) => notes)],
     instanceTypes: typesOfRun(plannedType, aws.instanceTypes),
     bundle: { key: bundleKey(bundle.sha256), sha256: bundle.sha256 },
+    crawlSettings,
   };
 }
 
 async function prepareRegion(
   { name, compute, balancers }: CloudAccess['regions'][number],
-  { aws, site }: LaunchSettings,
+  { aws, site }: Pick<RunSettings, 'aws' | 'site'>,
   architecture: Architecture,
   own: OwnNetwork,
 ): Promise<{ template: RegionTemplate; notes: string[] }> {

@@ -4,9 +4,6 @@ import type { Caller } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { crawlSettingsKey } from '../../../shared/domain/keys.ts';
-import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { ensureBucket } from '../../cloud/bucket.ts';
 import { checkUserData } from '../../control/launching/launch.ts';
@@ -118,7 +115,9 @@ async function launchOn(options: LaunchRunOptions, bundle: Bundle, sandbox: Sand
   using cloud = openCloud(settings.aws, target.dryRun, standIn);
   if (target.dryRun) await ensureBucket({ ...awsOptions(settings.aws, true), bucket: settings.aws.bucket });
   const own = ownNetwork(target.dryRun, options.env);
-  const template = await prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
+  const { deny = [] } = options.products;
+  const run = { id: options.runId, settings, deny };
+  const template = await prepareLaunch(cloud, run, { plannedType: plan.instanceType, bundle, own });
   for (const note of template.notes ?? []) options.output.line(note);
   return await withSession(options, settings, sandbox, { cloud, template });
 }
@@ -149,8 +148,7 @@ async function withSession(
     const place = sandbox === null ? null : placeOf(sandbox, target.kind !== 'sandbox');
     await createResultTable(options.database, settings.results, settings.mapping);
     if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
-    const crawlSettings = await putCrawlSettings(cloud.objects, options);
-    const run = newRun(options, keys, { ...settings, ...crawlSettings, server, sandbox: place });
+    const run = newRun(options, keys, { ...settings, ...denyOf(options.products, template), server, sandbox: place });
     await checkUserData(run, template, cloud.objects, systemClock);
     await options.bindRun(runId);
     // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
@@ -166,16 +164,9 @@ async function withSession(
   });
 }
 
-/** What instances need beyond their user data, into the bucket; nothing for most runs. */
-async function putCrawlSettings(
-  objects: ObjectStore,
-  { runId, products: { deny = [] } }: Pick<LaunchRunOptions, 'runId' | 'products'>,
-): Promise<Pick<RunSettings, 'crawlSettings'>> {
-  if (deny.length === 0) return {};
-  const { bytes, sha256 } = packCrawlSettings({ version: 1, deny });
-  await objects.putIfAbsent(crawlSettingsKey(runId, sha256), bytes, 'application/gzip');
-  return { crawlSettings: sha256 };
-}
+/** Where the row finds the deny list again: in the object of the instances. */
+const denyOf = ({ deny = [] }: ProductList, { crawlSettings }: LaunchTemplate): Pick<RunSettings, 'crawlSettings'> =>
+  deny.length === 0 ? {} : { crawlSettings: crawlSettings.sha256 };
 
 function placeOf({ pid, controlToken, dataDir, endpoint }: SandboxHandle, standsIn: boolean): RunSettings['sandbox'] {
   return { pid, controlToken, dataDir, ...(standsIn ? { endpoint } : {}) };

@@ -122,9 +122,8 @@ async function takeUp(
     launchKit: saidOnce(output, async () => {
       const instances = await stores.of(run.id).fleet.instances();
       const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
-      const { settings, plan } = run;
       const own = ownNetwork(run.dryRun, env);
-      return prepareLaunch(cloud, settings, { plannedType: plan.instanceType, bundle, own });
+      return prepareLaunch(cloud, run, { plannedType: run.plan.instanceType, bundle, own });
     }),
     output,
     interrupts,

@@ -116,7 +116,8 @@ function say(event: RunEvent): Said | null {
     const text = wordsOfMove(epoch ?? 1, from as InstancePhase | null, to as InstancePhase, detail);
     return text === null ? null : { key: `instance ${text}`, text, groups: 'slots' };
   }
-  if (kind === INSTANCE_BUNDLE || kind === LAUNCH_BUNDLE) {
+  // Also as earlier versions recorded it.
+  if (kind === INSTANCE_BUNDLE || kind === LAUNCH_BUNDLE || kind === 'launch-bundle') {
     const bundle = `bundle ${detail?.slice(0, 12)} (exec --update)`;
     const text = kind === INSTANCE_BUNDLE ? `runs ${bundle}` : `later launches get ${bundle}`;
     return { key: `${kind} ${detail}`, text, groups: slot === null ? null : 'slots' };

@@ -2,12 +2,11 @@
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import { randomBytes } from 'node:crypto';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { crawlSettingsKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
+import { USER_DATA_VERSION, type UserData } from '../../../shared/wire/settings.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
 import {
@@ -20,7 +19,7 @@ import {
 import { describeInstanceType } from '../../plan/instance-types.ts';
 import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
-import type { Core, LaunchTemplate } from '../model/core.ts';
+import type { Core, LaunchTemplate, ObjectName } from '../model/core.ts';
 import { type NextPool, homeOf, nextPool } from './pools.ts';
 import type { Pool } from '../model/launch-history.ts';
 import { regionNamed } from '../model/regions.ts';
@@ -61,7 +60,7 @@ export async function claim(
   const token = randomBytes(32).toString('hex');
   // Signing calls no AWS service: it fails only without credentials.
   const objects = await preparing(core, () => objectsOf(run, template, core.objects, core.clock), 'credentials');
-  const settings = instanceSettings(run, { slot, epoch, token }, objects);
+  const userData = userDataOf(run, { slot, epoch, token }, objects);
   const request: LaunchRequest = {
     clientToken: sha256Hex([run.id, slot, subnetId, instanceType, epoch].join('|')),
     region,
@@ -71,7 +70,7 @@ export async function claim(
     securityGroupIds: place.securityGroupIds,
     instanceProfile: run.settings.aws.instanceProfile,
     ...(run.settings.aws.volume ? { volume: run.settings.aws.volume } : {}),
-    userData: renderUserData(settings),
+    userData: renderUserData(userData, run.settings.site),
     tags: {
       ...run.settings.aws.tags,
       Name: `crawlfleet ${run.id} ${slot}.${epoch}`,
@@ -79,7 +78,7 @@ export async function claim(
       [TAG.run]: run.id,
       [TAG.slot]: String(slot),
       [TAG.epoch]: String(epoch),
-      [TAG.expiresAt]: settings.powerOffAt,
+      [TAG.expiresAt]: userData.powerOffAt,
     },
   };
   await core.fleet.claim({ slot, epoch, request, token });
@@ -88,15 +87,15 @@ export async function claim(
 /** What an instance needs to know about its run. */
 type LaunchedRun = Pick<RunRecord, 'id' | 'publicKey' | 'settings' | 'startedAtMs' | 'deadlineAtMs'>;
 
-function instanceSettings(
+function userDataOf(
   run: LaunchedRun,
   place: EpochId & { token: string },
-  objects: Pick<InstanceSettings, 'bundle' | 'crawlSettings'>,
-): InstanceSettings {
-  const { site, server, aws } = run.settings;
+  objects: Pick<UserData, 'bundle' | 'crawlSettings'>,
+): UserData {
+  const { server, aws } = run.settings;
   const limits = limitsFor(run.deadlineAtMs - run.startedAtMs);
   return {
-    version: 1,
+    version: USER_DATA_VERSION,
     run: run.id,
     ...place,
     runPublicKey: run.publicKey,
@@ -116,51 +115,32 @@ function instanceSettings(
     powerOffAt: new Date(powerOffAtMs(run)).toISOString(),
     heartbeatMs: limits.heartbeatMs,
     partMs: limits.partMs,
-    site: {
-      productUrl: site.productUrl,
-      intervalMs: site.intervalMs,
-      timeoutMs: site.timeoutMs,
-      maxPageBytes: site.maxPageBytes,
-      ...(run.settings.results.conditional === undefined ? {} : { conditional: true }),
-      userAgent: site.userAgent,
-      allowPrivate: site.allowPrivate,
-      ...(site.keepCookies === false ? { keepCookies: false } : {}),
-      render: site.render,
-      robots: site.robots,
-      ...(run.settings.discover ? { links: 'report' as const } : {}),
-      ...(site.maxRequests === undefined ? {} : { maxRequests: site.maxRequests }),
-      ban: site.ban,
-      canaries: site.canaries,
-    },
     ...(aws.commands === true ? { commands: true } : {}),
-    mapping: run.settings.mapping,
   };
 }
 
 /** Throws `config-invalid` before any launch when the user data of this run's instances would be too long. */
 export async function checkUserData(
   run: LaunchedRun,
-  template: LaunchTemplate,
+  template: Pick<LaunchTemplate, 'bundle' | 'crawlSettings'>,
   objects: ObjectStore,
   clock: Clock,
 ): Promise<void> {
   const named = await objectsOf(run, template, objects, clock);
-  renderUserData(instanceSettings(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, named));
+  renderUserData(userDataOf(run, { slot: 0, epoch: 1, token: '0'.repeat(64) }, named), run.settings.site);
 }
 
 /** What an instance fetches from the bucket, by URLs for as long as it may live. */
 async function objectsOf(
   run: LaunchedRun,
-  { bundle }: LaunchTemplate,
+  { bundle, crawlSettings }: Pick<LaunchTemplate, 'bundle' | 'crawlSettings'>,
   objects: ObjectStore,
   clock: Clock,
-): Promise<Pick<InstanceSettings, 'bundle' | 'crawlSettings'>> {
-  const urlOf = (key: string) => objects.presignGet(key, powerOffAtMs(run) - clock.now());
-  const sha256 = run.settings.crawlSettings;
-  return {
-    bundle: { url: await urlOf(bundle.key), sha256: bundle.sha256 },
-    ...(sha256 === undefined ? {} : { crawlSettings: { url: await urlOf(crawlSettingsKey(run.id, sha256)), sha256 } }),
+): Promise<Pick<UserData, 'bundle' | 'crawlSettings'>> {
+  const named = async ({ key, sha256 }: ObjectName) => {
+    return { url: await objects.presignGet(key, powerOffAtMs(run) - clock.now()), sha256 };
   };
+  return { bundle: await named(bundle), crawlSettings: await named(crawlSettings) };
 }
 
 /** Preparing a launch needs keys and rights too: without them it counts as refused, for `cause` if that is given. */

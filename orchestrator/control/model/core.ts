@@ -60,6 +60,12 @@ export interface OfferSender {
   send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
 }
 
+/** An object in the bucket that instances read, and its hash. */
+export interface ObjectName {
+  key: string;
+  sha256: string;
+}
+
 /** What all launches of a run have in common. */
 export interface LaunchTemplate {
   owner: string;
@@ -67,7 +73,9 @@ export interface LaunchTemplate {
   regions: RegionTemplate[];
   /** Types to try, in order; all of the image's architecture. */
   instanceTypes: string[];
-  bundle: { key: string; sha256: string };
+  bundle: ObjectName;
+  /** What all instances crawl by. */
+  crawlSettings: ObjectName;
   /** For the start-up lines. */
   notes?: string[];
 }

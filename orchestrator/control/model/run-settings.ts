@@ -1,38 +1,17 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
 import type { VolumeSettings } from '../../cloud/compute.ts';
 import type { BillingTerms } from '../../plan/plan.ts';
-import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
-import type { BanRules, Canary } from '../../../shared/domain/verdict.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 import type { DiscoverSettings } from '../../discovery/link-rules.ts';
 import type { ListRecord } from './report.ts';
 
 export interface RunSettings {
-  site: {
-    productUrl: ProductUrl;
-    intervalMs: number;
-    maxRatePerSecond: number | null;
-    userAgent: string;
-    timeoutMs: number;
-    maxPageBytes: number;
-    allowPrivate: boolean;
-    /** Omitted: cookies are kept. */
-    keepCookies?: false;
-    render: 'http' | 'browser' | 'auto';
-    robots: 'respect' | 'ignore';
-    /** What the fleet does about a banned address. */
-    onBan: 'cool-down' | 'replace' | 'stop';
-    ban: BanRules;
-    /** Several products that end on one page are stored; omitted: they fail. */
-    samePage?: 'store';
-    canaries: Canary[];
-    /** Maximum requests of one instance; omitted in runs that are no series of a probe. */
-    maxRequests?: number;
-  };
+  site: SiteSettings;
   mapping: Mapping;
   /** Omitted in runs that discover nothing. */
   discover?: DiscoverSettings;
-  /** SHA-256 of the object with what does not fit into user data; omitted in runs that have no such object. */
+  /** SHA-256 of the object with the deny list of a discovery; omitted in runs without one: their row has everything. */
   crawlSettings?: string;
   /** Omitted in runs over anything but the whole of products.query, and in runs of earlier versions. */
   list?: ListRecord;

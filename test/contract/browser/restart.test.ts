@@ -3,6 +3,7 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterEach, expect, it } from 'vitest';
+import { StateFolder } from '../../../crawl-api/control/state-folder.ts';
 import { runInstance } from '../../../crawl-api/instance.ts';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
@@ -46,7 +47,6 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
   const apiPort = await freePort(address);
   const common = oneTitle(`${site.url}/item/{id}`);
   const settings: InstanceSettings = {
-    version: 1,
     run: 'run-1',
     slot: 1,
     epoch: 1,
@@ -60,9 +60,9 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
     startedAt: new Date().toISOString(),
     deadline: orders.deadline,
     powerOffAt: new Date(Date.now() + 180_000).toISOString(),
-    ...common,
     heartbeatMs: 200,
     partMs: 300,
+    mapping: common.mapping,
     site: {
       ...common.site,
       intervalMs: orders.intervalMs,
@@ -77,7 +77,7 @@ async function createInstance(folder: ReturnType<typeof tempDir>) {
     settings,
     metadata: { instanceId: 'i-0123456789abcdef0', address, userData: '' },
     metadataEndpoint: 'http://169.254.169.254',
-    stateDirectory: folder.file('state'),
+    folder: new StateFolder(folder.file('state'), settings, systemClock.now()),
     chromiumPath: folder.file('browser'),
     openStore: async () =>
       new S3ObjectStore({

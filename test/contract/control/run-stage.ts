@@ -170,6 +170,7 @@ export function createCore(
       regions: [{ name: REGION, imageId: 'ami-1', subnets: await compute.subnets([]), securityGroupIds: ['sg-1'] }],
       instanceTypes: ['t4g.nano'],
       bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
+      crawlSettings: { key: 'runs/r/crawl-settings-c.json.gz', sha256: 'c'.repeat(64) },
     }),
     alarm,
     oneAtATime: createQueueOfOne(),

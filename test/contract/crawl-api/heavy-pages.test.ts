@@ -131,7 +131,8 @@ describe(`an instance that reads ${PAGES} pages`, () => {
             .writeHead(200, { 'content-type': contentType, ...(isPacked && { 'content-encoding': 'gzip' }) })
             .end(sent),
         site: { maxPageBytes, timeoutMs: 60_000 },
-        settings: { deadline: endsAt, powerOffAt: endsAt, mapping: { pages: [{ ...mapping.pages[0]!, fields }] } },
+        settings: { deadline: endsAt, powerOffAt: endsAt },
+        crawl: { mapping: { pages: [{ ...mapping.pages[0]!, fields }] } },
       });
 
       await stage.offer('1-1', products(1, PAGES));

@@ -7,7 +7,6 @@ import { MAX_OFFER_BYTES, offerPath } from '../../../shared/wire/instance-api.ts
 import { decodeManifest } from '../../../shared/wire/part.ts';
 import { HEADER, createKeyPair, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import { readProcess } from '../../support/processes.ts';
-import { packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
 import { startStub, until } from './http-stub.ts';
 import { type PageHandler, products, smallestGap, type Stage, useStages } from './stage.ts';
 
@@ -24,19 +23,15 @@ const numbersOf = (stage: Stage): number[] =>
     .sort((a, b) => a - b);
 
 describe('the crawl settings in the bucket', () => {
-  const { bytes, sha256 } = packCrawlSettings({ version: 1, deny: ['/private/'] });
-  const serve = (body: Buffer) => startStub((_request, _body, response) => void response.end(body));
   const page: PageHandler = (request, response) => {
     if (request.url === '/item/p2') response.writeHead(302, { location: '/private/p2' }).end();
     else response.writeHead(200, html).end('<h1>x</h1>');
   };
 
   it('are read once, hold for redirects, and outlive a restart when their URL does not', async () => {
-    const object = await serve(bytes);
-    const crawlSettings = { url: `${object.url}/object?X-Amz-Signature=a`, sha256 };
-    const stage = await startReady({ page, settings: { crawlSettings } });
-    const { requests } = object;
-    await object.close();
+    const stage = await startReady({ page, crawl: { deny: ['/private/'] } });
+    const { requests } = stage.crawlSettings;
+    await stage.crawlSettings.close();
     await stage.kill();
     stage.boot();
     await stage.ready();
@@ -50,15 +45,24 @@ describe('the crawl settings in the bucket', () => {
   });
 
   it('with another hash end the process before its hello', { tags: ['nightly'] }, async () => {
-    const object = await serve(Buffer.from('something else'));
+    const object = await startStub((_request, _body, response) => void response.end('something else'));
     try {
-      const stage = await start({ settings: { crawlSettings: { url: object.url, sha256 } } });
+      const stage = await start({ settings: { crawlSettings: { url: object.url, sha256: '0'.repeat(64) } } });
       expect(await stage.exitCode()).toBe(1);
       expect(stage.console()).toContain('the crawl settings cannot be read: they have the wrong hash');
       expect([stage.main.hellos.length, object.requests]).toEqual([0, 5]);
     } finally {
       await object.close();
     }
+  });
+
+  it('are in the user data itself on a machine that an earlier version has launched', async () => {
+    const stage = await startReady({ page, whole: true });
+    await stage.offer('1-1', products(1, 1));
+    stage.main.orders.sealed = true;
+    await completed(stage);
+    expect(stage.results().map((r) => r.outcome)).toEqual(['stored']);
+    expect(stage.crawlSettings.requests).toBe(0);
   });
 });
 

@@ -15,9 +15,10 @@ import type { Field, PageMapping } from '../../../shared/domain/mapping.ts';
 import type { Product } from '../../../shared/domain/product.ts';
 import { offerPath } from '../../../shared/wire/instance-api.ts';
 import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
-import { encodeSettingsLine, type InstanceSettings } from '../../../shared/wire/settings.ts';
+import { type CrawlSettings, packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
+import { type AnyUserData, encodeSettingsLine, type UserData } from '../../../shared/wire/settings.ts';
 import { createKeyPair, envelopeHeaders, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
-import { ownAddress, startStub, until } from './http-stub.ts';
+import { ownAddress, startStub, type Stub, until } from './http-stub.ts';
 import { ARRIVED_HEADER, startArrivalRelay } from './arrival-relay.ts';
 import { startBucket, startMainServer, startMetadata, type StubBucket, type StubMainServer } from './stub-cloud.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -32,7 +33,9 @@ export interface Visit {
 }
 
 export interface Stage {
-  settings: InstanceSettings;
+  settings: UserData;
+  /** Serves the object with what it crawls by. */
+  crawlSettings: Stub;
   main: StubMainServer;
   bucket: StubBucket;
   visits: Visit[];
@@ -100,8 +103,11 @@ async function removeBundle(): Promise<void> {
 
 interface StageChanges {
   page?: PageHandler;
-  site?: Partial<InstanceSettings['site']>;
-  settings?: Partial<InstanceSettings>;
+  site?: Partial<CrawlSettings['site']>;
+  crawl?: Partial<Pick<CrawlSettings, 'links' | 'deny' | 'mapping'>>;
+  settings?: Partial<UserData>;
+  /** The user data is that of an earlier version, which had all of this in it. */
+  whole?: true;
 }
 
 /** Stages that end after each test: one that is not booted, one that is, and one that the main server has accepted. */
@@ -153,8 +159,16 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
   const bucket = await startBucket();
   const common = oneTitle(`${relay.url}/item/{id}`);
   const [mapping] = common.mapping.pages as [PageMapping];
-  const settings: InstanceSettings = {
-    version: 1,
+  const crawl: CrawlSettings = {
+    ...common,
+    mapping: { pages: [{ ...mapping, fields: [...mapping.fields, PRICE] }] },
+    site: { ...common.site, intervalMs, allowPrivate: false, ...changes.site },
+    ...changes.crawl,
+  };
+  const packed = packCrawlSettings(crawl);
+  const crawlSettings = await startStub((_request, _body, response) => void response.end(packed.bytes));
+  const settings: UserData = {
+    version: 2,
     run: 'run-1',
     slot: 2,
     epoch: 3,
@@ -164,21 +178,24 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
     apiPort: await freePort(address),
     localPort: await freePort(address),
     bundle: { url: 'http://127.0.0.1/bundle', sha256: '0'.repeat(64) },
+    crawlSettings: { url: `${crawlSettings.url}/object?X-Amz-Signature=a`, sha256: packed.sha256 },
     s3: { region: 'us-east-1', bucket: 'bucket', endpoint: bucket.url },
     startedAt: new Date().toISOString(),
     deadline,
     powerOffAt: new Date(Date.now() + 120_000).toISOString(),
-    ...common,
     heartbeatMs: 200,
     partMs: 300,
-    mapping: { pages: [{ ...mapping, fields: [...mapping.fields, PRICE] }] },
     ...changes.settings,
-    site: { ...common.site, intervalMs, allowPrivate: false, ...changes.site },
+  };
+  const userData = (): AnyUserData => {
+    const { maxRatePerSecond: _rate, onBan: _onBan, ...site } = crawl.site;
+    const { crawlSettings: _object, ...own } = settings;
+    return changes.whole ? { ...own, version: 1, site, mapping: crawl.mapping } : settings;
   };
   const metadata = await startMetadata({
     instanceId: 'i-0123456789abcdef0',
     address,
-    userData: () => `#!/bin/bash\n${encodeSettingsLine(settings)}\n`,
+    userData: () => `#!/bin/bash\n${encodeSettingsLine(userData())}\n`,
   });
 
   let child: ChildProcess | null = null;
@@ -206,6 +223,7 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
 
   return {
     settings,
+    crawlSettings,
     main,
     bucket,
     visits,
@@ -255,7 +273,7 @@ async function createStage(changes: StageChanges = {}): Promise<Stage> {
         .map((line) => itemResultSchema.parse(JSON.parse(line))),
     close: async () => {
       await kill();
-      await Promise.all([relay.close(), shop.close(), main.close(), bucket.close(), metadata.close()]);
+      await Promise.all([relay, shop, main, bucket, metadata, crawlSettings].map((stub) => stub.close()));
       fs.rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -83,7 +83,6 @@ export class InstanceStage {
     const at = (ms: number): string => new Date(START_MS + ms).toISOString();
     this.settings = {
       ...usual,
-      version: 1,
       run: 'run-1',
       slot: 2,
       epoch: 3,

@@ -23,7 +23,8 @@ import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { HELLO_PATH, helloSchema } from '../../../shared/wire/callbacks.ts';
-import type { InstanceSettings } from '../../../shared/wire/settings.ts';
+import { packCrawlSettings } from '../../../shared/wire/crawl-settings.ts';
+import type { UserData } from '../../../shared/wire/settings.ts';
 import { HEADER, createKeyPair, exportPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
 import { renderUserData } from '../../../userdata/user-data.ts';
 import type { Boot, BootPlan } from './boot.ts';
@@ -32,6 +33,7 @@ import { oneTitle } from '../one-title.ts';
 const plan = JSON.parse(readFileSync(process.argv[2]!, 'utf8')) as BootPlan & { folder: string };
 const METADATA = '169.254.169.254';
 const [BUCKET, MAIN, OWN] = ['127.0.1.1', '127.0.2.1', '127.0.3.1'];
+const SETTINGS_PATH = '/settings.json.gz';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const token = randomBytes(32).toString('hex');
 
@@ -76,11 +78,14 @@ function furnish(root: string): void {
   if (plan.prepare !== undefined) run('chroot', root, '/bin/bash', '-c', plan.prepare);
 }
 
-function settings(): InstanceSettings {
+const crawl = oneTitle('http://127.0.4.1/item/{id}');
+const crawlSettings = packCrawlSettings(crawl);
+
+function settings(): UserData {
   const now = Date.now();
   const iso = (ms: number): string => new Date(ms).toISOString();
   return {
-    version: 1,
+    version: 2,
     run: 'run-boot',
     slot: 0,
     epoch: 1,
@@ -90,11 +95,13 @@ function settings(): InstanceSettings {
     apiPort: 8080,
     localPort: 8081,
     bundle: { url: `http://${BUCKET}/bundles/b.tar.gz?X-Amz-Signature=a&x-id='GetObject'`, sha256: plan.sha256 },
+    crawlSettings: { url: `http://${BUCKET}${SETTINGS_PATH}`, sha256: crawlSettings.sha256 },
     s3: { region: 'us-east-1', bucket: 'bucket', endpoint: `http://${BUCKET}` },
     startedAt: iso(now - 60_000),
     deadline: iso(now + 600_000),
     powerOffAt: iso(now + plan.powerOffInMs),
-    ...oneTitle('http://127.0.4.1/item/{id}'),
+    heartbeatMs: 500,
+    partMs: 1_000,
   };
 }
 
@@ -128,7 +135,7 @@ const reader = spawn('sh', ['-c', 'exec cat <> "$1"', 'sh', join(root, 'dev/cons
 });
 reader.stdout.setEncoding('utf8').on('data', (text: string) => (consoleText += text));
 const given = settings();
-const script = renderUserData(given);
+const script = renderUserData(given, crawl.site);
 
 const boot: Boot = {
   exitCode: null,
@@ -144,6 +151,7 @@ const log = join(root, 'var/log/systemctl.log');
 const calls = (): string[] => (existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : []);
 
 await serve(BUCKET, 80, (request, response) => {
+  if (request.url === SETTINGS_PATH) return void response.end(crawlSettings.bytes);
   if (plan.archive === null)
     return void response
       .writeHead(403)

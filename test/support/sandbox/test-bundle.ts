@@ -3,8 +3,7 @@
  * serves a few routes on the instance's address. `userDataFor` renders the user data that installs it.
  */
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { encodeSettingsLine, type InstanceSettings } from '../../../shared/wire/settings.ts';
-import { oneTitle } from '../one-title.ts';
+import { encodeSettingsLine, type UserData } from '../../../shared/wire/settings.ts';
 import { packArchive } from '../../../userdata/archive.ts';
 
 /** The port on the instance's address where the program listens. */
@@ -51,8 +50,8 @@ export interface UserDataOptions {
 export function userDataFor(options: UserDataOptions): string {
   const { publicKey } = generateKeyPairSync('ed25519');
   const inAnHour = new Date(Date.now() + 3_600_000).toISOString();
-  const settings: InstanceSettings = {
-    version: 1,
+  const settings: UserData = {
+    version: 2,
     run: 'test-run',
     slot: 0,
     epoch: 1,
@@ -62,12 +61,14 @@ export function userDataFor(options: UserDataOptions): string {
     apiPort: TEST_BUNDLE_PORT,
     localPort: TEST_BUNDLE_PORT + 1,
     bundle: { url: options.bundleUrl, sha256: options.sha256 ?? TEST_BUNDLE_SHA256 },
+    crawlSettings: { url: 'http://127.0.0.1:1/settings', sha256: '0'.repeat(64) },
     s3: { region: 'ap-northeast-1', bucket: 'bundles', endpoint: null },
     startedAt: new Date().toISOString(),
     deadline: inAnHour,
     powerOffAt: options.powerOffAtMs === undefined ? inAnHour : new Date(options.powerOffAtMs).toISOString(),
     ...(options.commands ? { commands: true } : {}),
-    ...oneTitle('http://127.0.0.1:1/{id}'),
+    heartbeatMs: 500,
+    partMs: 1_000,
   };
   return Buffer.from(`#!/bin/sh\n${encodeSettingsLine(settings)}\n`).toString('base64');
 }

@@ -5,6 +5,8 @@ import type { SubnetInfo } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import { encodeSettingsLine, parseUserData, type UserData } from '../../../shared/wire/settings.ts';
+import { oneTitle } from '../../support/one-title.ts';
 import { userDataFor } from '../../support/sandbox/test-bundle.ts';
 
 const AWS = { bucket: 'fleet', endpoint: null };
@@ -53,6 +55,16 @@ const claim = (sha256: string): Pick<InstanceRecord, 'request'> => {
   return { request: { userData } as InstanceRecord['request'] };
 };
 
+/** The same, written by an earlier version. */
+const olderClaim = (sha256: string): Pick<InstanceRecord, 'request'> => {
+  const { crawlSettings: _none, ...own } = parseUserData(claim(sha256).request.userData) as UserData;
+  const { site: given, mapping } = oneTitle('http://127.0.0.1:1/{id}');
+  const { maxRatePerSecond: _rate, onBan: _onBan, ...site } = given;
+  return {
+    request: { userData: encodeSettingsLine({ ...own, version: 1, site, mapping }) } as InstanceRecord['request'],
+  };
+};
+
 describe('bundleToGoOnWith', () => {
   const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];
   const noNode = (): Promise<never> => Promise.reject(new AppError('runtime-unavailable', 'there is no npm'));
@@ -76,6 +88,15 @@ describe('bundleToGoOnWith', () => {
     await expect(bundleToGoOnWith(noNode, claims, store, () => {})).rejects.toMatchObject({
       code: 'runtime-unavailable',
     });
+  });
+
+  it('is never the bundle of an earlier version, which cannot read the user data of this one', async () => {
+    const store = new MemoryObjectStore();
+    await store.putIfAbsent(`bundles/${a}.tar.gz`, Uint8Array.of(1));
+    await expect(bundleToGoOnWith(noNode, [olderClaim(a)], store, () => {})).rejects.toMatchObject({
+      code: 'runtime-unavailable',
+    });
+    expect(bundlesOf([olderClaim(a)])).toEqual([a]);
   });
 });
 

@@ -1,3 +1,4 @@
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { configSchema } from '../../../orchestrator/app/config/schema.ts';
@@ -7,6 +8,8 @@ import { renderPlan } from '../../../orchestrator/plan/render-plan.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import { makePlan, type PlanFacts, refuseInfeasible } from '../../../orchestrator/app/plan/make-plan.ts';
 import { settingsOf } from '../../../orchestrator/app/plan/settings-of.ts';
+import { packSettingsOf } from '../../../orchestrator/control/launching/crawl-settings.ts';
+import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cache.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';
@@ -327,6 +330,35 @@ describe('settingsOf', () => {
     const siteOf = (site: Record<string, unknown>) => settingsOf(config(site), TARGET, planOf(config(site))).site;
     expect(siteOf({})).not.toHaveProperty('keepCookies');
     expect(siteOf({ keep_cookies: false })).toMatchObject({ keepCookies: false });
+  });
+});
+
+describe('what instances crawl by', () => {
+  it('has none of the secrets of the run', () => {
+    const secrets = Array.from({ length: 8 }, (_, i) => `a-secret-of-the-run-${i}`);
+    const [database, operator, hmac, smtp, slack, ping, webhook, control] = secrets as [string, ...string[]];
+    const full = config(
+      {},
+      {
+        database: { url: `mysql://user:${database}@db/shop` },
+        server: { operator_token: operator },
+        notify: [
+          { webhook: 'https://hooks.example/', secret: hmac },
+          { email: { to: 'a@b.example', from: 'c@d.example', smtp: `smtp://user:${smtp}@mail.example` } },
+          { slack: `https://hooks.example/${slack}` },
+        ],
+        ping: `https://hc.example/${ping}`,
+        schedule: { webhook: 'https://hooks.example/', webhook_secret: webhook },
+      },
+    );
+    const run = {
+      ...newRunKeys(),
+      ...settingsOf(full, TARGET, planOf(full)),
+      sandbox: { pid: 1, controlToken: control!, dataDir: '/data' },
+    };
+    const text = gunzipSync(packSettingsOf(run).bytes).toString();
+    expect(text).toContain('https://shop.example/item/{id}');
+    for (const secret of [...secrets, run.privateKey]) expect(text).not.toContain(secret);
   });
 });
 

@@ -88,9 +88,14 @@ describe('the update of a fleet', () => {
     });
     expect(fleet.commands.map(([id]) => id)).toEqual(['i-0', 'i-1', 'i-3']);
     // Not before the first one is back with it.
-    expect(fleet.events.map(({ kind }) => kind).toReversed()).toEqual(['bundle', 'launch-bundle', 'bundle', 'bundle']);
+    expect(fleet.events.map(({ kind }) => kind).toReversed()).toEqual([
+      'bundle',
+      'launch-bundle-2',
+      'bundle',
+      'bundle',
+    ]);
     const template = { bundle: { key: 'x', sha256: OLD } } as LaunchTemplate;
-    const launches = fleet.events.filter(({ kind }) => kind === 'launch-bundle');
+    const launches = fleet.events.filter(({ kind }) => kind === 'launch-bundle-2');
     expect(withUpdatedBundle(template, launches).bundle).toEqual({ key: `bundles/${NEW}.tar.gz`, sha256: NEW });
     expect(withUpdatedBundle(template, [])).toBe(template);
   });

@@ -1,35 +1,52 @@
-/** Reads the instance's further settings: from its state folder after a restart, else by their presigned URL. */
+/**
+ * Completes the instance's user data by the object that it names: from the state folder after a restart, else by the
+ * presigned URL.
+ */
 import fs from 'node:fs';
 import { Agent } from 'undici';
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import { type CrawlSettings, MAX_CRAWL_SETTINGS_BYTES, unpackCrawlSettings } from '../../shared/wire/crawl-settings.ts';
-import type { InstanceSettings } from '../../shared/wire/settings.ts';
+import { MAX_CRAWL_SETTINGS_BYTES, unpackCrawlSettings } from '../../shared/wire/crawl-settings.ts';
+import type { AnyUserData, InstanceSettings, UserData } from '../../shared/wire/settings.ts';
 
 const TIMEOUT_MS = 30_000;
 const TRIES = 5;
 /** The longest pause between two tries. */
 const MAX_PAUSE_MS = 8_000;
 
-export interface ReadCrawlSettingsParts {
-  /** As the user data names them; undefined: there are none. */
-  named: InstanceSettings['crawlSettings'];
-  /** File that keeps them: the URL expires. */
+export interface ReadSettingsParts {
+  userData: AnyUserData;
+  /** File that keeps the object: the URL expires. */
   file: string;
   /** Source address of the request. */
   address: string;
   clock: Clock;
 }
 
-/** Throws `platform` when they cannot be read within TRIES tries, or are others than the user data names. */
-export async function readCrawlSettings({
-  named,
-  file,
-  address,
-  clock,
-}: ReadCrawlSettingsParts): Promise<CrawlSettings> {
-  if (named === undefined) return { version: 1 };
+/** Throws `platform` when the object cannot be read within TRIES tries, or is another than the user data names. */
+export async function readSettings({ userData, ...parts }: ReadSettingsParts): Promise<InstanceSettings> {
+  if (userData.version === 1) {
+    // Of an earlier version: the object, if there is one, has a deny list only.
+    const { site, crawlSettings, ...rest } = userData;
+    const { links, ...siteSettings } = site;
+    const { deny } = crawlSettings === undefined ? {} : await readObject(crawlSettings, parts);
+    return {
+      ...rest,
+      site: { ...siteSettings, maxRatePerSecond: null, onBan: 'cool-down' },
+      ...(links === undefined ? {} : { links }),
+      ...(deny === undefined ? {} : { deny }),
+    };
+  }
+  const settings = await readObject(userData.crawlSettings, parts);
+  if (settings.version === 1) throw new AppError('platform', 'the crawl settings are those of an earlier version');
+  return { ...userData, ...settings };
+}
+
+async function readObject(
+  named: UserData['crawlSettings'],
+  { file, address, clock }: Omit<ReadSettingsParts, 'userData'>,
+): Promise<NonNullable<ReturnType<typeof unpackCrawlSettings>>> {
   const kept = fs.existsSync(file) ? unpackCrawlSettings(fs.readFileSync(file), named.sha256) : null;
   if (kept !== null) return kept;
   const agent = new Agent({ connections: 1, localAddress: address });

@@ -1,0 +1,52 @@
+/**
+ * The settings of a site, in one form from the configuration to the instance: they are stored in the run's row and sent
+ * to every instance. The section `site` of the configuration (orchestrator/app/config/site-section.ts) gives them.
+ *
+ * A row or an object of an earlier version lacks keys that were added later: such a key is optional, and omitted where it
+ * has its default.
+ */
+import { z } from 'zod';
+import type { ProductUrl } from '../domain/domains.ts';
+
+const productUrlSchema: z.ZodType<ProductUrl> = z.union([
+  z.string(),
+  z.array(z.strictObject({ url: z.string(), weight: z.number().positive() })).readonly(),
+]);
+
+export const siteSettingsSchema = z.strictObject({
+  productUrl: productUrlSchema,
+  intervalMs: z.number().positive(),
+  /** Of the whole fleet; null for no limit. */
+  maxRatePerSecond: z.number().positive().nullable(),
+  userAgent: z.string().min(1),
+  /** From the first attempt to connect to the last byte of a page. */
+  timeoutMs: z.number().positive(),
+  /** Decoded. */
+  maxPageBytes: z.number().positive(),
+  allowPrivate: z.boolean(),
+  /** Omitted: cookies are kept. */
+  keepCookies: z.literal(false).exactOptional(),
+  render: z.enum(['http', 'browser', 'auto']),
+  robots: z.enum(['respect', 'ignore']),
+  /** Report the validators of each page, for the conditional requests of the next run. */
+  conditional: z.literal(true).exactOptional(),
+  /** What the fleet does about a banned address. */
+  onBan: z.enum(['cool-down', 'replace', 'stop']),
+  ban: z.strictObject({
+    statuses: z.array(z.int()),
+    redirects: z.array(z.string().min(1)),
+    patterns: z.array(z.string().min(1)),
+    coolDownMs: z.number().positive(),
+  }),
+  /** Several products that end on one page are stored; omitted: they fail. */
+  samePage: z.literal('store').exactOptional(),
+  canaries: z.array(
+    z.strictObject({
+      id: z.string().min(1),
+      fields: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+    }),
+  ),
+  /** Maximum requests of one instance; omitted in runs that are no series of a probe. */
+  maxRequests: z.int().positive().exactOptional(),
+});
+export type SiteSettings = z.infer<typeof siteSettingsSchema>;
