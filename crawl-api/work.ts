@@ -103,17 +103,11 @@ export function createWork({ sources, rules, denied, onFenced, ...parts }: WorkP
     clock,
     pageTimes,
     ...sources,
-    robots: site.robots,
-    maxRequests: site.maxRequests,
-    productUrl: site.productUrl,
+    site,
     denied,
     reportsLinks: settings.links === 'report',
-    conditional: site.conditional,
     rules,
     render: new RenderChoice(site.render),
-    canaries: site.canaries,
-    coolDownMs: site.ban.coolDownMs,
-    keepCookies: site.keepCookies ?? true,
     onIncident: () => {
       const { incident } = queue.state;
       if (incident) log.warn({ ...incident }, `the crawl has stopped: ${incident.verdict}`);

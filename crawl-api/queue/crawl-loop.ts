@@ -5,7 +5,6 @@
  * Signals: `wait` ends waiting (order to drain, deadline, power off) but lets a request in flight finish;
  * `work` also aborts that request (deadline, power off).
  */
-import type { ProductUrl } from '../../shared/domain/domains.ts';
 import type { Evidence } from '../../shared/domain/verdict.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { AddressWatch } from '../politeness/address-watch.ts';
@@ -23,9 +22,7 @@ import { RecordTooLargeError } from './journal-file.ts';
 import { untilWritten } from './journal-writer.ts';
 
 export interface CrawlLoopParts extends PagesParts {
-  productUrl: ProductUrl;
   reportsLinks: boolean;
-  conditional?: boolean | undefined;
   watch: AddressWatch;
   canaryPages: CanaryPages;
   incidents: IncidentTracker;
@@ -57,10 +54,10 @@ export class CrawlLoop {
   #isOver = false;
 
   constructor(parts: CrawlLoopParts) {
-    const { clock, productUrl, conditional, reportsLinks } = parts;
+    const { clock, site, reportsLinks } = parts;
     this.#parts = parts;
     const pages = new Pages(parts);
-    this.#product = { pages, clock, productUrl, conditional, reportsLinks, baseline: this.#baseline };
+    this.#product = { pages, clock, site, reportsLinks, baseline: this.#baseline };
   }
 
   /** Resolves when no further request will be sent; `stop` ends it immediately. */

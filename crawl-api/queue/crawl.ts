@@ -4,8 +4,7 @@
  */
 import { templatesOf } from '../../shared/domain/domains.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
-import type { Canary } from '../../shared/domain/verdict.ts';
-import { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
+import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { SignalFlag } from '../control/signal-flag.ts';
 import { AddressWatch } from '../politeness/address-watch.ts';
 import { Pacer } from '../politeness/pacer.ts';
@@ -16,10 +15,6 @@ import { IncidentTracker } from './incident-tracker.ts';
 type OfOneDomain = 'domain' | 'isOneOfMany' | 'pacer' | 'watch' | 'canaryPages' | 'cookies' | 'changed';
 
 export interface CrawlParts extends Omit<CrawlLoopParts, OfOneDomain | 'onePage' | 'incidents'> {
-  canaries: readonly Canary[];
-  coolDownMs: number;
-  /** Cookies of the site are sent back to it. */
-  keepCookies: boolean;
   /** Called when an incident has begun, changed or ended. */
   onIncident: () => void;
 }
@@ -29,15 +24,17 @@ export class Crawl {
   readonly #domains: readonly Pick<CrawlLoopParts, OfOneDomain>[];
   readonly #loops: readonly CrawlLoop[];
 
-  constructor({ canaries, coolDownMs, keepCookies, onIncident, ...parts }: CrawlParts) {
-    const { queue, clock, productUrl } = parts;
+  constructor({ onIncident, ...parts }: CrawlParts) {
+    const { queue, clock, site } = parts;
+    const { productUrl, canaries } = site;
+    const { coolDownMs } = site.ban;
     this.#domains = templatesOf(productUrl).map((_, domain, { length }) => ({
       domain,
       isOneOfMany: length > 1,
       pacer: new Pacer(clock, () => queue.intervalAt(domain), queue.state.at(domain).lastStartMs !== null),
       watch: new AddressWatch(),
       canaryPages: new CanaryPages(canaries, productUrl, domain, queue.state),
-      cookies: keepCookies ? new CookieJar(clock) : null,
+      cookies: openJar(site, clock),
       changed: new SignalFlag(),
     }));
     const onChange = (): void => {

@@ -12,6 +12,7 @@ import type { Validators } from '../../shared/domain/validators.ts';
 import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
+import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import type { SignalFlag } from '../control/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
@@ -36,9 +37,8 @@ export interface PagesParts {
   onePage: ReturnType<typeof createQueueOfOne>;
   clock: Clock;
   pageTimes: PageTimes;
-  robots: 'respect' | 'ignore';
-  /** Over all domains and processes; undefined: no limit. */
-  maxRequests?: number | undefined;
+  /** Its limit of requests counts over all domains and processes. */
+  site: SiteSettings;
   /** What no redirect may lead to; undefined: nothing. */
   denied?: DenyList | undefined;
   rules: SiteRules;
@@ -131,8 +131,8 @@ export class Pages {
    * domains only on the same host, because another one may be a domain of its own, with its own pace.
    */
   mayFollow(site: string, to: string): boolean {
-    const { robots, isOneOfMany } = this.#parts;
-    return isSameSite(site, to) && ((robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
+    const { site: settings, isOneOfMany } = this.#parts;
+    return isSameSite(site, to) && ((settings.robots === 'ignore' && !isOneOfMany) || sharesRobots(site, to));
   }
 
   /** Without redirects; a second time with the browser if that may find what is missing. */
@@ -204,9 +204,9 @@ export class Pages {
   }
 
   #isAllowed(url: string): boolean {
-    const { queue, domain, robots } = this.#parts;
+    const { queue, domain, site } = this.#parts;
     const policy = policyAt(queue.state.robots, domain);
-    if (robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
+    if (site.robots === 'ignore' || policy === null || policy.access !== 'rules') return true;
     const target = URL.parse(url);
     return target === null || isAllowed(policy, target.pathname + target.search);
   }
@@ -271,9 +271,10 @@ export interface Barrier {
  * sites that share their owner may share what they know about an address.
  */
 export function findBarrier(
-  { queue, domain, robots, maxRequests = Infinity }: Pick<PagesParts, 'queue' | 'domain' | 'robots' | 'maxRequests'>,
+  { queue, domain, site }: Pick<PagesParts, 'queue' | 'domain' | 'site'>,
   nowMs: number,
 ): Barrier | null {
+  const { robots, maxRequests = Infinity } = site;
   const { incident } = queue.state;
   const { pausedUntilMs } = queue.state.at(domain);
   const policy = policyAt(queue.state.robots, domain);

@@ -1,11 +1,11 @@
 /** Visits one product, from its first request to its result: its page, and the further pages that the mapping finds in it. */
 import type { KeyedRow } from '../../shared/domain/mapping.ts';
-import type { ProductUrl } from '../../shared/domain/domains.ts';
 import type { Requested } from '../../shared/domain/landing.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Validators } from '../../shared/domain/validators.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import { type ItemResult, MAX_LINK_CHARS, MAX_ROWS_BYTES } from '../../shared/wire/part.ts';
+import type { SiteSettings } from '../../shared/wire/site-settings.ts';
 import { TOO_MANY_BYTES } from '../extract/page-limits.ts';
 import { rowBytes } from '../extract/values.ts';
 import { accused, type Judgement, LESS_THAN_USUAL, unremarkable } from '../politeness/judgement.ts';
@@ -20,11 +20,9 @@ export interface ProductParts {
   pages: Pages;
   baseline: PageBaseline;
   clock: Clock;
-  productUrl: ProductUrl;
+  site: SiteSettings;
   /** Links are reported with the result and not followed. */
   reportsLinks: boolean;
-  /** Results carry their page's validators, for the conditional requests of later runs. */
-  conditional?: boolean | undefined;
 }
 
 export type VisitEnd =
@@ -41,7 +39,7 @@ export type VisitEnd =
 const GONE = unremarkable('gone');
 
 export async function visitProduct(parts: ProductParts, item: Item, work: AbortSignal): Promise<VisitEnd> {
-  const url = productUrl(parts.productUrl, item.id);
+  const url = productUrl(parts.site.productUrl, item.id);
   const { n, id, validators } = item;
   const target = { n, product: { id, url }, interruptible: true, extent: 'all', validators } as const;
   const fetched = await fetchProduct(parts, target, work);
@@ -49,7 +47,7 @@ export async function visitProduct(parts: ProductParts, item: Item, work: AbortS
 }
 
 function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetch): VisitEnd {
-  const { clock, baseline, conditional, reportsLinks } = parts;
+  const { clock, baseline, site, reportsLinks } = parts;
   if (fetched.kind === 'not-now') return fetched;
   if (fetched.kind === 'disallowed') {
     const [reason, detail] =
@@ -61,7 +59,7 @@ function toEnd(parts: ProductParts, item: Item, url: string, fetched: JudgedFetc
   }
   const { page, judgement } = fetched;
   if (judgement.kind === 'right' && page.kind === 'page') baseline.note(page.extraction.rows ?? []);
-  const stamp = conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
+  const stamp = site.conditional && fetched.alone && page.reply !== null ? stampOf(page.reply) : null;
   const result = toItemResult({ item, url, nowMs: clock.now(), stamp }, page, judgement);
   const finalUrl = page.reply?.url ?? url;
   if (result.outcome === 'stored' && finalUrl !== url) result.finalUrl = finalUrl.slice(0, MAX_LINK_CHARS);

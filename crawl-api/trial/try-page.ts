@@ -16,7 +16,7 @@ import { listen } from '../server/listen.ts';
 import { tmpdir } from 'node:os';
 import { closeServer } from '../../shared/adapters/http/listening.ts';
 import { createAddressGuard } from '../../shared/adapters/http/address-guard.ts';
-import { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
+import { type CookieJar, openJar } from '../../shared/adapters/http/cookie-jar.ts';
 import { createTargetDispatcher } from '../../shared/adapters/http/target-dispatcher.ts';
 import { type OpenExtractor, PageFetcher } from '../fetch/page-fetcher.ts';
 import { type PageSurvey, surveyPage } from './survey-page.ts';
@@ -45,9 +45,9 @@ export async function tryPage(trial: PageTrial): Promise<TrialAnswer> {
       last = { kind, extractor };
       return extractor;
     };
-    const source = await openSource(trial.site, url, { mapping, openExtractor, scratch });
+    const source = await openSource(trial, url, { mapping, openExtractor, scratch });
     cleanUps.push(() => source.close());
-    const cookies = trial.site.keepCookies ? new CookieJar(systemClock) : null;
+    const cookies = openJar(trial.site, systemClock);
     const { result, requests } = await fetchOnce(source, url, cookies);
     return describe(result, served ? [] : requests, last);
   } finally {
@@ -200,7 +200,7 @@ interface SourceParts {
 
 /** A private ip:port in `url` itself is allowed, as in a crawl. Rejects when no browser is installed. */
 async function openSource(
-  site: PageTrial['site'],
+  { site, chromiumPath }: PageTrial,
   url: string,
   { mapping, openExtractor, scratch }: SourceParts,
 ): Promise<PageSource> {
@@ -210,7 +210,7 @@ async function openSource(
     const dispatcher = createTargetDispatcher({ ...common, connectTimeoutMs: site.timeoutMs });
     return new PageFetcher(dispatcher, site, systemClock, openExtractor);
   }
-  return openBrowser(await findBrowser(site.chromiumPath), mapping, {
+  return openBrowser(await findBrowser(chromiumPath), mapping, {
     ...common,
     settings: site,
     openExtractor,

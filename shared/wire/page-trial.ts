@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { mappingSchema } from './mapping-schema.ts';
 import { chainValueSchema, keyedRowSchema } from './part.ts';
+import { siteSettingsSchema } from './site-settings.ts';
 
 export const pageTrialSchema = z.strictObject({
   mapping: mappingSchema,
@@ -15,16 +16,9 @@ export const pageTrialSchema = z.strictObject({
   file: z.string().nullable(),
   /** Answer also with the page itself, for `init`. */
   survey: z.boolean().exactOptional(),
-  site: z.strictObject({
-    userAgent: z.string(),
-    timeoutMs: z.number().positive(),
-    maxPageBytes: z.number().positive(),
-    allowPrivate: z.boolean(),
-    keepCookies: z.boolean(),
-    render: z.enum(['http', 'browser']),
-    /** The browser to use; null searches for one. */
-    chromiumPath: z.string().nullable(),
-  }),
+  site: siteSettingsSchema.extend({ render: z.enum(['http', 'browser']) }),
+  /** The browser to use; null searches for one. */
+  chromiumPath: z.string().nullable(),
 });
 export type PageTrial = z.infer<typeof pageTrialSchema>;
 

@@ -1,6 +1,8 @@
-/** The section `site` of the configuration. */
+/** The section `site` of the configuration, and the settings that the run keeps of it. */
 import { z } from 'zod';
 import { sharesHost } from '../../../shared/domain/same-site.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
+import { VERSION } from '../version.ts';
 import { checked, orNull, positiveDuration, rate, REGION, size, text } from './forms.ts';
 
 const userAgent = () =>
@@ -21,7 +23,7 @@ function findUrlFault(template: string): string | null {
   return null;
 }
 
-/** They travel in the user data of every instance. */
+/** Every instance keeps a pace of its own at each of them, and a browser's page. */
 const MAX_DOMAINS = 10;
 
 const urlTemplate = () => checked(z.string(), findUrlFault);
@@ -147,3 +149,33 @@ export const siteSection = z.strictObject({
     .union([text(), z.record(z.string(), z.unknown())], { error: 'must be the path of a mapping file or a mapping' })
     .describe('Fields to take from a page: the path of a YAML file (relative to this one), or in place.'),
 });
+
+type SiteSection = z.output<typeof siteSection>;
+
+/** What the run keeps of the section and sends to its instances; the other keys matter for the plan only. */
+export const siteSettingsOf = (site: SiteSection): SiteSettings => ({
+  productUrl: site.product_url,
+  intervalMs: site.interval,
+  maxRatePerSecond: site.max_rate,
+  userAgent: site.user_agent ?? `crawlfleet/${VERSION}`,
+  timeoutMs: site.timeout,
+  maxPageBytes: site.max_page_bytes,
+  allowPrivate: site.allow_private,
+  ...(site.keep_cookies ? {} : { keepCookies: false }),
+  render: site.render,
+  robots: site.robots,
+  ...(site.conditional ? { conditional: true } : {}),
+  onBan: site.on_ban,
+  ban: {
+    statuses: site.ban.statuses,
+    redirects: site.ban.redirects,
+    patterns: site.ban.patterns,
+    coolDownMs: site.ban.cool_down,
+  },
+  ...(site.same_page === 'store' ? { samePage: 'store' } : {}),
+  canaries: site.canaries,
+});
+
+/** The settings of a site about which nothing is configured. */
+export const defaultSite = (productUrl: string): SiteSettings =>
+  siteSettingsOf(siteSection.parse({ product_url: productUrl, mapping: {} }));

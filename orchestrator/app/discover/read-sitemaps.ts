@@ -7,7 +7,7 @@ import { isSameSite, sharesRobots } from '../../../shared/domain/same-site.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { readSitemap, type SitemapItem } from '../../discovery/sitemap.ts';
 import type { Config } from '../config/load-config.ts';
-import { userAgentOf } from '../plan/target.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
 
 /** Sitemaps of one site: an index names up to 50,000. */
 const MAX_SITEMAPS = 1_000;
@@ -30,12 +30,11 @@ export async function* readSitemaps(config: Config, options: SitemapOptions): As
   const { signal, say } = options;
   const { site } = config.values;
   const { origin } = config.discovery!;
+  const settings = siteSettingsOf(site);
   const request: SiteRequest = {
-    userAgent: userAgentOf(config),
-    timeoutMs: site.timeout * TIMEOUT_FACTOR,
+    ...settings,
+    timeoutMs: settings.timeoutMs * TIMEOUT_FACTOR,
     clock: systemClock,
-    allowPrivate: site.allow_private,
-    productUrl: site.product_url,
   };
   const robots = await readRobots(origin, request);
   const isUnruled = site.robots === 'ignore';

@@ -22,8 +22,9 @@ import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';
 import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
 import { type ProductList, readWholeList } from './products.ts';
-import { type Target, userAgentOf } from './target.ts';
+import type { Target } from './target.ts';
 import { fitNight, type Planned } from './fit-night.ts';
 import type { PlanFacts } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
@@ -143,16 +144,7 @@ export async function planFor(
 const UNASKED = { vcpus: null, note: null };
 
 /** robots.txt of the configured site, read with its User-Agent. */
-export function robotsOf(config: Config): Promise<RobotsReading> {
-  const { site } = config.values;
-  return readRobots({
-    productUrl: site.product_url,
-    userAgent: userAgentOf(config),
-    timeoutMs: site.timeout,
-    allowPrivate: site.allow_private,
-    robots: site.robots,
-  });
-}
+export const robotsOf = (config: Config): Promise<RobotsReading> => readRobots(siteSettingsOf(config.values.site));
 
 export type Preflight = Awaited<ReturnType<typeof preflight>>;
 

@@ -8,6 +8,7 @@ import { READING_RULES } from '../../../shared/domain/mapping.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import type { Config } from '../config/load-config.ts';
 import type { ConfigValues } from '../config/schema.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
 import { VERSION } from '../version.ts';
 import { type Target, userAgentOf } from './target.ts';
 
@@ -39,26 +40,9 @@ export function settingsOf(
   const { site, results, run } = config.values;
   return {
     site: {
-      productUrl: site.product_url,
+      ...siteSettingsOf(site),
       // Longer than configured if site.max_rate is below one instance's own rate.
       intervalMs: plan.intervalMs,
-      maxRatePerSecond: site.max_rate,
-      userAgent: userAgentOf(config),
-      timeoutMs: site.timeout,
-      maxPageBytes: site.max_page_bytes,
-      allowPrivate: site.allow_private,
-      ...(site.keep_cookies ? {} : { keepCookies: false as const }),
-      render: site.render,
-      robots: site.robots,
-      onBan: site.on_ban,
-      ban: {
-        statuses: site.ban.statuses,
-        redirects: site.ban.redirects,
-        patterns: site.ban.patterns,
-        coolDownMs: site.ban.cool_down,
-      },
-      ...(site.same_page === 'store' ? { samePage: site.same_page } : {}),
-      canaries: site.canaries,
       ...(config.maxRequests === undefined ? {} : { maxRequests: config.maxRequests }),
     },
     mapping: config.mapping,

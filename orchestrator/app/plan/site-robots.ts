@@ -7,10 +7,8 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
 import { IGNORED_ROBOTS, type RobotsReader } from '../../control/observe/robots-cache.ts';
-import type { RunSettings } from '../../control/model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
-
-type Site = Pick<RunSettings['site'], 'productUrl' | 'userAgent' | 'timeoutMs' | 'allowPrivate' | 'robots'>;
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 
 /** Longest wait for an answer: a person watches the terminal, and a fleet waits. */
 const LONGEST_MS = 15_000;
@@ -18,21 +16,19 @@ const LONGEST_MS = 15_000;
 const TRIED = 1_000;
 
 /** Reads the site's robots.txt; null if it is ignored. */
-export function robotsReader(site: Site): RobotsReader | null {
+export function robotsReader(site: SiteSettings): RobotsReader | null {
   if (site.robots === 'ignore') return null;
   const requests = templatesOf(site.productUrl).map((template) => ({
+    ...site,
     origin: new URL(productUrl(template, 'x')).origin,
-    userAgent: site.userAgent,
     timeoutMs: Math.min(LONGEST_MS, site.timeoutMs),
-    allowPrivate: site.allowPrivate,
-    productUrl: site.productUrl,
     clock: systemClock,
   }));
   return { read: async () => combinePolicies(await Promise.all(requests.map(fetchRobots))) };
 }
 
 /** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
-export async function readRobots(site: Site): Promise<RobotsReading> {
+export async function readRobots(site: SiteSettings): Promise<RobotsReading> {
   return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
 }
 

@@ -2,8 +2,8 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { countryOf, regionsOutside } from '../../plan/countries.ts';
 import type { EndpointKind } from '../../plan/defaults.ts';
-import { VERSION } from '../version.ts';
 import type { Config, Environment } from '../config/load-config.ts';
+import { siteSettingsOf } from '../config/site-section.ts';
 
 export interface Target {
   dryRun: boolean;
@@ -125,7 +125,7 @@ const LINK = /\+https?:\/\/[^\s)]+/;
 /** True when the site's operators can find out who we are. */
 export const hasLink = (userAgent: string | null): boolean => userAgent !== null && LINK.test(userAgent);
 
-export const userAgentOf = (config: Config): string => config.values.site.user_agent ?? `crawlfleet/${VERSION}`;
+export const userAgentOf = (config: Config): string => siteSettingsOf(config.values.site).userAgent;
 
 export const WHO_TO_SAY =
   'say who you are, with a link to a page about the crawler, such as "examplebot/1.0 (+https://example.com/bot)"';

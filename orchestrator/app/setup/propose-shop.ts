@@ -10,8 +10,7 @@ import { createProductTable } from '../../db/product-source.ts';
 import { readRobots } from '../plan/site-robots.ts';
 import { FLEET_TEMPLATE } from '../templates.ts';
 import { askCrawlApi, type PageReading } from '../trial/ask-crawl-api.ts';
-import { DEFAULT_SITE } from '../trial/trial-input.ts';
-import { VERSION } from '../version.ts';
+import { defaultSite } from '../config/site-section.ts';
 import {
   DATA_PLACES,
   formOf,
@@ -38,7 +37,12 @@ export interface ShopProposal {
   notes: string[];
 }
 
-const SITE = { ...DEFAULT_SITE, userAgent: `crawlfleet/${VERSION}`, chromiumPath: null };
+/** How a page is read for a proposal. */
+const trialOf = (url: string, render: ShopProposal['render']) => ({
+  url,
+  site: { ...defaultSite(`${new URL(url).origin}/{id}`), render },
+  chromiumPath: null,
+});
 
 /**
  * Requests each page once; a second time in a browser, if there is one, when it has nothing to offer without. Throws
@@ -85,7 +89,7 @@ export async function proposeShop(given: readonly string[]): Promise<ShopProposa
 async function robotsNotes(urls: readonly string[]): Promise<string[]> {
   const [first] = urls;
   const { origin } = new URL(first!);
-  const policy = await readRobots({ ...SITE, productUrl: `${origin}/{id}`, robots: 'respect' });
+  const policy = await readRobots(defaultSite(`${origin}/{id}`));
   if (policy.access === 'none') return [`robots.txt cannot be read, and a run would wait for it: ${policy.source}`];
   return urls.flatMap((url) => {
     const { pathname, search } = new URL(url);
@@ -98,7 +102,7 @@ type ReadPage = PageReading & { outcome: 'read' };
 async function fieldsOf(urls: readonly string[], render: ShopProposal['render']): Promise<ProposedField[]> {
   const pages: ReadPage[] = [];
   for (const url of urls) {
-    const trial = { mapping: probeMapping(DATA_PLACES), url, file: null, survey: true, site: { ...SITE, render } };
+    const trial = { ...trialOf(url, render), mapping: probeMapping(DATA_PLACES), file: null, survey: true };
     const page = await askCrawlApi(trial);
     if (page.outcome === 'failed')
       throw new AppError('usage', `${url} gives no page: ${page.detail}`, { hint: 'Look at it in a browser.' });
@@ -146,7 +150,7 @@ async function readAgain({ kind, survey }: ReadPage, url: string, places: readon
     const file = join(folder, `page.${kind}`);
     // The mark says that it is UTF-8 now, whatever its own markup says.
     writeFileSync(file, `\uFEFF${survey?.text ?? ''}`);
-    const page = await askCrawlApi({ mapping: probeMapping(places), url, file, site: { ...SITE, render: 'http' } });
+    const page = await askCrawlApi({ ...trialOf(url, 'http'), mapping: probeMapping(places), file });
     if (page.outcome === 'read') return page;
     throw new AppError('internal', `${url} could not be read again: ${page.detail}`);
   } finally {

@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import { type Config, type Environment, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import { describeUnreadable, type MappingFile, readMappingFile } from '../config/read-mapping.ts';
-import { VERSION } from '../version.ts';
+import { defaultSite, siteSettingsOf } from '../config/site-section.ts';
 
 type TextFlag = 'configPath' | 'mapping' | 'url' | 'file' | 'urlOf' | 'field' | 'userAgent';
 
@@ -18,9 +18,8 @@ export interface ExtractFlags extends Record<TextFlag, string | undefined> {
 
 /** Stands in for the address of a file; `.invalid` can never be a site. */
 const UNKNOWN_PAGE = 'https://page.invalid/';
-
-/** How a page is read without a configuration. */
-export const DEFAULT_SITE = { timeoutMs: 30_000, maxPageBytes: 5_000_000, allowPrivate: false, keepCookies: true };
+/** The same for the products of a site; a trial reads one page and needs none. */
+const UNKNOWN_PRODUCT = `${UNKNOWN_PAGE}{id}`;
 
 /** Throws `usage` for flags that do not go together, and errors of reading the files. */
 export function readTrialInput(flags: ExtractFlags) {
@@ -42,18 +41,11 @@ export function readTrialInput(flags: ExtractFlags) {
       url: page.url,
       file: page.file,
       site: {
-        userAgent: flags.userAgent ?? site?.user_agent ?? `crawlfleet/${VERSION}`,
+        ...(site ? siteSettingsOf(site) : defaultSite(UNKNOWN_PRODUCT)),
+        ...(flags.userAgent === undefined ? {} : { userAgent: flags.userAgent }),
         render,
-        chromiumPath: flags.chromiumPath ?? null,
-        ...(site
-          ? {
-              timeoutMs: site.timeout,
-              maxPageBytes: site.max_page_bytes,
-              allowPrivate: site.allow_private,
-              keepCookies: site.keep_cookies,
-            }
-          : DEFAULT_SITE),
       },
+      chromiumPath: flags.chromiumPath ?? null,
     },
     pageName: flags.file ?? page.url,
     mappingName: flags.mapping ?? config!.file,

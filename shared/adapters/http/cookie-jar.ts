@@ -239,3 +239,9 @@ function fromBrowser({ name, value, domain, path, expires, httpOnly, secure, sam
 
 const toText = (bytes: string): string => Buffer.from(bytes, 'latin1').toString('utf8');
 const toBytes = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
+
+/** A jar for one address at one domain; null where `site.keep_cookies` is false. */
+export const openJar = (
+  { keepCookies = true }: { keepCookies?: boolean },
+  clock: Pick<Clock, 'now'>,
+): CookieJar | null => (keepCookies ? new CookieJar(clock) : null);

@@ -13,6 +13,7 @@ import { createQueueOfOne } from '../../../shared/domain/queue-of-one.ts';
 import { createQueue } from '../../unit/crawl-api/fakes.ts';
 import { compileSiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { neverAborted, NO_HOOKS, openStage, Site, type Stage, titleOf } from './stage.ts';
+import { oneTitle } from '../../support/one-title.ts';
 
 let site: Site;
 let stage: Stage;
@@ -63,7 +64,7 @@ async function pagesOf(browser: PageSource, cookies: CookieJar | null): Promise<
     pacer: new Pacer(systemClock, () => 0, false),
     clock: systemClock,
     pageTimes: new PageTimes(),
-    robots: 'ignore',
+    site: oneTitle(`${site.url}/p/{id}`).site,
     rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
     render: new RenderChoice('browser'),
     http: browser,

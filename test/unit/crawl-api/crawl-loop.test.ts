@@ -20,6 +20,7 @@ import {
   urls,
 } from './crawl-scene.ts';
 import { START_MS, createQueue, give, products, createGranted } from './fakes.ts';
+import { oneTitle } from '../../support/one-title.ts';
 
 const page: PageResult = fine();
 
@@ -205,7 +206,8 @@ describe('the crawl loop', () => {
     const parts = { ...alone, queue, pacer, clock, pageTimes: new PageTimes(), changed: new SignalFlag() };
     const rules = await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true);
     const render = new RenderChoice('http');
-    const pages = new Pages({ ...parts, robots: 'ignore', rules, render, http, browser: null, cookies: null });
+    const { site } = oneTitle('http://shop/{id}');
+    const pages = new Pages({ ...parts, site, rules, render, http, browser: null, cookies: null });
     const send = (n: number) => {
       const url = `http://shop/${n}`;
       return pages.fetch({ n, url, product: { id: 'P1', url }, interruptible: false }, new AbortController().signal);

@@ -17,6 +17,7 @@ import type { CrawlEnd } from '../../../crawl-api/queue/crawl-loop.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { IncidentTracker } from '../../../crawl-api/queue/incident-tracker.ts';
 import { cookiesOf } from '../../../shared/adapters/http/cookie-jar.ts';
+import { oneTitle } from '../../support/one-title.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { DenyList } from '../../../shared/domain/deny-list.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
@@ -116,6 +117,8 @@ function answerTo(
   return { ...result, reply: { ...result.reply, url, cookies } };
 }
 
+const NO_RULES = { statuses: [], redirects: [], patterns: [] };
+
 /** Runs the loop; a page takes `pageMs` from the start to its last byte. Product p1 has the path /p1. */
 export async function createScene(
   { queue, clock }: { queue: Queue; clock: VirtualClock },
@@ -154,19 +157,22 @@ export async function createScene(
     queue,
     clock,
     pageTimes: new PageTimes(),
-    robots,
-    maxRequests,
+    site: {
+      ...oneTitle(SHOP).site,
+      productUrl,
+      robots,
+      canaries,
+      conditional: true,
+      ban: { ...NO_RULES, coolDownMs },
+      ...(maxRequests === undefined ? {} : { maxRequests }),
+      ...(keepCookies ? {} : { keepCookies }),
+    },
     http: createSource('http'),
     browser: createSource('browser'),
-    productUrl,
     denied: new DenyList(deny, new URL(SHOP)),
     reportsLinks: false,
-    conditional: true,
-    rules: await compileSiteRules({ statuses: [], redirects: [], patterns: [] }, true),
+    rules: await compileSiteRules(NO_RULES, true),
     render: new RenderChoice(render),
-    canaries,
-    coolDownMs,
-    keepCookies,
     onIncident: () => undefined,
     onResult: () => undefined,
     onEmpty: () => undefined,
