@@ -60,7 +60,7 @@ export type UserData = z.infer<typeof userDataSchema>;
 const wholeSchema = userDataSchema.extend({
   version: z.literal(1),
   crawlSettings: objectSchema.exactOptional(),
-  site: siteSettingsSchema.omit({ maxRatePerSecond: true, onBan: true, samePage: true }).extend({
+  site: siteSettingsSchema.omit({ maxRatePerSecond: true, onBan: true }).extend({
     links: z.literal('report').exactOptional(),
   }),
   mapping: mappingSchema,

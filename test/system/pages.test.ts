@@ -3,6 +3,9 @@
  *
  * @module-tag nightly
  */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { CHARSET_SHORT_NAMES } from '../support/shop/charsets.ts';
 import { JSON_MAPPING, SHOP_MAPPING, XML_MAPPING, productIds } from '../support/shop/product.ts';
@@ -45,6 +48,29 @@ describe('pages', () => {
     const report = expectAllStored(await fleet.dryRun(), ids.length);
     await expectTrueRows(fleet, SEED, ids);
     await expectSound(fleet, report, shop);
+  });
+
+  it('are read by 1,000 mappings, which reach the instances without any secret of the run', async () => {
+    const ids = productIds(12);
+    const mappings = Array.from({ length: 1_000 }, (_, i) => {
+      return { name: `section ${i}`, url_patterns: [`/item/${ids[i - 988] ?? `none-${i}`}$`], ...SHOP_MAPPING };
+    });
+    await prepare(ids, { mapping: { mappings } });
+    expectAllStored(await fleet.dryRun(), ids.length);
+    await expectTrueRows(fleet, SEED, ids);
+    const sandbox = join(fleet.dir, '.crawlfleet', 'sandbox');
+    const names = readdirSync(sandbox, { recursive: true, encoding: 'utf8' });
+    // As each instance has kept the object.
+    const objects = names.filter((name) => name.endsWith('/crawl-settings.json.gz'));
+    expect(objects.length).toBeGreaterThanOrEqual(3);
+    const text = objects.map((name) => gunzipSync(readFileSync(join(sandbox, name))).toString()).join('\n');
+    expect(text).toContain('section 999');
+    const [run] = await fleet.query('select private_key, settings from crawlfleet_runs');
+    const { controlToken } = (JSON.parse(String(run!.settings)) as { sandbox: { controlToken: string } }).sandbox;
+    const tokens = (await fleet.query('select token from crawlfleet_launches')).map(({ token }) => token);
+    expect(tokens.length).toBeGreaterThan(0);
+    for (const secret of [run!.private_key, controlToken, fleet.databaseUrl, ...tokens])
+      expect(text).not.toContain(String(secret));
   });
 
   it('give a row for each record, page after page', async () => {

@@ -42,10 +42,13 @@ export function readYaml(text: string): YamlSource {
   };
 }
 
+/** Of one anchor, with those inside it: thousands of sections of a mapping may share their fields. */
+const MAX_ALIASES = 10_000;
+
 /** Aliases and merges are followed only here. Their faults have no place. */
 function valueOf(document: Document, faults: string[]): unknown {
   try {
-    return unshared(document.toJS({ maxAliasCount: 100 }));
+    return unshared(document.toJS({ maxAliasCount: MAX_ALIASES }));
   } catch (error) {
     faults.push(`an alias or \`<<\`: ${describeError(error)}`);
     return undefined;

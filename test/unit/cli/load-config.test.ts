@@ -74,6 +74,14 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('lets 1,000 mappings share what an anchor names', () => {
+    const shared = Array.from({ length: 1_000 }, (_, i) => `  - { url_patterns: [/c${i}/], fields: *own }\n`);
+    const first = '  - { url_patterns: [/first/], fields: &own { title: h1 } }\n';
+    writeFileSync(join(folder, 'shared.yaml'), `mappings:\n${first}${shared.join('')}`);
+    const { mapping } = loadConfig(write(GOOD.replace('{ fields: { title: "h1" } }', 'shared.yaml')), {});
+    expect(mapping.pages).toHaveLength(1_001);
+  });
+
   it.each([
     ['a merge of a text', 'run: { <<: 45s }', '`<<`: Merge sources must be maps'],
     [
