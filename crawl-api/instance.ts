@@ -1,5 +1,6 @@
 /**
- * One instance from hello to power-off: opens its files, listeners and clients, and runs its work (work.ts) beside them.
+ * One instance from hello to power-off: opens its files, listeners and clients, and runs its work (work.ts) beside
+ * them.
  *
  *   listeners   from the start; not ready before the hello is accepted
  *   heartbeats  from the hello to the end

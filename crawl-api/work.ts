@@ -1,6 +1,6 @@
 /**
- * The work of one instance: wires the queue, the crawl, the uploads and the heartbeats, and runs them side by side to the
- * end of the epoch. It opens no file and no socket, so that a test can run all of it in memory.
+ * The work of one instance: wires the queue, the crawl, the uploads and the heartbeats, and runs them side by side to
+ * the end of the epoch. It opens no file and no socket, so that a test can run all of it in memory.
  */
 import type { KeyObject } from 'node:crypto';
 import type { DenyList } from '../shared/domain/deny-list.ts';

@@ -1,4 +1,7 @@
-/** Opens the queue of an instance: what its journal says, and what the death of an earlier process means for a product. */
+/**
+ * Opens the queue of an instance: what its journal says, and what the death of an earlier process means for a
+ * product.
+ */
 import { domainOf } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';

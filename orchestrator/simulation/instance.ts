@@ -1,7 +1,7 @@
 /**
- * A modelled instance: takes offers, crawls what it is granted, uploads parts, closes its epoch. It follows orders as crawl-api does:
- * both fulfil one contract (test/contract/instance). Only time is computed instead of waited for. What a real one journals survives its
- * crash: keys, chunks, results, parts as they were cut, orders, the incident.
+ * A modelled instance: takes offers, crawls what it is granted, uploads parts, closes its epoch. It follows orders as
+ * crawl-api does: both fulfil one contract (test/contract/instance). Only time is computed instead of waited for. What
+ * a real one journals survives its crash: keys, chunks, results, parts as they were cut, orders, the incident.
  */
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { refusalOf } from '../../shared/domain/offer-refusal.ts';

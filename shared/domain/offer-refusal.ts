@@ -1,4 +1,7 @@
-/** Whether an instance has room for an offered chunk: the rule of the crawl API, which the modelled instance follows, too. */
+/**
+ * Whether an instance has room for an offered chunk: the rule of the crawl API, which the modelled instance follows,
+ * too.
+ */
 import { domainPaces, meanSpacingMs, type ProductUrl } from './domains.ts';
 import { paceMarginMs } from './pacing.ts';
 import type { RobotsPolicy } from './robots-matcher.ts';

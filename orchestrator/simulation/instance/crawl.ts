@@ -1,4 +1,6 @@
-/** The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address. */
+/**
+ * The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address.
+ */
 import { type DomainPace, domainPaces } from '../../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
@@ -164,7 +166,8 @@ export class SimulatedCrawl {
     let due = Math.min(this.deadlineMs, this.incident?.untilMs ?? Infinity);
     if (this.#page) {
       const { shard } = this.#p;
-      // A result is counted with the next request or heartbeat; only the last one of all, or of a part, has consequences of its own.
+      // A result is counted with the next request or heartbeat; only the last one of all, or of a part, has
+      // consequences of its own.
       const hasConsequences = this.isDraining || shard.open === 1 || shard.uncut + 1 >= PART_PRODUCTS;
       if (hasConsequences) due = Math.min(due, this.#page.doneAtMs);
     }
@@ -229,7 +232,10 @@ export class SimulatedCrawl {
     return Math.max(this.#at[domain]!.emptiedMs, this.#wokenMs) + this.#p.settings.heartbeatMs;
   }
 
-  /** By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows counts. */
+  /**
+   * By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows
+   * counts.
+   */
   #freeMs(domain: number): number {
     const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
     if (pacedFromMs === null) return -Infinity;

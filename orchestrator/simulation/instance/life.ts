@@ -1,4 +1,6 @@
-/** The process of a modelled instance: what it waits for comes to nothing when it dies, and later while it is frozen. */
+/**
+ * The process of a modelled instance: what it waits for comes to nothing when it dies, and later while it is frozen.
+ */
 import type { EventClock, Timer } from '../event-clock.ts';
 
 export class Life {

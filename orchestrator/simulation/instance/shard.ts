@@ -1,7 +1,7 @@
 /**
- * The chunks, products and results of a modelled instance: what the journal of a real one says, so it survives the crash of
- * the process. Knows no time and no messages. The same rules as crawl-api/queue/queue-state.ts: the contract of an instance
- * tests both.
+ * The chunks, products and results of a modelled instance: what the journal of a real one says, so it survives the
+ * crash of the process. Knows no time and no messages. The same rules as crawl-api/queue/queue-state.ts: the contract
+ * of an instance tests both.
  */
 import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
 import { isRetryable } from '../../../shared/domain/outcome.ts';

@@ -4,7 +4,10 @@ import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { Incident } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 
-/** How the shop treats a request. `ban`: refused beyond doubt; `odd`: canary pages are unreadable too; `down`: a server error. */
+/**
+ * How the shop treats a request. `ban`: refused beyond doubt; `odd`: canary pages are unreadable too; `down`: a
+ * server error.
+ */
 export type Treatment = 'fine' | 'ban' | 'odd' | 'down';
 
 /** Why an instance has stopped crawling; `untilMs` is null when only the main server can end it. */

@@ -1,4 +1,7 @@
-/** What a modelled instance stores in the bucket: its parts, and the manifest that closes its epoch. One object at a time. */
+/**
+ * What a modelled instance stores in the bucket: its parts, and the manifest that closes its epoch. One object at a
+ * time.
+ */
 import type { KeyObject } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';

@@ -1,6 +1,6 @@
 /**
- * What every instance must do between its hello and the end of its epoch, as the main server sees it: run for the program
- * of an instance and for the instance of the modelled world.
+ * What every instance must do between its hello and the end of its epoch, as the main server sees it: run for the
+ * program of an instance and for the instance of the modelled world.
  */
 import { describe, expect, it } from 'vitest';
 import { ALLOW_ALL } from '../../unit/control/builders.ts';

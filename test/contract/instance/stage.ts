@@ -1,4 +1,7 @@
-/** One instance and all that it meets, on a clock that jumps from event to event: the main server, the bucket, the site. */
+/**
+ * One instance and all that it meets, on a clock that jumps from event to event: the main server, the bucket, the
+ * site.
+ */
 import { gunzipSync } from 'node:zlib';
 import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
@@ -20,13 +23,19 @@ import { ALLOW_ALL } from '../../unit/control/builders.ts';
 import { products } from '../../unit/crawl-api/fakes.ts';
 import { oneTitle } from '../../support/one-title.ts';
 
-/** How the site answers a request: `ban` beyond doubt, `odd` without what every product has, `down` with a server error. */
+/**
+ * How the site answers a request: `ban` beyond doubt, `odd` without what every product has, `down` with a server
+ * error.
+ */
 export type Answer = 'fine' | 'ban' | 'odd' | 'down';
 
 /** The instance under test, as a machine has it: its process may die, its disk stays. */
 export interface InstanceUnderTest {
   offer(offer: Offer): Promise<OfferAnswer>;
-  /** `kill -9`, and a new process after `downMs`. `lost`: so many results, and what came after them, never reached the disk. */
+  /**
+   * `kill -9`, and a new process after `downMs`. `lost`: so many results, and what came after them, never reached
+   * the disk.
+   */
   crash(downMs: number, lost?: number): void;
 }
 
