@@ -1,4 +1,9 @@
-/** `npm run bench [-- NAME …]`: runs the named benches, or all quick ones, and stores their results in results/. */
+/**
+ * `npm run bench [-- NAME …]`: runs the named benches, or all quick ones, and stores their results in results/.
+ * `npm run bench -- --against REV [NAME …]`: compares this tree with another revision (against/against.ts).
+ */
+import { parseArgs } from 'node:util';
+import { benchAgainst } from './against/against.ts';
 import type { Bench } from './frame.ts';
 import { describeMachine, storeResult } from './results.ts';
 
@@ -27,7 +32,8 @@ const BENCHES: Record<string, { slow?: boolean; load: () => Promise<{ bench: Ben
   'main-server': { slow: true, load: () => import('./main-server/main-server.ts') },
 };
 
-const asked = process.argv.slice(2);
+const { values, positionals: asked } = readArguments();
+if (values.against !== undefined) process.exit(await benchAgainst(values.against, asked));
 const unknown = asked.filter((name) => !Object.hasOwn(BENCHES, name));
 if (unknown.length > 0) {
   process.stderr.write(`no such bench: ${unknown.join(', ')}\n  There are: ${Object.keys(BENCHES).join(', ')}\n`);
@@ -48,3 +54,12 @@ for (const name of names) {
   }
 }
 process.stdout.write('All figures are in bench/results/README.md\n');
+
+function readArguments() {
+  try {
+    return parseArgs({ allowPositionals: true, options: { against: { type: 'string' } } });
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exit(2);
+  }
+}

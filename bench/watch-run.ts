@@ -57,7 +57,7 @@ export async function watchRun(fleet: Fleet, everyMs = 200): Promise<WatchedRun>
 }
 
 /** Crawl API processes of this folder's sandbox, each of which runs a file in the folder of its instance. */
-const instancesOf = (folder: string): { pid: number; instanceId: string }[] =>
+export const instancesOf = (folder: string): { pid: number; instanceId: string }[] =>
   globSync('/proc/[0-9]*/cmdline').flatMap((file) => {
     const command = readIfThere(file);
     const instanceId = command.includes(folder) ? /[/](i-[0-9a-f]+)[/]crawl-api\.mjs/.exec(command)?.[1] : undefined;

@@ -1,5 +1,6 @@
 /** The statistics of the benches, and the page that shows them. */
 import { describe, expect, it } from 'vitest';
+import { compare } from '../../../bench/against/against.ts';
 import { measureInTurn, median } from '../../../bench/frame.ts';
 import { renderPage } from '../../../bench/results.ts';
 
@@ -24,6 +25,18 @@ describe('measureInTurn', () => {
     const results = await measureInTurn({ a: measure('a'), b: measure('b') }, 2);
     expect(order).toEqual(['a', 'b', 'a', 'b']);
     expect(results).toEqual({ a: [1, 3], b: [2, 4] });
+  });
+});
+
+describe('compare', () => {
+  it('takes the ratio round by round, so that a slow minute of the machine counts for both trees', () => {
+    const before = [{ cpuMs: 100 }, { cpuMs: 400 }, { cpuMs: 100 }];
+    const now = [{ cpuMs: 50 }, { cpuMs: 200 }, { cpuMs: 60 }];
+    expect(compare(before, now)).toEqual({ cpuMs: { before: 100, now: 60, ratio: 0.5, range: [0.5, 0.6] } });
+  });
+
+  it('leaves out figures that only one tree has', () => {
+    expect(Object.keys(compare([{ a: 1, b: 1 }], [{ b: 1, c: 1 }]))).toEqual(['b']);
   });
 });
 
