@@ -9,19 +9,21 @@ const CHUNK_BYTES = 256 * 1_024;
 const MIN_CHUNK_BYTES = 64;
 
 /**
- * The non-empty lines in order, without their newline. Throws an Error of one sentence for a longer line or text, and zlib's
+ * The non-empty lines in order, without their newline, in runs that are read at once: waiting for each line would take
+ * longer than to unpack it. A run must be read to its end before the next. Throws an Error of one sentence for a longer line or text, and zlib's
  * for what is not gzip.
  *
  * @param most bytes of one line, and of all together
  */
-export async function* gzipLines(packed: Uint8Array, most: { line: number; text: number }): AsyncGenerator<Buffer> {
+export async function* gzipLines(
+  packed: Uint8Array,
+  most: { line: number; text: number },
+): AsyncGenerator<Iterable<Buffer>> {
   const tooLong = new Error(`it has a line of more than ${most.line} bytes`);
   /** The beginning of a line whose end is still packed. */
   let begun: Buffer[] = [];
   let [begunBytes, bytes] = [0, 0];
-  for await (const chunk of unpack(packed)) {
-    bytes += chunk.length;
-    if (bytes > most.text) throw new Error(`it unpacks to more than ${most.text} bytes`);
+  function* linesIn(chunk: Buffer): Generator<Buffer> {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       const rest = chunk.subarray(start, end);
@@ -36,7 +38,12 @@ export async function* gzipLines(packed: Uint8Array, most: { line: number; text:
     begunBytes += chunk.length - start;
     if (begunBytes > most.line) throw tooLong;
   }
-  if (begun.length > 0) yield begun.length === 1 ? begun[0]! : Buffer.concat(begun);
+  for await (const chunk of unpack(packed)) {
+    bytes += chunk.length;
+    if (bytes > most.text) throw new Error(`it unpacks to more than ${most.text} bytes`);
+    yield linesIn(chunk);
+  }
+  if (begun.length > 0) yield [begun.length === 1 ? begun[0]! : Buffer.concat(begun)];
 }
 
 function unpack(packed: Uint8Array): Iterable<Buffer> | AsyncIterable<Buffer> {

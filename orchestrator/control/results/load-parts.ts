@@ -46,7 +46,7 @@ export async function readPart(objects: ObjectStore, part: PartName): Promise<Pa
 /** The number of its products; their results are not looked at. Throws `object-missing` and `object-corrupt`. */
 export async function countProducts(objects: ObjectStore, part: PartName): Promise<number> {
   let products = 0;
-  for await (const _ of linesOf(part, await fetchPart(objects, part))) products++;
+  for await (const lines of linesOf(part, await fetchPart(objects, part))) for (const _ of lines) products++;
   return products;
 }
 
@@ -67,34 +67,43 @@ async function fetchPart(objects: ObjectStore, part: PartName): Promise<Uint8Arr
 async function* piecesOf(part: PartName, packed: Uint8Array): AsyncGenerator<ItemResult[], ItemResult[]> {
   let piece: ItemResult[] = [];
   let [bytes, values, n] = [0, 0, 0];
-  for await (const line of linesOf(part, packed)) {
-    n++;
-    try {
-      const more = countValues(line);
-      if (piece.length > 0 && (bytes + line.length > MAX_LINE_BYTES || values + more > PIECE_VALUES)) {
-        yield piece;
-        piece = [];
-        bytes = values = 0;
+  for await (const lines of linesOf(part, packed)) {
+    for (const line of lines) {
+      n++;
+      try {
+        const more = countValues(line);
+        if (piece.length > 0 && (bytes + line.length > MAX_LINE_BYTES || values + more > PIECE_VALUES)) {
+          yield piece;
+          piece = [];
+          bytes = values = 0;
+        }
+        bytes += line.length;
+        values += more;
+        piece.push(parseCounted(itemResultSchema, line));
+      } catch (error) {
+        throw notAPart(part.key, error, n);
       }
-      bytes += line.length;
-      values += more;
-      piece.push(parseCounted(itemResultSchema, line));
-    } catch (error) {
-      throw notAPart(part.key, error, n);
     }
   }
   return piece;
 }
 
-async function* linesOf({ key, products: reported }: PartName, packed: Uint8Array): AsyncGenerator<Buffer> {
+async function* linesOf({ key, products: reported }: PartName, packed: Uint8Array): AsyncGenerator<Iterable<Buffer>> {
   const most = Math.min(reported ?? PART_PRODUCTS, PART_PRODUCTS);
   const text = Math.min(most * MAX_LINE_BYTES, MAX_TEXT_BYTES);
   let n = 0;
-  try {
-    for await (const line of gzipLines(packed, { line: MAX_LINE_BYTES, text })) {
-      if (++n > most) throw new Error(`it has more than ${most} products`);
-      yield line;
+  function* counted(lines: Iterable<Buffer>): Generator<Buffer> {
+    try {
+      for (const line of lines) {
+        if (++n > most) throw new Error(`it has more than ${most} products`);
+        yield line;
+      }
+    } catch (error) {
+      throw notAPart(key, error, null);
     }
+  }
+  try {
+    for await (const lines of gzipLines(packed, { line: MAX_LINE_BYTES, text })) yield counted(lines);
     if (n < (reported ?? 0)) throw new Error(`it has ${n} products, and not ${reported} as reported`);
   } catch (error) {
     throw notAPart(key, error, null);

@@ -109,11 +109,12 @@ export async function readProductIds(objects: ObjectStore, description: RunDescr
       throw new AppError('object-corrupt', `the object ${key} does not have the hash that run.json names`);
     const before = ids.length;
     try {
-      for await (const line of gzipLines(bytes, LIST_BYTES)) {
-        const { n, id } = parseForeign(listedProductSchema, line);
-        if (n !== ids.length + 1) throw new Error(`it has no product ${ids.length + 1}`);
-        ids.push(id);
-      }
+      for await (const lines of gzipLines(bytes, LIST_BYTES))
+        for (const line of lines) {
+          const { n, id } = parseForeign(listedProductSchema, line);
+          if (n !== ids.length + 1) throw new Error(`it has no product ${ids.length + 1}`);
+          ids.push(id);
+        }
     } catch (error) {
       throw new AppError('object-corrupt', `the object ${key} is not a list of products: ${describeError(error)}`, {
         cause: error,
