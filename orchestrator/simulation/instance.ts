@@ -72,7 +72,7 @@ export class SimulatedInstance implements Visitor {
   #failures = 0;
 
   constructor(options: InstanceOptions) {
-    const { id, settings, clock, objects, site, uploadMs, wrongs } = options;
+    const { id, settings, clock, site, wrongs } = options;
     const { privateKey } = this.#keys;
     this.#o = options;
     this.id = id;
@@ -98,7 +98,7 @@ export class SimulatedInstance implements Visitor {
         this.#speak();
       },
     });
-    this.#uploads = new SimulatedUploads({ id, settings, life, shard, objects, uploadMs, privateKey, onChange });
+    this.#uploads = new SimulatedUploads({ ...options, life, shard, privateKey, onChange });
     this.#messages = new Messages({ ...options, life, privateKey });
   }
 

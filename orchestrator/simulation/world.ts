@@ -27,7 +27,7 @@ import type { Site } from './instance/site.ts';
 import { MachineClock } from './machine-clock.ts';
 import { createMemoryStores, type MemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
-import { createPublicKey, type KeyObject } from 'node:crypto';
+import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
 import { type Envelope, exportPublicKey, type Signatures } from '../../shared/wire/signature.ts';
 
 /** Nothing depends on the date. */
@@ -273,7 +273,12 @@ function signatureOf(key: KeyObject, envelope: Envelope, body: Uint8Array | stri
   return `${nameOf(key)} ${method} ${path} ${run} ${slot} ${epoch} ${counter} ${body.length}`;
 }
 
+const textSignatureOf = (key: KeyObject, text: Uint8Array): Buffer =>
+  createHash('sha512').update(nameOf(key)).update(text).digest();
+
 const QUICK_SIGNATURES: Signatures = {
   sign: signatureOf,
   verify: (publicKey, envelope, body, signature) => signature === signatureOf(publicKey, envelope, body),
+  signText: textSignatureOf,
+  verifyText: (publicKey, text, signature) => textSignatureOf(publicKey, text).equals(signature),
 };

@@ -2,9 +2,9 @@
  * Who wrote a part: an Ed25519 signature in the gzip header, in an extra field (RFC 1952, 2.3.1.1) that every other reader of
  * gzip skips. So it is checked before anything is unpacked, and a part is still one object of plain gzip.
  */
-import { type KeyObject, sign, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import type { EpochId } from '../domain/epoch-id.ts';
-import { sha256Hex } from './signature.ts';
+import { ED25519, sha256Hex, type Signatures } from './signature.ts';
 
 /** The place for which a part is signed: in any other it proves nothing. */
 export interface PartPlace extends EpochId {
@@ -26,19 +26,30 @@ function signedText({ run, slot, epoch, seq }: PartPlace, unsigned: Uint8Array):
 }
 
 /** The same gzip with a signature in its header; the same bytes for the same part and key. Takes what Node's zlib writes. */
-export function signPart(unsigned: Uint8Array, place: PartPlace, privateKey: KeyObject): Buffer {
-  const signature = sign(null, signedText(place, unsigned), privateKey);
+export function signPart(
+  unsigned: Uint8Array,
+  place: PartPlace,
+  privateKey: KeyObject,
+  signatures: Pick<Signatures, 'signText'> = ED25519,
+): Buffer {
+  const signature = signatures.signText(privateKey, signedText(place, unsigned));
   const header = Buffer.from(unsigned.subarray(0, HEADER_BYTES));
   header[FLAGS_AT]! |= FEXTRA;
   return Buffer.concat([header, FIELD_HEAD, signature, unsigned.subarray(HEADER_BYTES)]);
 }
 
 /** True if the holder of the key has signed these bytes for this place; false for any other bytes, whatever they are. */
-export function isSignedPart(bytes: Uint8Array, place: PartPlace, publicKey: KeyObject): boolean {
+export function isSignedPart(
+  bytes: Uint8Array,
+  place: PartPlace,
+  publicKey: KeyObject,
+  signatures: Pick<Signatures, 'verifyText'> = ED25519,
+): boolean {
   if (bytes.length < HEADER_BYTES + FIELD_BYTES || bytes[FLAGS_AT] !== FEXTRA) return false;
   const signatureAt = HEADER_BYTES + FIELD_HEAD.length;
   if (!FIELD_HEAD.equals(bytes.subarray(HEADER_BYTES, signatureAt))) return false;
   const unsigned = Buffer.concat([bytes.subarray(0, HEADER_BYTES), bytes.subarray(HEADER_BYTES + FIELD_BYTES)]);
   unsigned[FLAGS_AT] = 0;
-  return verify(null, signedText(place, unsigned), publicKey, bytes.subarray(signatureAt, HEADER_BYTES + FIELD_BYTES));
+  const signature = bytes.subarray(signatureAt, HEADER_BYTES + FIELD_BYTES);
+  return signatures.verifyText(publicKey, signedText(place, unsigned), signature);
 }

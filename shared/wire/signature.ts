@@ -67,13 +67,21 @@ export function verifyMessage(
   }
 }
 
-/** Signs messages and checks signatures. The simulation uses a faster implementation. */
+/** Signs messages and parts, and checks signatures. The simulation uses a faster implementation. */
 export interface Signatures {
   sign(privateKey: KeyObject, envelope: Envelope, body: Uint8Array | string): string;
   verify(publicKey: KeyObject, envelope: Envelope, body: Uint8Array | string, signature: string): boolean;
+  /** 64 bytes over a text that itself says what it is for. */
+  signText(privateKey: KeyObject, text: Uint8Array): Uint8Array;
+  verifyText(publicKey: KeyObject, text: Uint8Array, signature: Uint8Array): boolean;
 }
 
-export const ED25519: Signatures = { sign: signMessage, verify: verifyMessage };
+export const ED25519: Signatures = {
+  sign: signMessage,
+  verify: verifyMessage,
+  signText: (privateKey, text) => sign(null, text, privateKey),
+  verifyText: (publicKey, text, signature) => verify(null, text, publicKey, signature),
+};
 
 /** Base64 HMAC-SHA256 with the enrolment token as key; the token itself is never sent. */
 export function macMessage(token: string, envelope: Envelope, body: Uint8Array | string): string {

@@ -146,7 +146,7 @@ export class ManifestPoll {
   ): Promise<boolean> {
     const core = this.#core;
     const { slot, epoch } = record;
-    if (await isFromInstance(core.objects, run, record, part)) return true;
+    if (await isFromInstance(core, run, record, part)) return true;
     await alarmOnce(core, `unsigned ${part.key}`, `part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
     return false;
   }

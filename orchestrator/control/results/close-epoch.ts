@@ -278,7 +278,7 @@ async function findParts(core: Core, run: RunRecord, record: InstanceRecord, fou
     const entered = ledger.get(key);
     try {
       if (entered?.state === 'failed') found.set(key, { fault: null });
-      else if (entered || (await isFromInstance(core.objects, run, record, { seq, key, sizeBytes }))) {
+      else if (entered || (await isFromInstance(core, run, record, { seq, key, sizeBytes }))) {
         const products = entered?.products ?? (await countProducts(core.objects, { key, sha256, sizeBytes }));
         found.set(key, { seq, key, sha256, sizeBytes, products });
       } else {

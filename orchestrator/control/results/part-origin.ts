@@ -3,10 +3,11 @@
  * look: the signed heartbeat has its hash.
  */
 import { AppError } from '../../../shared/domain/errors.ts';
-import { type ObjectStore, MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
+import { MAX_OBJECT_BYTES } from '../../../shared/ports/object-store.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { isSignedPart } from '../../../shared/wire/part-signature.ts';
 import { importPublicKey } from '../../../shared/wire/signature.ts';
+import type { Core } from '../model/core.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import { readKeyDocument } from './key-documents.ts';
 
@@ -18,7 +19,7 @@ export const UNSIGNED = 'it is not signed by its instance, or damaged';
  * an earlier version, whose instances sign no parts. Where the database has lost the key, the key document in the bucket counts.
  */
 export async function isFromInstance(
-  objects: Pick<ObjectStore, 'get'>,
+  { objects, signatures }: Pick<Core, 'objects' | 'signatures'>,
   run: Pick<RunRecord, 'id' | 'settings' | 'publicKey'>,
   { slot, epoch, publicKey }: Pick<InstanceRecord, 'slot' | 'epoch' | 'publicKey'>,
   { seq, key, sizeBytes }: Pick<PartRef, 'seq' | 'key' | 'sizeBytes'>,
@@ -31,5 +32,6 @@ export async function isFromInstance(
     if (error instanceof AppError && error.code === 'object-corrupt') return new Uint8Array();
     throw error;
   });
-  return bytes === null || isSignedPart(bytes, { run: run.id, slot, epoch, seq }, importPublicKey(instanceKey));
+  if (bytes === null) return true;
+  return isSignedPart(bytes, { run: run.id, slot, epoch, seq }, importPublicKey(instanceKey), signatures);
 }

@@ -9,7 +9,7 @@ import type { OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { decodeManifest, encodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
 import type { RunDescription } from '../../../shared/wire/run-description.ts';
-import { createKeyPair, exportPublicKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
+import { createKeyPair, ED25519, exportPublicKey, importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { Core } from '../model/core.ts';
@@ -112,7 +112,7 @@ export async function isOver(
   if (!epochs.every((e) => e.manifests.length > 0)) return false;
   const settled = new Set<number>();
   for (const [epoch, part] of epochs.flatMap((e) => e.parts.map((p) => [e, p] as const))) {
-    if (!(await isFromInstance(objects, run, epoch, part))) continue;
+    if (!(await isFromInstance({ objects, signatures: ED25519 }, run, epoch, part))) continue;
     try {
       for await (const piece of piecesOf(await readPart(objects, part)))
         for (const { n } of piece) if (n <= run.planned) settled.add(n);
@@ -167,9 +167,10 @@ export async function loadEpochs(
   for (const { slot, epoch, parts, publicKey: stored } of epochs) {
     // A row of a rebuilt run has the key of its manifest, which may be the run's.
     const publicKey = isRebuilt(run) ? stored : ((await core.fleet.get({ slot, epoch }))?.publicKey ?? stored);
+    const bucket = { objects: core.objects, signatures: ED25519 };
     for (const part of parts) {
       if (settled.has(part.key)) continue;
-      if (!reported.has(part.key) && !(await isFromInstance(core.objects, run, { slot, epoch, publicKey }, part))) {
+      if (!reported.has(part.key) && !(await isFromInstance(bucket, run, { slot, epoch, publicKey }, part))) {
         await core.alarm(`part ${part.key} is ignored: ${UNSIGNED}`, { slot, epoch });
         continue;
       }

@@ -10,7 +10,7 @@ import type { Completion, Progress } from '../../../shared/wire/callbacks.ts';
 import { encodeManifest, type ItemResult, PART_PRODUCTS } from '../../../shared/wire/part.ts';
 import { signPart } from '../../../shared/wire/part-signature.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
-import { sha256Hex } from '../../../shared/wire/signature.ts';
+import { sha256Hex, type Signatures } from '../../../shared/wire/signature.ts';
 import type { Life } from './life.ts';
 import type { Shard } from './shard.ts';
 
@@ -21,6 +21,7 @@ export interface UploadParts {
   shard: Shard;
   objects: ObjectStore;
   uploadMs: number;
+  signatures: Signatures;
   /** Signs parts and manifest. */
   privateKey: KeyObject;
   /** A part is in the bucket, or the bucket takes nothing. */
@@ -105,13 +106,13 @@ export class SimulatedUploads {
   }
 
   #uploadPart(forged: ItemResult[]): void {
-    const { shard, settings, life, uploadMs, privateKey } = this.#p;
+    const { shard, settings, life, uploadMs, privateKey, signatures } = this.#p;
     const { seq, results } = shard.cut ?? shard.cutPart(forged.splice(0));
     const { run, slot, epoch } = settings;
     this.#isUploading = true;
     life.after(uploadMs, () => {
       const gzip = gzipSync(results.map((r) => JSON.stringify(r)).join('\n'), PACKING);
-      const bytes = signPart(gzip, { run, slot, epoch, seq }, privateKey);
+      const bytes = signPart(gzip, { run, slot, epoch, seq }, privateKey, signatures);
       const sha256 = sha256Hex(bytes);
       const key = partKey(run, { slot, epoch, seq, sha256, session: this.#roleSession });
       this.#put(key, bytes, 'application/gzip', () => {

@@ -5,7 +5,12 @@ import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { InstanceStage, InstanceUnderTest } from './stage.ts';
 
-const SIGNATURES: Signatures = { sign: () => 'signed', verify: () => true };
+const SIGNATURES: Signatures = {
+  sign: () => 'signed',
+  verify: () => true,
+  signText: () => Buffer.alloc(64),
+  verifyText: () => true,
+};
 
 export async function makeModelledInstance(stage: InstanceStage): Promise<InstanceUnderTest> {
   const { settings, clock, objects } = stage;
