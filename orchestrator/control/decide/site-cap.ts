@@ -39,6 +39,8 @@ export function raisedPaces(
   { nowMs, run, fleet }: Pick<World, 'nowMs' | 'run' | 'fleet'>,
   robots: RobotsPolicy | null,
 ): readonly HostPace[] | null {
+  // A policy without any delay asks for nothing: the usual one, in every round.
+  if (robots === null || (robots.crawlDelayMs === null && robots.domains === undefined)) return null;
   const paces = pacesOf(run);
   const asked = paces.map(({ intervalMs }, domain) =>
     Math.max(intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0),

@@ -15,7 +15,9 @@ import { isGivenUp } from '../model/instance-state.ts';
  * Leaves out the claims that the site or `run.max_cost` does not allow (the latter with an alarm), and the launches that
  * should wait for the answer to another one: in a pool that was dry, and while the gate lets one through at a time.
  */
-export function admitLaunches(world: World, actions: readonly Action[]): Action[] {
+export function admitLaunches(world: World, actions: readonly Action[]): readonly Action[] {
+  // In most rounds nothing is launched.
+  if (!actions.some(({ kind }) => kind === 'claim' || kind === 'launch')) return actions;
   const admitted = withinMoney(world, withinRegions(world, withinCaps(world, oneEach(world, actions))));
   return world.regions.reduce(
     (left, region) => (launchGate(world, region) === 'one' ? oneAtATime(world, region, left) : left),

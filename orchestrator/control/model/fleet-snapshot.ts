@@ -25,7 +25,8 @@ export class FleetSnapshot {
 
   /** The newest epoch of every slot that has one. */
   get latest(): ReadonlyMap<number, InstanceRecord> {
-    return (this.#latest ??= new Map([...this.#slots].map(([slot, epochs]) => [slot, epochs.at(-1)!])));
+    // Of several entries of a slot the last one stays, which is its newest epoch.
+    return (this.#latest ??= new Map(this.all.map((record) => [record.slot, record])));
   }
 
   /** The newest instances of their slots that have said hello and are not given up. */

@@ -72,17 +72,18 @@ export class Observer {
     const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
     const limits = limitsOf(run);
+    const fleet = new FleetSnapshot(instances);
     await this.#watchClock(limits.heartbeatMs);
     const lookedMs = core.clock.monotonic();
     if (lookedMs >= this.nextLookMs)
-      await this.#look(run, new FleetSnapshot(instances), Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
+      await this.#look(run, fleet, Math.min(5_000, Math.max(500, limits.heartbeatMs / 3)));
     await this.#watchStandstill(readMs, core.clock.monotonic() - lookedMs, limits.lostMs * STANDSTILL_SHARE);
     this.#bucket.look(instances, limits);
     if (run.request !== null) this.#requestSeenAtMs ??= core.clock.now();
     const seen = {
       nowMs: core.clock.now(),
       run: { ...run, measuredTailMs: measuredTailMs(instances, core.processState.lastLoadsMs) },
-      fleet: new FleetSnapshot(instances),
+      fleet,
     };
     const raised = raisedPaces(seen, core.robots.policy);
     const robots = robotsInForce({ ...seen, raised }, core.robots.policy);
