@@ -58,9 +58,24 @@ export function spendingOf(world: World, wanted: Wanted = {}): Spending {
   return { committed, each: billWith(world, wanted) - committed, cap: world.run.settings.run.maxCost };
 }
 
+/**
+ * What one further launch makes of the bill, by its type and region. All slots of a round ask, and there are few answers:
+ * without it n empty slots would sum up n bills each. Of the fleet, the run and the moment that are in it.
+ */
+const nextBills = new WeakMap<FleetSnapshot, { run: RunRecord; nowMs: number; usd: Map<string, number> }>();
+
 /** USD for everything launched so far and these launches, if everything alive lasts until deadline + grace. */
 export function billWith({ run, fleet, nowMs }: World, ...launches: readonly Wanted[]): number {
-  return billOf(run, [...billed(fleet), ...launches.map((wanted) => launchedAt(run, wanted, nowMs))]);
+  const sum = (): number =>
+    billOf(run, [...billed(fleet), ...launches.map((wanted) => launchedAt(run, wanted, nowMs))]);
+  if (launches.length > 1) return sum();
+  let known = nextBills.get(fleet);
+  if (known?.run !== run || known.nowMs !== nowMs) nextBills.set(fleet, (known = { run, nowMs, usd: new Map() }));
+  const [{ instanceType, region } = {}] = launches;
+  const key = launches.length === 0 ? '' : `${instanceType} in ${region}`;
+  const usd = known.usd.get(key) ?? sum();
+  known.usd.set(key, usd);
+  return usd;
 }
 
 /**

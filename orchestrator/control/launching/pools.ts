@@ -4,7 +4,6 @@
  */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
 import { type Pool, poolKey, type Pools } from '../model/launch-history.ts';
-import { isGivenUp } from '../model/instance-state.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import { type RegionState, regionNamed } from '../model/regions.ts';
 import type { World } from '../model/world.ts';
@@ -80,8 +79,7 @@ export function areAllPoolsClosed(world: World): boolean {
 /** How many more instances the configuration allows in the region. */
 export function roomIn({ fleet, regions }: World, { name, maxInstances }: RegionState): number {
   if (maxInstances === Infinity) return Infinity;
-  const { all } = fleet.in(name, name === regions[0]!.name);
-  return maxInstances - all.filter((r) => !isGivenUp(r)).length;
+  return maxInstances - fleet.in(name, name === regions[0]!.name).alive;
 }
 
 /** Until when the pool is not tried; null when its last answer was an instance, or it was never tried. */

@@ -13,6 +13,7 @@ export class FleetSnapshot {
   #latest?: ReadonlyMap<number, InstanceRecord>;
   #serving?: readonly InstanceRecord[];
   #lastHeardMs?: number;
+  #alive?: number;
   #slotsOfLost?: ReadonlySet<number>;
   #addressOwners?: ReadonlyMap<string, InstanceRecord>;
   #launches?: LaunchHistory;
@@ -32,6 +33,11 @@ export class FleetSnapshot {
   /** The newest instances of their slots that have said hello and are not given up. */
   get serving(): readonly InstanceRecord[] {
     return (this.#serving ??= [...this.latest.values()].filter((r) => !isGivenUp(r) && r.publicKey !== null));
+  }
+
+  /** Number of instances that are not given up. */
+  get alive(): number {
+    return (this.#alive ??= this.all.filter((r) => !isGivenUp(r)).length);
   }
 
   /** When any of the serving instances was last heard. */

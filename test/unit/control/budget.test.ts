@@ -8,8 +8,9 @@ import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { costOfRun } from '../../../orchestrator/control/results/cost-of-run.ts';
+import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
-import { aClaim, anInstance, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
+import { aClaim, anInstance, aPlan, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 const HOUR_MS = 3_600_000;
 /** t4g.nano in Tokyo with its IPv4 address and volume, without requests to S3. */
@@ -224,4 +225,15 @@ describe('isShortOfMoney', () => {
       expect(isShortOfMoney(aWorld({ run, instances, nowMs: START_MS + atEnd }))).toBe(false);
     }
   });
+});
+
+it('sums up as many bills for many empty slots as for few', () => {
+  const billsFor = (slots: number): number => {
+    let bills = 0;
+    const plan = Object.defineProperty(aPlan({ instances: slots }), 'prices', { get: () => void bills++ });
+    workersOf(world(1_000, [anInstance(0)], 0, { run: { ...runWith(1_000), plan } }));
+    return bills;
+  };
+  expect(billsFor(200)).toBeGreaterThan(0);
+  expect(billsFor(200)).toBe(billsFor(20));
 });
