@@ -3,7 +3,7 @@ import { Agent, request } from 'undici';
 import { describeError } from '../../shared/domain/errors.ts';
 import { type Offer, offerPath, receiptSchema, refusalSchema } from '../../shared/wire/instance-api.ts';
 import { HEADER, envelopeHeaders, importPrivateKey, signMessage } from '../../shared/wire/signature.ts';
-import { type OfferResult, type OfferSender } from '../control/model/core.ts';
+import type { OfferResult, OfferSender } from './offers.ts';
 
 /** An instance answers in milliseconds; a load balancer gives up after 60 s. */
 const TIMEOUT_MS = 15_000;

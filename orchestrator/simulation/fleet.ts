@@ -8,7 +8,7 @@ import { type CrawlSettings, unpackCrawlSettings } from '../../shared/wire/crawl
 import { parseUserData } from '../../shared/wire/settings.ts';
 import { type CloudInstance, TAG } from '../cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
-import type { OfferResult, OfferSender } from '../control/model/core.ts';
+import type { OfferResult, OfferSender } from '../cloud/offers.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';

@@ -12,7 +12,7 @@ import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
 import { createKeyPair, exportPublicKey, type Signatures } from '../../shared/wire/signature.ts';
-import type { OfferResult } from '../control/model/core.ts';
+import type { OfferResult } from '../cloud/offers.ts';
 import type { EventClock } from './event-clock.ts';
 import { SimulatedCrawl, type Wrongs } from './instance/crawl.ts';
 import { Life } from './instance/life.ts';

@@ -74,6 +74,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/control/',
       'orchestrator/cloud/compute.ts',
       'orchestrator/cloud/load-balancer.ts',
+      'orchestrator/cloud/offers.ts',
       'orchestrator/cloud/watched-store.ts',
       // The form of chunk ids.
       'orchestrator/db/chunk-rows.ts',
@@ -90,6 +91,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'userdata/',
       'orchestrator/cloud/compute.ts',
       'orchestrator/cloud/load-balancer.ts',
+      'orchestrator/cloud/offers.ts',
       'node:crypto',
       'node:zlib',
     ],

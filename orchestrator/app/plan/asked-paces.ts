@@ -3,7 +3,7 @@ import { policyAt, type RobotsPolicy } from '../../../shared/domain/robots-match
 import { withDelays } from '../../../shared/domain/robots.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { capInWords } from '../../control/decide/site-cap.ts';
-import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../control/model/robots-pace.ts';
 import type { Database } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { isMigrated } from '../../db/migrate.ts';

@@ -7,7 +7,7 @@ import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
 import type { ListFaults } from '../../control/results/product-list.ts';
-import { intervalUnder } from '../../control/observe/robots-cache.ts';
+import { intervalUnder } from '../../control/model/robots-pace.ts';
 import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
 import { balancerAddresses, NO_BALANCER } from '../../control/model/run-settings.ts';
 import { BROWSER_MEMORY_GB, HTTP_MEMORY_GB } from '../../plan/instance-types.ts';

@@ -16,7 +16,7 @@ import { noteCrawls } from '../../db/crawls.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { checkResultRights, checkRights } from '../../db/rights.ts';
 import { createStores } from '../../db/create-stores.ts';
-import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../control/model/robots-pace.ts';
 import type { HostPace } from '../../plan/host-pace.ts';
 import { readAskedPaces } from './asked-paces.ts';
 import { browserBootOf } from './browser-boot.ts';

@@ -6,7 +6,8 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
-import { IGNORED_ROBOTS, type RobotsReader } from '../../control/observe/robots-cache.ts';
+import type { RobotsReader } from '../../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../control/model/robots-pace.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
 

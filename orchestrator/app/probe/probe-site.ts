@@ -2,7 +2,7 @@
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { intervalUnder } from '../../control/observe/robots-cache.ts';
+import { intervalUnder } from '../../control/model/robots-pace.ts';
 import type { Findings } from '../../probe/findings.ts';
 import type { ProbeLimits, SeriesResult } from '../../probe/series.ts';
 import type { Caller } from '../caller.ts';

@@ -25,7 +25,7 @@ import { type Preflight, preflight, robotsOf } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import { awaitSite } from '../plan/await-site.ts';
-import { IGNORED_ROBOTS } from '../../control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../control/model/robots-pace.ts';
 import { assumedTarget, chooseTarget } from '../plan/target.ts';
 import { prepareNextNight } from './next-night.ts';
 import { ownName } from './process-name.ts';

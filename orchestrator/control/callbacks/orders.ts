@@ -2,7 +2,7 @@
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';
-import { intervalUnder } from '../observe/robots-cache.ts';
+import { intervalUnder } from '../model/robots-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { isRotatingAddress, isReturnExpected, judgeSuspicion, mustReturnProducts } from '../decide/ban-policy.ts';

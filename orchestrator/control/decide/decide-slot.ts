@@ -1,5 +1,6 @@
 /** What to do about one (slot, epoch): launch, watch, give up, replace, close, terminate. Pure. */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
+import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../../cloud/compute.ts';
 import type { Action } from '../model/actions.ts';
@@ -15,7 +16,6 @@ import { canAfford } from '../launching/budget.ts';
 import { hasMoreWork, type LaunchGate, type World } from '../model/world.ts';
 import { launchGate, widestGate } from '../launching/launch-gate.ts';
 import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
-import { heardInBucketMs } from '../observe/manifest-poll.ts';
 import { stateReasonText } from '../launching/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
 import { ownPaceMs } from '../sharing/workers.ts';
@@ -377,3 +377,18 @@ function move(
 }
 
 const regionOf = ({ regions }: World, { request }: InstanceRecord): RegionState => regionNamed(regions, request.region);
+
+/**
+ * Until when a part in the bucket shows that an instance is at work, although its callbacks do not get through; 0 when
+ * none does. Only a part written well after the last heartbeat counts: an earlier one may be from just before the
+ * instance died.
+ */
+function heardInBucketMs(
+  { uploads, limits }: Pick<World, 'uploads' | 'limits'>,
+  record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
+): number {
+  const uploadedMs = (uploads.size > 0 && uploads.get(epochKey(record))) || 0;
+  const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
+  // The next part is due one `partMs` later.
+  return uploadedMs > spokenMs + 2 * limits.heartbeatMs ? uploadedMs + limits.partMs : 0;
+}

@@ -8,7 +8,7 @@ import { isDraining } from '../model/run-deadlines.ts';
 import { likeliestCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
 import { adviceFor } from '../model/try-again.ts';
 import type { World } from '../model/world.ts';
-import { intervalUnder } from '../observe/robots-cache.ts';
+import { intervalUnder } from '../model/robots-pace.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunRecord } from '../model/stores.ts';
 

@@ -11,7 +11,7 @@ import { forecastEnd } from '../sharing/end-forecast.ts';
 import { widestGate } from './launch-gate.ts';
 import { addressesWithin } from '../../plan/host-pace.ts';
 import { addressesAllowed, isResting } from '../decide/site-cap.ts';
-import { intervalUnder, unreadableRobots } from '../observe/robots-cache.ts';
+import { intervalUnder, unreadableRobots } from '../model/robots-pace.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { isDown, type World } from '../model/world.ts';
 import { canFill, isHopeless } from '../decide/slot-attempts.ts';

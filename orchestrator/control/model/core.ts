@@ -6,11 +6,10 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
+import type { OfferSender } from '../../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from '../launching/token-bucket.ts';
 import type { RunStores } from './stores.ts';
-import type { Refusal } from '../../../shared/domain/offer-refusal.ts';
-import type { Offer, Receipt } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -42,22 +41,6 @@ export interface RegionPorts {
   balancers: LoadBalancer;
   /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
   launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
-}
-
-export type OfferResult =
-  | { kind: 'taken'; receipt: Receipt }
-  | { kind: 'refused'; refusal: Refusal }
-  /** No instance behind the balancer is ready (503), or the one that got the offer is not. */
-  | { kind: 'not-ready'; message: string }
-  /** No connection to the balancer: nothing was delivered. */
-  | { kind: 'unreachable'; message: string }
-  /** No answer, or one that is not ours: an instance may hold the chunk. */
-  | { kind: 'unknown'; message: string }
-  /** The instance rejects the offer as malformed or unsigned: a fault of the main server. */
-  | { kind: 'invalid'; message: string };
-
-export interface OfferSender {
-  send(balancerUrl: string, run: { id: string; privateKey: string }, offer: Offer): Promise<OfferResult>;
 }
 
 /** An object in the bucket that instances read, and its hash. */

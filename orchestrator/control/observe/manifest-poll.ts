@@ -16,21 +16,6 @@ import { alarmOnce } from '../run-notes.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 
-/**
- * Until when a part in the bucket shows that an instance is at work, although its callbacks do not get through; 0 when
- * none does. Only a part written well after the last heartbeat counts: an earlier one may be from just before the
- * instance died.
- */
-export function heardInBucketMs(
-  { uploads, limits }: Pick<World, 'uploads' | 'limits'>,
-  record: Pick<InstanceRecord, 'slot' | 'epoch' | 'lastHeartbeatAtMs' | 'phaseAtMs'>,
-): number {
-  const uploadedMs = (uploads.size > 0 && uploads.get(epochKey(record))) || 0;
-  const spokenMs = record.lastHeartbeatAtMs ?? record.phaseAtMs;
-  // The next part is due one `partMs` later.
-  return uploadedMs > spokenMs + 2 * limits.heartbeatMs ? uploadedMs + limits.partMs : 0;
-}
-
 export class ManifestPoll {
   readonly #core: Core;
   readonly #startedAtMs: number;

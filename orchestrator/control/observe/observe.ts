@@ -4,7 +4,7 @@ import { FleetSnapshot } from '../model/fleet-snapshot.ts';
 import type { Core } from '../model/core.ts';
 import { notedKeys } from '../run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
-import { unreadableRobots } from './robots-cache.ts';
+import { unreadableRobots } from '../model/robots-pace.ts';
 import { raisedPaces, robotsInForce } from '../decide/site-cap.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { chunkLimits, forecastRun } from '../sharing/chunk-limits.ts';

@@ -1,6 +1,7 @@
 /** Holds the fleet's one copy of robots.txt: read when the main server starts, then refreshed regularly. */
 import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
+import { domainsOf, IGNORED_ROBOTS, unreadableRobots } from '../model/robots-pace.ts';
 
 /** Reads robots.txt of the site, of all its domains. Never rejects: a failed read gives a policy with access `none`. */
 export interface RobotsReader {
@@ -16,15 +17,6 @@ export interface RobotsCacheOptions {
   deadlineMs: number;
   heartbeatMs: number;
 }
-
-/** The policy where robots.txt is ignored. */
-export const IGNORED_ROBOTS: RobotsPolicy = {
-  version: 'ignored',
-  access: 'all',
-  rules: [],
-  crawlDelayMs: null,
-  source: 'robots.txt is not read (site.robots: ignore)',
-};
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -79,17 +71,4 @@ export class RobotsCache {
     if (after.access !== 'none' && before?.access === 'none')
       await alarm(`robots.txt can be read again: ${after.source}; ${who} goes on`);
   }
-}
-
-const domainsOf = (policy: RobotsPolicy): readonly RobotsPolicy[] => policy.domains ?? [policy];
-
-/** The domains whose robots.txt cannot be read, so that nothing may be crawled there, in words; null when there is none. */
-export function unreadableRobots(policy: RobotsPolicy | null): string | null {
-  const sources = policy === null ? [] : domainsOf(policy).flatMap((p) => (p.access === 'none' ? p.source : []));
-  return sources.length === 0 ? null : `robots.txt cannot be read: ${sources.join('; ')}`;
-}
-
-/** The interval to keep everywhere: the planned one, or what robots.txt asks for where that is longer. */
-export function intervalUnder(policy: RobotsPolicy | null, plannedMs: number): number {
-  return Math.max(plannedMs, policy?.crawlDelayMs ?? 0);
 }

@@ -7,7 +7,7 @@ import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { SiteState } from '../model/world.ts';
-import { unreadableRobots } from './robots-cache.ts';
+import { unreadableRobots } from '../model/robots-pace.ts';
 
 /** Requests that are judged together. */
 const WINDOW = 50;

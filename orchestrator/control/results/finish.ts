@@ -19,7 +19,7 @@ import { commonFrom, failureOf, judgeShared, type SharedVerdict } from './shared
 import { judgeValues, profileOf } from './value-profile.ts';
 import type { RunReport, ShardReport } from '../model/report.ts';
 import { endedSiteDown, openReason, uncrawledReason } from '../decide/uncrawled-reason.ts';
-import { intervalUnder } from '../observe/robots-cache.ts';
+import { intervalUnder } from '../model/robots-pace.ts';
 import { REBUILT } from './run-description.ts';
 import { leftBehind } from './left-behind.ts';
 import { costOfRun } from './cost-of-run.ts';

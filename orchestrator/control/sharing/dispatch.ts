@@ -4,7 +4,8 @@
  * holds without an answer: an instance may hold the chunk. Only a failure to connect proves that no instance does.
  */
 import { describeError } from '../../../shared/domain/errors.ts';
-import type { Core, OfferResult } from '../model/core.ts';
+import type { Core } from '../model/core.ts';
+import type { OfferResult } from '../../cloud/offers.ts';
 import type { OpenChunk, RunRecord } from '../model/stores.ts';
 import { type OfferTarget, OfferTurns } from './offer-targets.ts';
 

@@ -6,7 +6,7 @@ import { domainPaces, meanSpacingMs } from '../../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../shared/wire/callbacks.ts';
 import { isUnavailable, mustReturnProducts } from '../decide/ban-policy.ts';
-import { intervalUnder } from '../observe/robots-cache.ts';
+import { intervalUnder } from '../model/robots-pace.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../decide/slot-attempts.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from '../model/stores.ts';
 import { hasMoreWork, type World } from '../model/world.ts';

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Balancer } from '../../../orchestrator/cloud/load-balancer.ts';
 import { HttpOfferSender } from '../../../orchestrator/cloud/http-offer-sender.ts';
-import type { OfferResult } from '../../../orchestrator/control/model/core.ts';
+import type { OfferResult } from '../../../orchestrator/cloud/offers.ts';
 import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.ts';
 import { waitFor } from '../../support/processes.ts';
 import { SUBNETS, VPC, uploadBundle } from '../../support/sandbox/boot.ts';

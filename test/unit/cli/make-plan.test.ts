@@ -10,7 +10,7 @@ import { makePlan, type PlanFacts, refuseInfeasible } from '../../../orchestrato
 import { settingsOf } from '../../../orchestrator/app/plan/settings-of.ts';
 import { packSettingsOf } from '../../../orchestrator/control/launching/crawl-settings.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
-import { IGNORED_ROBOTS } from '../../../orchestrator/control/observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../../../orchestrator/control/model/robots-pace.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { aRun, ALLOW_ALL } from '../control/builders.ts';
 

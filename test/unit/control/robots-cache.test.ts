@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { RobotsCache, unreadableRobots } from '../../../orchestrator/control/observe/robots-cache.ts';
+import { RobotsCache } from '../../../orchestrator/control/observe/robots-cache.ts';
+import { unreadableRobots } from '../../../orchestrator/control/model/robots-pace.ts';
 import { combinePolicies } from '../../../shared/domain/robots.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
