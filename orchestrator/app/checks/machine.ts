@@ -5,7 +5,7 @@ import { type Check, type CheckContext, failed, type Finding, ok, warning } from
 import { existsSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { stateDirOf } from '../run/run-session.ts';
+import { stateDirOf } from '../config/state-dir.ts';
 import { STATE_FOLDER_REMEDY, whyUnwritable } from '../run/state-folder.ts';
 import { parseDatabaseUrl } from '../../db/database-url.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';

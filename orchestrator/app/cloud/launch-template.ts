@@ -17,7 +17,7 @@ import { regionNamed } from '../../control/model/regions.ts';
 import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../../control/model/stores.ts';
 import { type Architecture, architectureOf, typesOfRun } from '../../plan/instance-types.ts';
-import { stateDirOf } from '../run/run-session.ts';
+import { stateDirOf } from '../config/state-dir.ts';
 
 export const PLATFORM_OF: Record<Architecture, RuntimePlatform> = { x86_64: 'linux-x64', arm64: 'linux-arm64' };
 

@@ -21,7 +21,7 @@ import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { readTextFile } from '../config/text-file.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { RunSource } from '../run/start-run.ts';
+import type { RunSource } from '../plan/run-source.ts';
 import { readSitemaps } from './read-sitemaps.ts';
 
 /** URLs in one transaction. */

@@ -2,7 +2,7 @@
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
 import { readTextFile } from '../config/text-file.ts';
-import type { RunSource } from '../run/start-run.ts';
+import type { RunSource } from './run-source.ts';
 
 /** Faults that are listed; the rest is counted. */
 const LISTED = 10;

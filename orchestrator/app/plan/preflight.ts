@@ -30,7 +30,7 @@ import type { PlanFacts } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
 import { openWaiting } from '../run/find-run.ts';
-import { stateDirOf } from '../run/run-session.ts';
+import { stateDirOf } from '../config/state-dir.ts';
 import { readRobots } from './site-robots.ts';
 
 /**

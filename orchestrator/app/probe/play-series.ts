@@ -6,7 +6,8 @@ import type { SeriesWatch } from '../../probe/series-watch.ts';
 import type { Caller } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../plan/settings-of.ts';
-import { type RunSource, startRun, type StartOptions } from '../run/start-run.ts';
+import { startRun, type StartOptions } from '../run/start-run.ts';
+import type { RunSource } from '../plan/run-source.ts';
 
 /** From the plan to the first page and from the last page to the end of the run, with time to spare: minutes on AWS. */
 const AROUND_MS = 1_200_000;

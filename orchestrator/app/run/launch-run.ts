@@ -27,7 +27,7 @@ import type { Target } from '../plan/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import type { RunLock } from './run-lock.ts';
 import { pingOf } from './announce.ts';
-import { logFileOf, stateDirOf } from './run-session.ts';
+import { logFileOf, stateDirOf } from '../config/state-dir.ts';
 import { type SandboxHandle, startSandbox, stopSandbox, superviseSandbox } from './sandbox-process.ts';
 
 export interface LaunchRunOptions extends Caller {

@@ -12,7 +12,7 @@ import { prune, type Pruned } from '../../db/prune.ts';
 import type { Output } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../plan/settings-of.ts';
-import { stateDirOf } from './run-session.ts';
+import { stateDirOf } from '../config/state-dir.ts';
 
 /** After a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;

@@ -10,7 +10,8 @@ import { assertKept, findRun, getRun, openWaiting, storesOf } from './find-run.t
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';
-import { type RunSource, type StartOptions, startRun } from './start-run.ts';
+import { type StartOptions, startRun } from './start-run.ts';
+import type { RunSource } from '../plan/run-source.ts';
 
 export interface RetryOptions extends StartOptions {
   runId: string | undefined;

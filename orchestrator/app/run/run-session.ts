@@ -1,5 +1,5 @@
 /** One main server at work on one run: the core with its adapters, the callback listener and the loop. */
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { destination, type Logger, pino } from 'pino';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -21,6 +21,7 @@ import { createCallbackApp } from '../../server/callback-app.ts';
 import { listen } from '../../server/listen.ts';
 import type { Output, Progress } from '../caller.ts';
 import type { Config } from '../config/load-config.ts';
+import { logFileOf } from '../config/state-dir.ts';
 import { robotsReader } from '../plan/site-robots.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
 import type { RunLock } from './run-lock.ts';
@@ -157,23 +158,6 @@ export function openLog(file: string, runId: string, onAlarm: (text: string) => 
     return bounded;
   };
   return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
-}
-
-export const logFileOf = (config: Config, runId: string): string =>
-  join(stateDirOf(config.file).run(runId), 'log.ndjson');
-
-/** Where the files of runs are: beside the configuration. */
-export function stateDirOf(configFile: string) {
-  const root = join(dirname(configFile), '.crawlfleet');
-  return {
-    root,
-    run: (runId: string): string => join(root, 'runs', runId),
-    sandboxes: join(root, 'sandbox'),
-    sandbox: (runId: string): string => join(root, 'sandbox', runId),
-    prices: join(root, 'prices.json'),
-    /** Build results that are kept: the Node that instances run. */
-    cache: join(root, 'cache'),
-  };
 }
 
 /** Under the fence of the lock that the command holds. */

@@ -20,8 +20,9 @@ import type { FactsOptions } from '../checks/facts.ts';
 import { collectGarbageQuietly } from './collect-garbage.ts';
 import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../config/load-config.ts';
 import { launchRun, type LaunchRunOptions, newRun } from './launch-run.ts';
+import type { RunSource } from '../plan/run-source.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
-import { type Preflight, preflight, robotsOf } from '../plan/preflight.ts';
+import { preflight, robotsOf } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { settingsOf } from '../plan/settings-of.ts';
 import { awaitSite } from '../plan/await-site.ts';
@@ -59,24 +60,6 @@ interface DueTimeOfRun {
   /** The name of the schedule. */
   schedule: string;
 }
-
-export interface RunSource {
-  /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
-  isQuery?: true;
-  /** The run that it tries again: the new one is of its kind, a dry run or on AWS. Called first. */
-  parent?(config: Config): Promise<RunRecord>;
-  /** Null when there is nothing to do and the user knows why. The result table is checked afterwards. */
-  choose(
-    checked: Preflight,
-    parent: RunRecord | null,
-  ): Promise<{ products: ProductList; parentId: string | null } | null>;
-}
-
-/** The product query of the configuration. `acceptDrop`: a shorter list is right. */
-export const wholeQuery = (acceptDrop: boolean): RunSource => ({
-  isQuery: true,
-  choose: async (checked) => ({ products: await checked.readProducts(acceptDrop), parentId: null }),
-});
 
 /** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {

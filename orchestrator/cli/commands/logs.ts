@@ -9,7 +9,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import { olderLogOf } from '../../app/run/log-file.ts';
 import { isWanted, type LogEntry, type LogFilter, parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
-import { stateDirOf } from '../../app/run/run-session.ts';
+import { stateDirOf } from '../../app/config/state-dir.ts';
 import type { StatusOptions } from './status.ts';
 
 export type LogsOptions = StatusOptions & LogFilter & { follow?: boolean };
