@@ -11,7 +11,7 @@ import { systemClock } from '../shared/adapters/system-clock.ts';
 import { type AnyUserData, parseUserData } from '../shared/wire/settings.ts';
 import { AWS_METADATA, readMetadata } from './control/metadata.ts';
 import { readSettings } from './control/read-settings.ts';
-import { StateFolder } from './control/state-folder.ts';
+import { StateFolder } from './process/state-folder.ts';
 import { runInstance } from './instance.ts';
 
 // Synchronous, so that the last line before a crash still reaches the console.

@@ -8,7 +8,7 @@ import { hasDefault, type Mapping, type PageMapping } from '../shared/domain/map
 import { bareHostOf, portOf } from '../shared/domain/same-site.ts';
 import type { Clock } from '../shared/ports/clock.ts';
 import type { InstanceSettings } from '../shared/wire/settings.ts';
-import type { Log } from './control/retry.ts';
+import type { Log } from './process/retry.ts';
 import { type CompiledMapping, compileMapping } from './extract/compile-mapping.ts';
 import { PageExtractor } from './extract/page-extractor.ts';
 import type { BrowserSource, BrowserSourceOptions } from './fetch/browser/browser-source.ts';

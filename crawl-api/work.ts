@@ -10,7 +10,7 @@ import type { InstanceSettings } from '../shared/wire/settings.ts';
 import { closeEpoch } from './control/closing.ts';
 import { HeartbeatLoop } from './control/heartbeat.ts';
 import type { MainServerClient } from './control/main-server-client.ts';
-import type { Retry } from './control/retry.ts';
+import type { Retry } from './process/retry.ts';
 import type { Sources } from './open-sources.ts';
 import { PageTimes } from './politeness/pacer.ts';
 import { RenderChoice } from './politeness/render-choice.ts';

@@ -8,7 +8,7 @@ import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parseUserData } from '../../shared/wire/settings.ts';
 import { Callbacks } from '../../orchestrator/control/callbacks/callbacks.ts';
-import { Dispatcher } from '../../orchestrator/control/sharing/dispatch.ts';
+import { Dispatcher } from '../../orchestrator/control/act/shares/dispatch.ts';
 import { ControlLoop } from '../../orchestrator/control/loop.ts';
 import { newRunKeys } from '../../orchestrator/control/new-run.ts';
 import type { World } from '../../orchestrator/control/model/world.ts';

@@ -5,8 +5,8 @@
 import '../../orchestrator/cli/heap-limits.ts';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { confirmManifest } from '../../orchestrator/control/results/close-epoch.ts';
-import { publishRun } from '../../orchestrator/control/results/finish.ts';
+import { confirmManifest } from '../../orchestrator/control/act/results/close-epoch.ts';
+import { publishRun } from '../../orchestrator/control/act/results/finish.ts';
 import { verifyRun } from '../../orchestrator/control/verify/verify.ts';
 import { openDatabase } from '../../orchestrator/db/connect.ts';
 import { createStores } from '../../orchestrator/db/create-stores.ts';

@@ -11,7 +11,7 @@ import type { KeyObject } from 'node:crypto';
 import type { Queue } from '../queue/queue.ts';
 import type { Uploader } from '../upload/uploader.ts';
 import type { MainServerClient } from './main-server-client.ts';
-import { type Retry, untilDone } from './retry.ts';
+import { type Retry, untilDone } from '../process/retry.ts';
 
 export interface ClosingParts extends Retry {
   queue: Queue;

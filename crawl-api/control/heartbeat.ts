@@ -6,8 +6,8 @@ import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { type Heartbeat, HEARTBEAT_PATH, type Orders, ordersSchema } from '../../shared/wire/callbacks.ts';
 import type { MainServerClient, Reply } from './main-server-client.ts';
-import { logDoubling, type Retry } from './retry.ts';
-import { SignalFlag } from './signal-flag.ts';
+import { logDoubling, type Retry } from '../process/retry.ts';
+import { SignalFlag } from '../process/signal-flag.ts';
 
 export interface HeartbeatParts extends Retry {
   client: Pick<MainServerClient, 'sendSigned'>;

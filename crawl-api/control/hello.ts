@@ -1,7 +1,7 @@
 /** Sends hello until the main server accepts this instance or refuses it permanently. */
 import { type Hello, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { MainServerClient } from './main-server-client.ts';
-import { type Retry, untilDone } from './retry.ts';
+import { type Retry, untilDone } from '../process/retry.ts';
 
 const RETRY = { firstMs: 250, maxMs: 5_000 };
 /** Another instance has the slot. A 401 may be temporary: a claim is known a moment after its launch. */

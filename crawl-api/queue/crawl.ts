@@ -5,7 +5,7 @@
 import { templatesOf } from '../../shared/domain/domains.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import { openJar } from '../../shared/adapters/http/cookie-jar.ts';
-import { SignalFlag } from '../control/signal-flag.ts';
+import { SignalFlag } from '../process/signal-flag.ts';
 import { AddressWatch } from '../politeness/address-watch.ts';
 import { Pacer } from '../politeness/pacer.ts';
 import { CanaryPages } from './canary-pages.ts';

@@ -6,7 +6,7 @@ import { domainOf } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { InstanceSettings } from '../../shared/wire/settings.ts';
-import type { Log } from '../control/retry.ts';
+import type { Log } from '../process/retry.ts';
 import { toFailure } from './item-result.ts';
 import type { Replay } from './journal-file.ts';
 import type { Journal } from './journal-writer.ts';

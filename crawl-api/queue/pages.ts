@@ -13,7 +13,7 @@ import { isSameSite, sharesRobots } from '../../shared/domain/same-site.ts';
 import type { CookieJar } from '../../shared/adapters/http/cookie-jar.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { SiteSettings } from '../../shared/wire/site-settings.ts';
-import type { SignalFlag } from '../control/signal-flag.ts';
+import type { SignalFlag } from '../process/signal-flag.ts';
 import { hasValues } from '../extract/page-extractor.ts';
 import type { FetchHooks, NotNow, PageAnswer, PageResult, PageSource } from '../fetch/page-result.ts';
 import { RedirectTrail } from '../fetch/redirect-trail.ts';

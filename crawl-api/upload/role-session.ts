@@ -6,8 +6,8 @@
 import { backoffMs } from '../../shared/domain/backoff.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { ROLE_SESSION } from '../../shared/domain/keys.ts';
-import type { Retry } from '../control/retry.ts';
-import type { StateFolder } from '../control/state-folder.ts';
+import type { Retry } from '../process/retry.ts';
+import type { StateFolder } from '../process/state-folder.ts';
 
 export interface RoleSessionParts extends Retry {
   /** False in a run of an earlier version: its objects have no such folder. */

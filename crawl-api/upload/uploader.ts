@@ -10,7 +10,7 @@ import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import type { Random } from '../../shared/ports/random.ts';
 import { PART_PRODUCTS } from '../../shared/wire/part.ts';
-import { SignalFlag } from '../control/signal-flag.ts';
+import { SignalFlag } from '../process/signal-flag.ts';
 import { untilWritten } from '../queue/journal-writer.ts';
 import type { Queue } from '../queue/queue.ts';
 import type { KeyObject } from 'node:crypto';

@@ -11,8 +11,8 @@ import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import type { ProcessExit } from '../schedule/decide.ts';
 import { hintOf } from '../app/run/announce.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { isDeadHere, isSurelyAlive, processName } from '../app/run/process-name.ts';
-import { makeStateFolder } from '../app/run/state-folder.ts';
+import { isDeadHere, isSurelyAlive, processName } from '../app/lookup/process-name.ts';
+import { makeStateFolder } from '../app/config/state-folder.ts';
 import type { Environment } from '../app/config/load-config.ts';
 
 export interface ProcessOptions {

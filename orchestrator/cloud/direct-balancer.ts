@@ -1,6 +1,6 @@
 /**
  * In place of ELBv2, for a main server that reaches the instances itself (`aws.load_balancer: none`): nothing is made, and
- * nothing is paid. Offers go to the instances in turn (control/sharing/offer-targets.ts); this adapter only checks their
+ * nothing is paid. Offers go to the instances in turn (control/decide/shares/offer-targets.ts); this adapter only checks their
  * health, as a load balancer would.
  */
 import { describeError } from '../../shared/domain/errors.ts';

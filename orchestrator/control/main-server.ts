@@ -3,14 +3,14 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
-import { LAUNCH_BUNDLE, withUpdatedBundle } from './launching/updated-bundle.ts';
-import { TokenBucket } from './launching/token-bucket.ts';
+import { LAUNCH_BUNDLE, withUpdatedBundle } from './act/launches/updated-bundle.ts';
+import { TokenBucket } from './model/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
 import type { Core, LaunchTemplate, RegionPorts } from './model/core.ts';
 import { ProcessState } from './model/process-state.ts';
 import type { World } from './model/world.ts';
 import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts';
-import { Dispatcher } from './sharing/dispatch.ts';
+import { Dispatcher } from './act/shares/dispatch.ts';
 import { setStallCause, stallFacts } from './model/stall-causes.ts';
 
 /** RunInstances calls that AWS accepts at once, and then per second; each region counts its own. */

@@ -7,7 +7,7 @@ import {
   detailOf,
   judgeAsserts,
   sumAssertCounts,
-} from '../control/results/assertions.ts';
+} from '../control/model/assertions.ts';
 import { readStanding, standingKey } from './assert-rows.ts';
 import type { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import type { KeyedRow, Row } from '../../shared/domain/mapping.ts';
-import { type AssertCounts, type Broken, countBroken, detailOf, type Standing } from '../control/results/assertions.ts';
+import { type AssertCounts, type Broken, countBroken, detailOf, type Standing } from '../control/model/assertions.ts';
 import { keyColumns } from './column-types.ts';
 import { toRowKey, UnfitValue } from './column-values.ts';
 import type { Database } from './connect.ts';

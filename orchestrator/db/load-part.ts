@@ -7,7 +7,7 @@ import { ledgerDetail } from '../../shared/domain/failure-kind.ts';
 import type { FailureReason, Outcome, OutcomeCounts } from '../../shared/domain/outcome.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { PartId } from '../control/model/stores.ts';
-import { type AssertCounts, sumAssertCounts } from '../control/results/assertions.ts';
+import { type AssertCounts, sumAssertCounts } from '../control/model/assertions.ts';
 import { assertRows } from './assert-rows.ts';
 import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';

@@ -7,7 +7,7 @@ import type { Knex } from 'knex';
 import { AppError } from '../../shared/domain/errors.ts';
 import { isRunEnd, type RunPhase } from '../../shared/domain/states.ts';
 import { eventOf } from '../control/model/run-event.ts';
-import { CANCELLED } from '../control/results/exit-code.ts';
+import { CANCELLED } from '../control/decide/end/exit-code.ts';
 import type { PublishEnd, PublishedPhase } from '../control/model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
 import { noteChanges } from './changes.ts';

@@ -6,7 +6,7 @@ import type { EpochId } from '../../shared/domain/epoch-id.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
 import { type PartResults, piecesOf } from '../control/model/part-results.ts';
 import type { FillRates, RunReport, ValueProfile } from '../control/model/report.ts';
-import type { AssertCounts } from '../control/results/assertions.ts';
+import type { AssertCounts } from '../control/model/assertions.ts';
 import type {
   LoadedPart,
   LoadTotals,

@@ -4,7 +4,7 @@ import { landingOf } from '../../shared/domain/landing.ts';
 import type { Column, FieldValue, KeyedRow, Row } from '../../shared/domain/mapping.ts';
 import type { PageStamp } from '../../shared/domain/validators.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import { tellsApart } from '../control/results/shared-results.ts';
+import { tellsApart } from '../control/decide/end/shared-results.ts';
 import { hashOf } from '../discovery/seen-urls.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { keyColumns } from './column-types.ts';

@@ -13,7 +13,7 @@ import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
 import { eventOf } from '../control/model/run-event.ts';
-import { putCrawlSettings } from '../control/launching/crawl-settings.ts';
+import { putCrawlSettings } from '../control/act/launches/crawl-settings.ts';
 import { regionsOf } from '../control/model/run-settings.ts';
 import type { LockHolder, NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';

@@ -2,7 +2,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundlePage } from './bundle-page.ts';
+import { bundlePage } from '../app/read/bundle-page.ts';
 
 const folder = process.argv[2]!;
 const { js, css } = await bundlePage();

@@ -1,6 +1,6 @@
 /** The live state of a run: read from the database once, however many pages show it. */
 import { readRun, readStory, type RunDocument, type Story } from '../app/read/run-documents.ts';
-import { isUnfinished } from '../app/run/find-run.ts';
+import { isUnfinished } from '../app/lookup/find-run.ts';
 import type { RunSample } from '../control/model/sample.ts';
 import type { Stores } from '../control/model/stores.ts';
 import type { Clock } from '../../shared/ports/clock.ts';

@@ -17,7 +17,7 @@ import { maskSecrets } from '../app/read/mask-secrets.ts';
 import { readProduct } from '../app/read/product-document.ts';
 import { MAX_EVENTS, readRun, summaryOf } from '../app/read/run-documents.ts';
 import type { RunRecord, Stores } from '../control/model/stores.ts';
-import type { Asset } from './bundle-page.ts';
+import type { Asset } from '../app/read/bundle-page.ts';
 import type { FoundProducts, History } from '../db/history.ts';
 import { refuseWebPages } from '../server/health-app.ts';
 import { EventStreams } from './event-streams.ts';

@@ -2,7 +2,7 @@
 import { createReadStream, closeSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { AwsError } from '../aws-error.ts';
-import { readBody } from '../server/http-body.ts';
+import { readBody } from '../http-body.ts';
 import { childText, childrenNamed, parseXml } from '../xml.ts';
 import { type Condition, preconditionFailed } from './bucket-store.ts';
 import type { ObjectRecord } from './object-file.ts';

@@ -10,7 +10,7 @@ import { AwsError } from '../aws-error.ts';
 import { type FaultBook, faultRuleSchema } from '../faults.ts';
 import type { EndTimer } from '../end-timer.ts';
 import { type Answer, plainAnswer } from './answer.ts';
-import { readBody } from './http-body.ts';
+import { readBody } from '../http-body.ts';
 
 export const CONTROL_PREFIX = '/_crawlfleet/';
 const MAX_BODY_BYTES = 1_000_000;

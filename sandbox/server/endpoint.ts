@@ -13,7 +13,7 @@ import { AwsError } from '../aws-error.ts';
 import { signingInstance } from '../instance-role.ts';
 import { scopeRegionOf } from '../region.ts';
 import { SSM_TARGET } from '../ssm/actions.ts';
-import { readBody } from './http-body.ts';
+import { readBody } from '../http-body.ts';
 import { Params, queryError, queryReply, type QueryService, serviceOf } from '../query-protocol.ts';
 
 export interface EndpointParts extends S3Endpoint {

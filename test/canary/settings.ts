@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { isLoopback } from '../../orchestrator/app/plan/target.ts';
+import { isLoopback } from '../../orchestrator/app/config/target.ts';
 import { CANARY_PORT } from '../../orchestrator/app/setup/values.ts';
 import { hourlyPrice, servicePrices } from '../../orchestrator/plan/price-table.ts';
 import { MAPPING, canaryIds } from './page-server.ts';

@@ -6,7 +6,7 @@ import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } 
 import { renderParts } from '../../cloud/probe.ts';
 import { recognizeEndpoint } from '../cloud/recognize-endpoint.ts';
 import { probeEc2Rights, probeElbRights, type RightAnswer } from '../../cloud/right-probes.ts';
-import { organisationRemedy } from '../../control/launching/rights.ts';
+import { organisationRemedy } from '../../control/decide/launches/rights.ts';
 import type { Environment } from '../config/load-config.ts';
 
 export const credentials: Check = {

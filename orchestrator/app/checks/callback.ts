@@ -7,7 +7,7 @@ import { BlockList, isIPv6 } from 'node:net';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RouteTable } from '../../cloud/route-tables.ts';
 import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
-import { isLocal } from '../plan/target.ts';
+import { isLocal } from '../config/target.ts';
 import { type Check, type CheckContext, failed, type Finding, lacksServerUrl, ok, standing, warning } from './check.ts';
 import { isRange, readGroups, type SecurityGroup, sourcesOf } from '../../cloud/group-rules.ts';
 import { splitAddress } from '../../server/listen.ts';

@@ -1,7 +1,7 @@
 /** A check before a run: one question about the environment; the answer is a few lines, each with its remedy. */
 import { AppError, describeError, type ErrorCode } from '../../../shared/domain/errors.ts';
 import type { AwsOptions } from '../../cloud/sdk-clients.ts';
-import { regionOf, type RunPlace } from '../plan/target.ts';
+import { regionOf, type RunPlace } from '../config/target.ts';
 import type { Facts } from './facts.ts';
 
 /**

@@ -10,10 +10,10 @@ import { describeRules, readRules } from '../../db/table-rules.ts';
 import { checkResultTable } from '../../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { isRebuilt } from '../../control/results/recover.ts';
+import { isRebuilt } from '../../control/act/results/recover.ts';
 import { createStores } from '../../db/create-stores.ts';
-import { unfinishedRuns } from '../run/find-run.ts';
-import { holderText, livingHolder, lockNamesOfConfig } from '../run/run-lock.ts';
+import { unfinishedRuns } from '../lookup/find-run.ts';
+import { holderText, livingHolder, lockNamesOfConfig } from '../lookup/run-lock.ts';
 
 /** Rows and deadlines are stored in UTC by our own clock, but lock times come from the server's. */
 const SKEW_MS = 5_000;

@@ -23,7 +23,7 @@ import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { readAskedPaces } from '../plan/asked-paces.ts';
 import { type ProductList, readWholeList } from '../plan/products.ts';
-import { isLocal, type RunPlace, type Target } from '../plan/target.ts';
+import { isLocal, type RunPlace, type Target } from '../config/target.ts';
 import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../plan/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../plan/preflight.ts';
 

@@ -18,7 +18,7 @@ import {
   sourcesOf,
 } from '../../cloud/group-rules.ts';
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
-import { BALANCER_PORT } from '../../control/launching/launch.ts';
+import { BALANCER_PORT } from '../../control/act/launches/launch.ts';
 import { bareHostOf, portOf } from '../../../shared/domain/same-site.ts';
 
 export const subnets: Check = {

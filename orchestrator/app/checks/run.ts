@@ -1,5 +1,5 @@
 /** Checks of the site and of the next run: User-Agent, robots.txt, plan, quota, prices, bundle, user data. */
-import { hasLink, userAgentOf } from '../plan/target.ts';
+import { hasLink, userAgentOf } from '../config/target.ts';
 import { type Check, failed, findingOf, lacksRegion, ok, warning } from './check.ts';
 import { clockWarnings, findingsOf as robotsFindings } from '../plan/site-robots.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
@@ -11,10 +11,10 @@ import { askRegistry } from '../../../userdata/npm-package.ts';
 import { buildProgram } from '../../../userdata/program.ts';
 import { nodeToFetch } from './machine.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
-import { packSettingsOf } from '../../control/launching/crawl-settings.ts';
+import { packSettingsOf } from '../../control/act/launches/crawl-settings.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { bundleKey, crawlSettingsKey } from '../../../shared/domain/keys.ts';
-import { checkUserData } from '../../control/launching/launch.ts';
+import { checkUserData } from '../../control/act/launches/launch.ts';
 import { newRunKeys } from '../../control/new-run.ts';
 import { MAX_USER_DATA_BYTES } from '../../../userdata/user-data.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';

@@ -11,7 +11,7 @@ import { buildBundle, type Bundle } from '../../../userdata/bundle.ts';
 import type { RuntimePlatform } from '../../../userdata/node-release.ts';
 import { packRuntime } from '../../../userdata/node-runtime.ts';
 import { toAppError } from '../../cloud/aws-errors.ts';
-import { putCrawlSettings } from '../../control/launching/crawl-settings.ts';
+import { putCrawlSettings } from '../../control/act/launches/crawl-settings.ts';
 import type { LaunchTemplate, RegionTemplate } from '../../control/model/core.ts';
 import { regionNamed } from '../../control/model/regions.ts';
 import { regionsOf, type RunSettings } from '../../control/model/run-settings.ts';

@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { bareHostOf } from '../../../shared/domain/same-site.ts';
 import { type EndpointProfile, probeEndpoint } from '../../cloud/probe.ts';
 import { awsOptions } from './cloud-access.ts';
-import type { Target } from '../plan/target.ts';
+import type { Target } from '../config/target.ts';
 
 /**
  * The target to use, with what answers there. Nothing is probed on AWS, without an endpoint, or in a paid run, which

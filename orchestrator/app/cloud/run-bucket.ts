@@ -7,9 +7,9 @@ import type { RunSettings } from '../../control/model/run-settings.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { openBucket } from './cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
-import { chooseTarget, isLocal } from '../plan/target.ts';
+import { chooseTarget, isLocal } from '../config/target.ts';
 import { stateDirOf } from '../config/state-dir.ts';
-import { type SandboxHandle, sandboxPid, startSandbox, stopSandbox } from '../run/sandbox-process.ts';
+import { type SandboxHandle, sandboxPid, startSandbox, stopSandbox } from './sandbox-process.ts';
 
 const STAND_IN_MS = 10 * 60_000;
 

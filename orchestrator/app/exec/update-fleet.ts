@@ -13,12 +13,12 @@ import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { ROLL_BACK_SCRIPT, updateScript } from '../../../userdata/update-bundle.ts';
 import type { CommandResult, CommandRunner } from '../../cloud/command-runner.ts';
-import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../../control/launching/updated-bundle.ts';
+import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../../control/act/launches/updated-bundle.ts';
 import { eventOf } from '../../control/model/run-event.ts';
 import type { InstanceRecord, RunReader, RunRecord, RunStore } from '../../control/model/stores.ts';
 import { bundlesOf } from '../cloud/launch-template.ts';
-import { getRun } from '../run/find-run.ts';
-import { holderAtWork } from '../run/run-lock.ts';
+import { getRun } from '../lookup/find-run.ts';
+import { holderAtWork } from '../lookup/run-lock.ts';
 
 export interface UpdateParts {
   run: RunRecord;

@@ -4,7 +4,7 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from '../../cloud/image-ec2.ts';
 import type { OwnImage } from '../../cloud/image-lookup.ts';
 import type { RunStore, Stores } from '../../control/model/stores.ts';
-import { hasLeftovers, isUnfinished } from '../run/find-run.ts';
+import { hasLeftovers, isUnfinished } from '../lookup/find-run.ts';
 
 /** Number of newest runs that are checked for leftovers. */
 const LOOKED_AT = 50;

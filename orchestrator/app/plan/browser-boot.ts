@@ -12,7 +12,7 @@ import {
 } from '../../plan/instance-types.ts';
 import { awsOptions } from '../cloud/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../config/target.ts';
 import { findChromium } from '../../../shared/adapters/find-chromium.ts';
 
 /** Calls EC2 only when it matters. Of named images only Debian's own is known to get Chromium at boot. */

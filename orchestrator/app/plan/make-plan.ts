@@ -6,7 +6,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RobotsReading } from '../../../shared/domain/robots-matcher.ts';
 import { MAX_UNPROVED } from '../../../shared/domain/validators.ts';
 import type { Quota } from '../../cloud/quota-api.ts';
-import type { ListFaults } from '../../control/results/product-list.ts';
+import type { ListFaults } from '../../control/decide/end/product-list.ts';
 import { intervalUnder } from '../../control/model/robots-pace.ts';
 import { type BrowserBoot, defaultsFor } from '../../plan/defaults.ts';
 import { balancerAddresses, NO_BALANCER } from '../../control/model/run-settings.ts';
@@ -23,7 +23,7 @@ import type { ProductList } from './products.ts';
 import { capWarnings, plannedPaces } from './asked-paces.ts';
 import { deadlineOf } from './settings-of.ts';
 import { clockWarnings, findingsOf } from './site-robots.ts';
-import { hasLink, type Target, WHO_TO_SAY } from './target.ts';
+import { hasLink, type Target, WHO_TO_SAY } from '../config/target.ts';
 
 export interface PlanFacts {
   config: Config;

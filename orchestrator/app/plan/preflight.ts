@@ -24,12 +24,12 @@ import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { type ProductList, readWholeList } from './products.ts';
-import type { Target } from './target.ts';
+import type { Target } from '../config/target.ts';
 import { fitNight, type Planned } from './fit-night.ts';
 import type { PlanFacts } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
-import { openWaiting } from '../run/find-run.ts';
+import { openWaiting } from '../lookup/find-run.ts';
 import { stateDirOf } from '../config/state-dir.ts';
 import { readRobots } from './site-robots.ts';
 

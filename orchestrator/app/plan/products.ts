@@ -5,7 +5,7 @@ import {
   type ListFaults,
   listKeyOf,
   usualLength,
-} from '../../control/results/product-list.ts';
+} from '../../control/decide/end/product-list.ts';
 import type { ListRecord } from '../../control/model/report.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';

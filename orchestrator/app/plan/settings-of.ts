@@ -10,7 +10,7 @@ import type { Config } from '../config/load-config.ts';
 import type { ConfigValues } from '../config/schema.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
 import { VERSION } from '../version.ts';
-import { type Target, userAgentOf } from './target.ts';
+import { type Target, userAgentOf } from '../config/target.ts';
 
 /** The result table of the probes of a site. */
 export const probeTable = (resultTable: string): string => `${resultTable}_probe`;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
 import type { RunSample } from '../../control/model/sample.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import { pageAssets } from '../../web/bundle-page.ts';
+import { pageAssets } from './bundle-page.ts';
 import type { Output } from '../caller.ts';
 import { readRun, readStory, type RunDocument, type Story } from './run-documents.ts';
 

@@ -10,9 +10,9 @@ import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { BanReport, RunReport } from '../../control/model/report.ts';
 import { adviceForDiscovery } from '../../control/model/try-again.ts';
 import type { World } from '../../control/model/world.ts';
-import { liveReasons } from '../../control/results/reasons.ts';
-import { reportOf } from '../../control/results/report.ts';
-import { standingAt } from '../../control/sharing/standing.ts';
+import { liveReasons } from '../../control/decide/end/reasons.ts';
+import { reportOf } from '../../control/decide/end/report.ts';
+import { standingAt } from '../../control/decide/shares/standing.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import {
   alarmNotice,
@@ -27,7 +27,7 @@ import { type Delivery, notify, ping, type Target } from '../../notify/deliver.t
 import { hostsOf } from '../../plan/host-pace.ts';
 import { ownerOf } from '../plan/settings-of.ts';
 import type { RaisedAlarm } from './run-alarms.ts';
-import { isUnfinished } from './find-run.ts';
+import { isUnfinished } from '../lookup/find-run.ts';
 import type { Config } from '../config/load-config.ts';
 
 /** Receivers that do not answer keep a process no longer than this after its run has ended. */

@@ -8,8 +8,8 @@ import { createGcMarks, dropOrphanStaging, findOrphanStaging } from '../../db/ga
 import { openCloud } from '../cloud/cloud-access.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { awsSettingsOf, ownerOf } from '../plan/settings-of.ts';
-import { assumedTarget, isLocal, regionOf } from '../plan/target.ts';
-import { runsAtWork } from './run-lock.ts';
+import { assumedTarget, isLocal, regionOf } from '../config/target.ts';
+import { runsAtWork } from '../lookup/run-lock.ts';
 
 export interface GarbageOptions {
   config: Config;

@@ -5,8 +5,8 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord, RunStore } from '../../control/model/stores.ts';
 import type { CarriedOut } from './carry-out.ts';
-import { getRun } from './find-run.ts';
-import { holderAtWork, lockNamesOfRun, lookAtHolder } from './run-lock.ts';
+import { getRun } from '../lookup/find-run.ts';
+import { holderAtWork, lockNamesOfRun, lookAtHolder } from '../lookup/run-lock.ts';
 
 export interface EarlyEnd {
   run: RunRecord;

@@ -6,8 +6,8 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { ensureBucket } from '../../cloud/bucket.ts';
-import { checkUserData } from '../../control/launching/launch.ts';
-import { writeRunDescription } from '../../control/results/run-description.ts';
+import { checkUserData } from '../../control/act/launches/launch.ts';
+import { writeRunDescription } from '../../control/act/results/run-description.ts';
 import type { RunSettings } from '../../control/model/run-settings.ts';
 import { newRunKeys } from '../../control/new-run.ts';
 import type { NewRun, Stores } from '../../control/model/stores.ts';
@@ -23,12 +23,12 @@ import type { Config } from '../config/load-config.ts';
 import { bundleFor, prepareLaunch } from '../cloud/launch-template.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import type { ProductList } from '../plan/products.ts';
-import type { Target } from '../plan/target.ts';
+import type { Target } from '../config/target.ts';
 import { settingsOf } from '../plan/settings-of.ts';
-import type { RunLock } from './run-lock.ts';
+import type { RunLock } from '../lookup/run-lock.ts';
 import { pingOf } from './announce.ts';
 import { logFileOf, stateDirOf } from '../config/state-dir.ts';
-import { type SandboxHandle, startSandbox, stopSandbox, superviseSandbox } from './sandbox-process.ts';
+import { type SandboxHandle, startSandbox, stopSandbox, superviseSandbox } from '../cloud/sandbox-process.ts';
 
 export interface LaunchRunOptions extends Caller {
   runId: string;

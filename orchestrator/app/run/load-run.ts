@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
-import { buildReport, publishRun } from '../../control/results/finish.ts';
+import { buildReport, publishRun } from '../../control/act/results/finish.ts';
 import {
   type BucketEpoch,
   closeRebuilt,
@@ -17,8 +17,8 @@ import {
   noteUnproven,
   provenEpochs,
   rebuiltRun,
-} from '../../control/results/recover.ts';
-import { readProductIds, readRunDescription } from '../../control/results/run-description.ts';
+} from '../../control/act/results/recover.ts';
+import { readProductIds, readRunDescription } from '../../control/act/results/run-description.ts';
 import { powerOffAtMs } from '../../control/model/run-deadlines.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import type { Database } from '../../db/connect.ts';
@@ -29,9 +29,9 @@ import { publishReport } from './carry-out.ts';
 import type { ConfigPlace } from '../config/load-config.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud/run-bucket.ts';
-import { lockNamesOfConfig, lockNamesOfRun, underLock } from './run-lock.ts';
+import { lockNamesOfConfig, lockNamesOfRun, underLock } from '../lookup/run-lock.ts';
 import { type Resumption, resumeRun } from './resume.ts';
-import { withDatabase } from './find-run.ts';
+import { withDatabase } from '../lookup/find-run.ts';
 
 export interface LoadOptions extends ConfigPlace {
   runId: string;

@@ -1,7 +1,7 @@
 /** The final report as text for the user. */
 import { formatDuration, formatSize } from '../../../shared/domain/quantity.ts';
 import type { RunReport, ValueProfile } from '../../control/model/report.ts';
-import { percent } from '../../control/results/guard.ts';
+import { percent } from '../../control/decide/end/guard.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';

@@ -3,18 +3,18 @@ import type { Caller, Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
-import { isRebuilt } from '../../control/results/recover.ts';
+import { isRebuilt } from '../../control/act/results/recover.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { type CarriedOut, workOn } from './carry-out.ts';
 import { type CloudAccess, openCloud } from '../cloud/cloud-access.ts';
 import type { Config, ConfigPlace } from '../config/load-config.ts';
-import { findRun, hasLeftovers, isUnfinished, withDatabase } from './find-run.ts';
+import { findRun, hasLeftovers, isUnfinished, withDatabase } from '../lookup/find-run.ts';
 import { provideBrowser } from '../plan/browser-boot.ts';
 import { ownNetwork } from '../cloud/launch-network.ts';
 import { bundleOfRun, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud/launch-template.ts';
-import { lockNamesOfRun, type RunLock, underLock } from './run-lock.ts';
+import { lockNamesOfRun, type RunLock, underLock } from '../lookup/run-lock.ts';
 import {
   replaceSandbox,
   type SandboxHandle,
@@ -22,7 +22,7 @@ import {
   type SandboxSettings,
   stopSandbox,
   superviseSandbox,
-} from './sandbox-process.ts';
+} from '../cloud/sandbox-process.ts';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { RunSettings } from '../../control/model/run-settings.ts';

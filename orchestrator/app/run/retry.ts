@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
-import { assertKept, findRun, getRun, openWaiting, storesOf } from './find-run.ts';
+import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/find-run.ts';
 import type { Preflight } from '../plan/preflight.ts';
 import type { ProductList } from '../plan/products.ts';
 import { listFailed } from './carry-out.ts';

@@ -7,8 +7,8 @@ import { isStalled } from '../../control/decide/watchdog.ts';
 import { isGivenUp } from '../../control/model/instance-state.ts';
 import { drainAtMs } from '../../control/model/run-deadlines.ts';
 import { isDown, type World } from '../../control/model/world.ts';
-import { costOfRun } from '../../control/results/cost-of-run.ts';
-import { liveReasons } from '../../control/results/reasons.ts';
+import { costOfRun } from '../../control/decide/end/cost-of-run.ts';
+import { liveReasons } from '../../control/decide/end/reasons.ts';
 import type { AlarmKind } from '../../notify/notice.ts';
 import { dollars } from '../../plan/wording.ts';
 

@@ -10,7 +10,7 @@ import { watchStore } from '../../cloud/watched-store.ts';
 import type { Core, LaunchTemplate } from '../../control/model/core.ts';
 import { eventOf } from '../../control/model/run-event.ts';
 import { createMainServer } from '../../control/main-server.ts';
-import { buildReport, type FinishCore } from '../../control/results/finish.ts';
+import { buildReport, type FinishCore } from '../../control/act/results/finish.ts';
 import type { RunReport } from '../../control/model/report.ts';
 import type { Stores } from '../../control/model/stores.ts';
 import type { World } from '../../control/model/world.ts';
@@ -24,11 +24,11 @@ import type { Config } from '../config/load-config.ts';
 import { logFileOf } from '../config/state-dir.ts';
 import { robotsReader } from '../plan/site-robots.ts';
 import type { CloudAccess } from '../cloud/cloud-access.ts';
-import type { RunLock } from './run-lock.ts';
+import type { RunLock } from '../lookup/run-lock.ts';
 import { announceAlarms } from './announce.ts';
 import { type RaisedAlarm, RunAlarms } from './run-alarms.ts';
 import { SampleRecorder, embeddedMetrics } from './sample-recorder.ts';
-import { makeStateFolder } from './state-folder.ts';
+import { makeStateFolder } from '../config/state-folder.ts';
 import { ProcessState } from '../../control/model/process-state.ts';
 
 export interface SessionOptions {

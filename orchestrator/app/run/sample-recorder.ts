@@ -3,7 +3,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { type RunSample, samplePauseMs } from '../../control/model/sample.ts';
 import type { World } from '../../control/model/world.ts';
-import { costOfRun } from '../../control/results/cost-of-run.ts';
+import { costOfRun } from '../../control/decide/end/cost-of-run.ts';
 import { liveCounts } from '../read/run-documents.ts';
 
 const END_WITHIN_MS = 5_000;

@@ -1,6 +1,6 @@
 /** What the account needs, in words. */
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
-import { BALANCER_PORT } from '../../control/launching/launch.ts';
+import { BALANCER_PORT } from '../../control/act/launches/launch.ts';
 import { managedPolicies } from './policies.ts';
 import { CANARY_PORT, MAIN_SERVER_TYPE, type SetupValues } from './values.ts';
 

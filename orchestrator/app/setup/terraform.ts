@@ -1,7 +1,7 @@
 /** What the account needs as Terraform: the files of deploy/terraform with the values of one setup, in one text. */
 import { BACKUP_PREFIX, MAIN_SERVER_PREFIX, mainServerUserData } from '../../../userdata/main-server.ts';
 import { API_PORT } from '../../../shared/wire/instance-api.ts';
-import { BALANCER_PORT } from '../../control/launching/launch.ts';
+import { BALANCER_PORT } from '../../control/act/launches/launch.ts';
 import { readDeployFile } from './deploy-files.ts';
 import { type ManagedPolicy, managedPolicies, type PolicyDialect, type PolicyName, policyText } from './policies.ts';
 import { fleetLines } from './resources.ts';

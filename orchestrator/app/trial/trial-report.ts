@@ -8,7 +8,7 @@ import {
   type PageMapping,
   type Row,
 } from '../../../shared/domain/mapping.ts';
-import { Assertions, type Broken, detailOf } from '../../control/results/assertions.ts';
+import { Assertions, type Broken, detailOf } from '../../control/model/assertions.ts';
 import { plainPath } from '../config/path-spelling.ts';
 import { needsDom } from '../../../shared/adapters/step-check.ts';
 import type { PageTrial, StepTrace } from '../../../shared/wire/page-trial.ts';

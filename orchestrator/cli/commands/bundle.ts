@@ -10,7 +10,7 @@ import { type Config, type ConfigPlace, type Environment, loadConfig } from '../
 import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
 import { createOutput, type Output } from '../output.ts';
 import { fileOf, writeBytes } from '../output-file.ts';
-import { isLocal, regionOf } from '../../app/plan/target.ts';
+import { isLocal, regionOf } from '../../app/config/target.ts';
 
 export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */

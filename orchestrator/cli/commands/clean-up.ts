@@ -5,7 +5,7 @@ import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
 import { collectGarbage, ACTION_WORDS } from '../../app/run/collect-garbage.ts';
 import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { storesOf, withDatabase } from '../../app/lookup/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { AppError } from '../../../shared/domain/errors.ts';

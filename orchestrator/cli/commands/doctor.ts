@@ -2,7 +2,7 @@
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { type CheckResult, exitCodeOf } from '../../app/checks/run-checks.ts';
 import type { Output } from '../output.ts';
-import { examine, type ExamineOptions } from '../../app/checks/before-launch.ts';
+import { examine, type ExamineOptions } from '../../app/run/before-launch.ts';
 
 /** 0 when a run could start, warnings or not; else the code of the failure with the highest precedence. */
 export async function doctorCommand(options: ExamineOptions, output: Output): Promise<ExitCode> {

@@ -8,7 +8,7 @@ import { dollars, percent, plural } from '../../plan/wording.ts';
 import { nextRunAdvice } from '../../control/explain/next-run-advice.ts';
 import type { RunRecord } from '../../control/model/stores.ts';
 import { type TimelineEntry, timelineOf } from '../../control/explain/timeline.ts';
-import { assertKept, findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { assertKept, findRun, storesOf, withDatabase } from '../../app/lookup/find-run.ts';
 import { reasonsOf } from '../../app/read/run-documents.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import type { Output } from '../output.ts';

@@ -18,7 +18,7 @@ import { BUILDER_TYPES } from '../../plan/defaults.ts';
 import { hourlyPrice } from '../../plan/price-table.ts';
 import { awsOptions } from '../../app/cloud/cloud-access.ts';
 import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
-import { storesToList, withDatabase } from '../../app/run/find-run.ts';
+import { storesToList, withDatabase } from '../../app/lookup/find-run.ts';
 import { confirmRun } from '../confirm.ts';
 import {
   type Copy,
@@ -41,7 +41,7 @@ import { watchInterrupts } from '../interrupts.ts';
 import { errorDocument, type Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { ownerOf, volumeOf } from '../../app/plan/settings-of.ts';
-import { isLocal, regionOf } from '../../app/plan/target.ts';
+import { isLocal, regionOf } from '../../app/config/target.ts';
 
 export interface ImageOptions extends ConfigPlace {
   yes: boolean;

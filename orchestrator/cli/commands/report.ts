@@ -12,9 +12,9 @@ import {
   storesOf,
   storesToList,
   withDatabase,
-} from '../../app/run/find-run.ts';
+} from '../../app/lookup/find-run.ts';
 import { renderReport } from '../../app/run/render-report.ts';
-import { reportOf } from '../../control/results/report.ts';
+import { reportOf } from '../../control/decide/end/report.ts';
 import type { Output } from '../output.ts';
 import { fileOf, writeLines } from '../output-file.ts';
 import type { StatusOptions } from './status.ts';
@@ -25,7 +25,7 @@ import { readVerifyFacts } from '../../db/verify-queries.ts';
 import { plural } from '../../plan/wording.ts';
 import { withRunBucket } from '../../app/cloud/run-bucket.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { costOfRun, type RunCost } from '../../control/results/cost-of-run.ts';
+import { costOfRun, type RunCost } from '../../control/decide/end/cost-of-run.ts';
 import type { RunRecord, Stores } from '../../control/model/stores.ts';
 import type { CostBreakdown } from '../../plan/plan.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';

@@ -8,7 +8,7 @@ import {
   exportLines,
   exportParquet,
 } from '../../app/export/export-rows.ts';
-import { findRun, storesOf, withDatabase } from '../../app/run/find-run.ts';
+import { findRun, storesOf, withDatabase } from '../../app/lookup/find-run.ts';
 import { History, type ProductChange } from '../../db/history.ts';
 import { ask, isInteractive, isYes } from '../confirm.ts';
 import type { Output } from '../output.ts';

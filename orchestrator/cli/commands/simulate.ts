@@ -19,7 +19,7 @@ import { fitNight } from '../../app/plan/fit-night.ts';
 import { planInputOf, refusalOfPlan, unbalanced } from '../../app/plan/make-plan.ts';
 import { offlineFacts } from '../../app/plan/preflight.ts';
 import { type ProductList, readWholeList } from '../../app/plan/products.ts';
-import { assumedTarget } from '../../app/plan/target.ts';
+import { assumedTarget } from '../../app/config/target.ts';
 import type { Output } from '../output.ts';
 
 export interface SimulateOptions {

@@ -24,7 +24,7 @@ import {
   storesOf,
   storesToList,
   withDatabase,
-} from '../../app/run/find-run.ts';
+} from '../../app/lookup/find-run.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
 import type { Output } from '../output.ts';

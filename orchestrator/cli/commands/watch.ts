@@ -5,11 +5,11 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../app/run/find-run.ts';
+import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../app/lookup/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { holderAtWork, lockNamesOfConfig } from '../../app/run/run-lock.ts';
+import { holderAtWork, lockNamesOfConfig } from '../../app/lookup/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;

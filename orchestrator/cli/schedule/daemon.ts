@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { isRebuilt } from '../../control/results/recover.ts';
+import { isRebuilt } from '../../control/act/results/recover.ts';
 import { openDatabase } from '../../db/connect.ts';
 import { createStores } from '../../db/create-stores.ts';
 import { migrate } from '../../db/migrate.ts';
@@ -17,11 +17,11 @@ import { endOf, senderOf, targetsOf } from '../../app/run/announce.ts';
 import { timedLines } from '../closed-output.ts';
 import { type Environment, loadConfig } from '../../app/config/load-config.ts';
 import type { Output } from '../output.ts';
-import { ownName } from '../../app/run/process-name.ts';
-import { unfinishedRuns } from '../../app/run/find-run.ts';
-import { livingHolder, lockNamesOfConfig } from '../../app/run/run-lock.ts';
+import { ownName } from '../../app/lookup/process-name.ts';
+import { unfinishedRuns } from '../../app/lookup/find-run.ts';
+import { livingHolder, lockNamesOfConfig } from '../../app/lookup/run-lock.ts';
 import { deadlineOf } from '../../app/plan/settings-of.ts';
-import { chooseTarget } from '../../app/plan/target.ts';
+import { chooseTarget } from '../../app/config/target.ts';
 import { createProcesses, outputFolder, type ProcessOptions } from '../processes.ts';
 import { Scheduler } from './scheduler.ts';
 

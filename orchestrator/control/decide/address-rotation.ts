@@ -6,9 +6,9 @@ import { rotationCostMs, rotationDueMs, rotationWaves } from '../../plan/address
 import type { Action, Note } from '../model/actions.ts';
 import { isUnavailable, openIncident, recentBans } from './ban-policy.ts';
 import { isResting } from './site-cap.ts';
-import { canAffordRotation } from '../launching/budget.ts';
-import { nextPool } from '../launching/pools.ts';
-import { widestGate } from '../launching/launch-gate.ts';
+import { canAffordRotation } from './launches/budget.ts';
+import { nextPool } from './launches/pools.ts';
+import { widestGate } from './launches/launch-gate.ts';
 import { drainAtMs, isDraining, tailMs } from '../model/run-deadlines.ts';
 import { canFill, isHopeless, isTooLateToBoot } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';

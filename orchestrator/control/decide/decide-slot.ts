@@ -12,14 +12,14 @@ import {
   mustReturnProducts,
   openIncident,
 } from './ban-policy.ts';
-import { canAfford } from '../launching/budget.ts';
+import { canAfford } from './launches/budget.ts';
 import { hasMoreWork, type LaunchGate, type World } from '../model/world.ts';
-import { launchGate, widestGate } from '../launching/launch-gate.ts';
-import { dryUntilMs, isClosedPool, nextPool } from '../launching/pools.ts';
-import { stateReasonText } from '../launching/state-reason.ts';
+import { launchGate, widestGate } from './launches/launch-gate.ts';
+import { dryUntilMs, isClosedPool, nextPool } from './launches/pools.ts';
+import { stateReasonText } from './launches/state-reason.ts';
 import { drainAtMs, isDraining, isReleaseOver, uploadEndMs, powerOffAtMs } from '../model/run-deadlines.ts';
-import { ownPaceMs } from '../sharing/workers.ts';
-import { isAnythingHandedOut, isLasting } from '../launching/rights.ts';
+import { ownPaceMs } from './shares/workers.ts';
+import { isAnythingHandedOut, isLasting } from './launches/rights.ts';
 import { sharesAddressWith } from './nat-detection.ts';
 import { isSlotResting, mayBeLaunched } from './site-cap.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';

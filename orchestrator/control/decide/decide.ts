@@ -4,21 +4,21 @@
  */
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import type { Action, HaltReason } from '../model/actions.ts';
-import { behindBalancer, mustEnd, admitLaunches } from '../launching/launch-admission.ts';
+import { behindBalancer, mustEnd, admitLaunches } from './launches/launch-admission.ts';
 import { haltReason } from './ban-policy.ts';
 import { decideSlot } from './decide-slot.ts';
 import { keepSlowerPaces } from './site-cap.ts';
-import { extraLaunches } from '../launching/extra-launches.ts';
+import { extraLaunches } from './extra-launches.ts';
 import { rotations } from './address-rotation.ts';
-import { isShortOfMoney } from '../launching/budget.ts';
-import { lostRights, refusedEnd, refusedNotes } from '../launching/rights.ts';
+import { isShortOfMoney } from './launches/budget.ts';
+import { lostRights, refusedEnd, refusedNotes } from './launches/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
-import { offerLimit } from '../sharing/chunk-limits.ts';
-import { takeUrls } from '../sharing/discovery.ts';
+import { offerLimit } from './shares/chunk-limits.ts';
+import { takeUrls } from './shares/discovery.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
-import { offerTargets } from '../sharing/offer-targets.ts';
+import { offerTargets } from './shares/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';

@@ -1,10 +1,10 @@
 /** Whether a slot may be filled, and how often: bounds on launches, refusals and replacements. Pure. */
 import { deathAtLaunch } from '../model/launch-history.ts';
-import { isDyingAtLaunch, launchGate } from '../launching/launch-gate.ts';
+import { isDyingAtLaunch, launchGate } from './launches/launch-gate.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
-import { canAfford } from '../launching/budget.ts';
-import { areAllPoolsClosed, nextPool } from '../launching/pools.ts';
-import { lostRights } from '../launching/rights.ts';
+import { canAfford } from './launches/budget.ts';
+import { areAllPoolsClosed, nextPool } from './launches/pools.ts';
+import { lostRights } from './launches/rights.ts';
 import { hasRoomAtSite, isSlotResting } from './site-cap.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { regionNamed } from '../model/regions.ts';

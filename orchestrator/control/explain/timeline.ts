@@ -1,7 +1,7 @@
 /** The timeline of a run in words, from its events. Pure: what `orchestrator explain` prints. */
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
-import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../launching/updated-bundle.ts';
+import { INSTANCE_BUNDLE, LAUNCH_BUNDLE } from '../act/launches/updated-bundle.ts';
 import { LOSS_REASON } from '../model/loss-reason.ts';
 import type { RunEvent, RunRecord } from '../model/stores.ts';
 

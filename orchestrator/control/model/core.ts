@@ -8,7 +8,7 @@ import type { Compute, SubnetInfo } from '../../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../../cloud/load-balancer.ts';
 import type { OfferSender } from '../../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { TokenBucket } from '../launching/token-bucket.ts';
+import type { TokenBucket } from './token-bucket.ts';
 import type { RunStores } from './stores.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';

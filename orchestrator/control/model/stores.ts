@@ -17,7 +17,7 @@ import type { CloudState, LaunchFailure, LaunchRequest, StateReason } from '../.
 import type { HostPace } from '../../plan/host-pace.ts';
 import type { Plan } from '../../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { AssertCounts } from '../results/assertions.ts';
+import type { AssertCounts } from './assertions.ts';
 import type { Column } from '../../../shared/domain/mapping.ts';
 import type {
   DiscoveryCounts,

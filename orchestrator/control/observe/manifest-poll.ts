@@ -9,10 +9,10 @@ import type { RunLimits } from '../../../shared/domain/limits.ts';
 import { isServing } from '../../../shared/domain/states.ts';
 import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { Core } from '../model/core.ts';
-import { isForeignObject, sortManifests } from '../results/close-epoch.ts';
-import { countProducts, isDamaged, type PartName } from '../results/load-parts.ts';
-import { isFromInstance, UNSIGNED } from '../results/part-origin.ts';
-import { alarmOnce } from '../run-notes.ts';
+import { isForeignObject, sortManifests } from '../act/results/close-epoch.ts';
+import { countProducts, isDamaged, type PartName } from '../act/results/load-parts.ts';
+import { isFromInstance, UNSIGNED } from '../act/results/part-origin.ts';
+import { alarmOnce } from '../act/run-notes.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 

@@ -8,7 +8,7 @@ import type { RegionState } from '../model/regions.ts';
 import { noteRefused } from '../model/rights.ts';
 import { limitsOf } from '../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import { alarmOnce } from '../run-notes.ts';
+import { alarmOnce } from '../act/run-notes.ts';
 
 /** What one region adds to a world beside what the run's row says of it. */
 type Seen = Omit<RegionState, 'name' | 'maxInstances' | 'balancer'>;

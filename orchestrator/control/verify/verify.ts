@@ -9,10 +9,10 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { decodeManifest, type Manifest, readUnsigned } from '../../../shared/wire/part.ts';
 import { importPublicKey, sha256Hex } from '../../../shared/wire/signature.ts';
-import { fetchManifest } from '../results/close-epoch.ts';
-import { countProducts } from '../results/load-parts.ts';
-import { readAhead } from '../results/read-ahead.ts';
-import { REBUILT } from '../results/run-description.ts';
+import { fetchManifest } from '../act/results/close-epoch.ts';
+import { countProducts } from '../act/results/load-parts.ts';
+import { readAhead } from '../act/results/read-ahead.ts';
+import { REBUILT } from '../act/results/run-description.ts';
 
 export interface Verdict {
   run: string;

@@ -8,9 +8,9 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { type PartResults, piecesOf } from '../../control/model/part-results.ts';
 import type { FillRates, ValueProfile } from '../../control/model/report.ts';
-import type { AssertCounts } from '../../control/results/assertions.ts';
+import type { AssertCounts } from '../../control/model/assertions.ts';
 import { eventOf } from '../../control/model/run-event.ts';
-import { CANCELLED } from '../../control/results/exit-code.ts';
+import { CANCELLED } from '../../control/decide/end/exit-code.ts';
 import type {
   LoadedPart,
   LoadTotals,

@@ -5,7 +5,7 @@ import type { SeenPage } from '../../../crawl-api/politeness/judgement.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';
 import { RenderChoice } from '../../../crawl-api/politeness/render-choice.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
-import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
+import { SignalFlag } from '../../../crawl-api/process/signal-flag.ts';
 import { Pages } from '../../../crawl-api/queue/pages.ts';
 import { CookieJar } from '../../../shared/adapters/http/cookie-jar.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';

@@ -3,7 +3,7 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { afterEach, expect, it } from 'vitest';
-import { StateFolder } from '../../../crawl-api/control/state-folder.ts';
+import { StateFolder } from '../../../crawl-api/process/state-folder.ts';
 import { runInstance } from '../../../crawl-api/instance.ts';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';

@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import type { Database } from '../../../orchestrator/db/connect.ts';
 import { preflight } from '../../../orchestrator/app/plan/preflight.ts';
-import { chooseTarget } from '../../../orchestrator/app/plan/target.ts';
+import { chooseTarget } from '../../../orchestrator/app/config/target.ts';
 import { probeEc2Rights } from '../../../orchestrator/cloud/right-probes.ts';
 import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
-import { checkBeforeLaunch } from '../../../orchestrator/app/checks/before-launch.ts';
+import { checkBeforeLaunch } from '../../../orchestrator/app/run/before-launch.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { execFile } from 'node:child_process';

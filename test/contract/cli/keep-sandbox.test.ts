@@ -7,7 +7,7 @@ import {
   startSandbox,
   stopSandbox,
   superviseSandbox,
-} from '../../../orchestrator/app/run/sandbox-process.ts';
+} from '../../../orchestrator/app/cloud/sandbox-process.ts';
 import { waitFor } from '../../support/processes.ts';
 import { type TempDir, tempDir } from '../../support/temp-dir.ts';
 

@@ -2,7 +2,7 @@
  * A main server reduced to its lock: takes it, reports that, and keeps it until it is lost or stdin's owner ends it.
  * With `writing` it is then in a fenced write, and never ends that.
  */
-import { type LockTimes, takeLock } from '../../../orchestrator/app/run/run-lock.ts';
+import { type LockTimes, takeLock } from '../../../orchestrator/app/lookup/run-lock.ts';
 import { openDatabase } from '../../../orchestrator/db/connect.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';
 import { assertFence } from '../../../orchestrator/db/locks.ts';

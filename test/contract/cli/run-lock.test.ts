@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { takeLock } from '../../../orchestrator/app/run/run-lock.ts';
+import { takeLock } from '../../../orchestrator/app/lookup/run-lock.ts';
 import { type Database, openDatabase } from '../../../orchestrator/db/connect.ts';
 import { toAppError } from '../../../orchestrator/db/database-errors.ts';
 import { createStores } from '../../../orchestrator/db/create-stores.ts';

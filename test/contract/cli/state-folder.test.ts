@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
 import { withUnknownBucket } from '../../../orchestrator/app/cloud/run-bucket.ts';
-import { readRunDescription } from '../../../orchestrator/control/results/run-description.ts';
-import { makeStateFolder, whyUnwritable } from '../../../orchestrator/app/run/state-folder.ts';
+import { readRunDescription } from '../../../orchestrator/control/act/results/run-description.ts';
+import { makeStateFolder, whyUnwritable } from '../../../orchestrator/app/config/state-folder.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

@@ -2,7 +2,7 @@
  * Address rotation (`aws.recycle_every`): the real control loop on a real database, with a fake fleet and virtual time.
  */
 import { describe, expect, it } from 'vitest';
-import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { timelineOf } from '../../../orchestrator/control/explain/timeline.ts';
 import type { RunShape } from './run-stage.ts';

@@ -1,7 +1,7 @@
 /** `assert` of fields, from the parts of a run to its result table. */
 import { expect, it } from 'vitest';
-import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
-import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/act/results/finish.ts';
+import { publishHeld } from '../../../orchestrator/control/act/results/publish-held.ts';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Assertion, Field, FieldValue, Row } from '../../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { OWNER } from '../../../orchestrator/simulation/world.ts';
 import { TAG } from '../../../orchestrator/cloud/compute.ts';
 import { PartsLeft } from '../../../orchestrator/cloud/load-balancer.ts';
-import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';

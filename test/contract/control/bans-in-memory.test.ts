@@ -3,7 +3,7 @@
  * instances crawl a banned address's products; when every address is banned, the whole fleet stops.
  */
 import { describe, expect, it } from 'vitest';
-import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { ALLOW_ALL, aRun } from '../../unit/control/builders.ts';
 import type { RunShape } from './run-stage.ts';

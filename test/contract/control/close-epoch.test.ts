@@ -14,8 +14,8 @@ import {
   sha256Hex,
 } from '../../../shared/wire/signature.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
-import { closeEpoch, confirmManifest } from '../../../orchestrator/control/results/close-epoch.ts';
-import { loadParts } from '../../../orchestrator/control/results/load-parts.ts';
+import { closeEpoch, confirmManifest } from '../../../orchestrator/control/act/results/close-epoch.ts';
+import { loadParts } from '../../../orchestrator/control/act/results/load-parts.ts';
 import type { RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests } from '../../../orchestrator/control/verify/verify.ts';
 import { type CallbackStage, openCallbackStage } from '../server/callback-stage.ts';

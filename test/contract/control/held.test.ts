@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
-import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/act/results/finish.ts';
+import { publishHeld } from '../../../orchestrator/control/act/results/publish-held.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { REQUEST, at, bound, onBothEngines } from '../db/harness.ts';

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import type { Compute } from '../../../orchestrator/cloud/compute.ts';
-import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
+import { spendingOf } from '../../../orchestrator/control/decide/launches/budget.ts';
 import { aWorld } from '../../unit/control/builders.ts';
 import type { RunShape } from './run-stage.ts';
 import { expectAllStored, expectSound } from './soundness.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
-import { ourManifest } from '../../../orchestrator/control/results/close-epoch.ts';
+import { ourManifest } from '../../../orchestrator/control/act/results/close-epoch.ts';
 import { encodeManifest } from '../../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey } from '../../../shared/wire/signature.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';

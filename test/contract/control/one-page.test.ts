@@ -1,6 +1,6 @@
 /** One page is one product: what the end of a run makes of products that share a page or a row. */
 import { expect, it } from 'vitest';
-import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/act/results/finish.ts';
 import type { Field } from '../../../shared/domain/mapping.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

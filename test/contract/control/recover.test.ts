@@ -3,7 +3,7 @@ import type { PartRef } from '../../../shared/wire/callbacks.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { createKeyPair, importPrivateKey, importPublicKey, type KeyPair } from '../../../shared/wire/signature.ts';
-import { buildReport, publishRun } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport, publishRun } from '../../../orchestrator/control/act/results/finish.ts';
 import {
   closeRebuilt,
   isOver,
@@ -13,12 +13,12 @@ import {
   noteUnproven,
   provenEpochs,
   rebuiltRun,
-} from '../../../orchestrator/control/results/recover.ts';
+} from '../../../orchestrator/control/act/results/recover.ts';
 import {
   readProductIds,
   readRunDescription,
   writeRunDescription,
-} from '../../../orchestrator/control/results/run-description.ts';
+} from '../../../orchestrator/control/act/results/run-description.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { createResultTable } from '../../../orchestrator/db/result-table.ts';
 import { onBothEngines } from '../db/harness.ts';

@@ -1,7 +1,7 @@
 /** A row that the result table refuses costs its own product, and nobody else's night. */
 import { expect, it } from 'vitest';
-import { publishRun } from '../../../orchestrator/control/results/finish.ts';
-import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
+import { publishRun } from '../../../orchestrator/control/act/results/finish.ts';
+import { publishHeld } from '../../../orchestrator/control/act/results/publish-held.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Field } from '../../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';

@@ -18,8 +18,8 @@ import {
 } from '../../../shared/wire/signature.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
-import { KeyDocuments } from '../../../orchestrator/control/results/key-documents.ts';
-import type { RecoverCore } from '../../../orchestrator/control/results/recover.ts';
+import { KeyDocuments } from '../../../orchestrator/control/act/results/key-documents.ts';
+import type { RecoverCore } from '../../../orchestrator/control/act/results/recover.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import { type Verdict, verifyRun } from '../../../orchestrator/control/verify/verify.ts';

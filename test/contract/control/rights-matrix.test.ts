@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type BalancerPart, PartsLeft } from '../../../orchestrator/cloud/load-balancer.ts';
-import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type DoctorStage, KEYS, openDoctorStage } from '../cli/doctor-stage.ts';
 import type { RunShape } from './run-stage.ts';

@@ -1,6 +1,6 @@
 /** Whole runs that AWS refuses a call which they need: before the first product is handed out, in mid-run, for a while. */
 import { describe, expect, it } from 'vitest';
-import { buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { RunShape } from './run-stage.ts';
 import { WholeRun } from './whole-run.ts';

@@ -14,7 +14,7 @@ import type { RegionSettings } from '../../../orchestrator/control/model/run-set
 import type { Plan } from '../../../orchestrator/plan/plan.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import type { OfferSender } from '../../../orchestrator/cloud/offers.ts';
-import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
+import { TokenBucket } from '../../../orchestrator/control/model/token-bucket.ts';
 import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
 import { newRunKeys } from '../../../orchestrator/control/new-run.ts';
 import type { NewRun, Stores } from '../../../orchestrator/control/model/stores.ts';

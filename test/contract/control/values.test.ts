@@ -1,9 +1,9 @@
 /** The values of a night, as they are staged and beside the rows that stand: what `results.guard` makes of them. */
 import { expect, it } from 'vitest';
-import { publishRun, buildReport } from '../../../orchestrator/control/results/finish.ts';
+import { publishRun, buildReport } from '../../../orchestrator/control/act/results/finish.ts';
 import { renderReport } from '../../../orchestrator/app/run/render-report.ts';
 import { metricsText } from '../../../orchestrator/web/metrics.ts';
-import { publishHeld } from '../../../orchestrator/control/results/publish-held.ts';
+import { publishHeld } from '../../../orchestrator/control/act/results/publish-held.ts';
 import type { NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { Field, FieldValue } from '../../../shared/domain/mapping.ts';
 import { onBothEngines } from '../db/harness.ts';

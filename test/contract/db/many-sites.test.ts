@@ -2,7 +2,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { readProduct } from '../../../orchestrator/app/read/product-document.ts';
-import { findRun, isUnfinished, runsOfSite } from '../../../orchestrator/app/run/find-run.ts';
+import { findRun, isUnfinished, runsOfSite } from '../../../orchestrator/app/lookup/find-run.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import { History } from '../../../orchestrator/db/history.ts';
 import { metricsText } from '../../../orchestrator/web/metrics.ts';

@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
-import { readPart } from '../../../orchestrator/control/results/load-parts.ts';
+import { readPart } from '../../../orchestrator/control/act/results/load-parts.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
 import { usualResult } from '../control/whole-run.ts';

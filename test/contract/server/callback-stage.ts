@@ -3,7 +3,7 @@ import type { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/m
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { Callbacks } from '../../../orchestrator/control/callbacks/callbacks.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
-import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';
+import { Dispatcher } from '../../../orchestrator/control/act/shares/dispatch.ts';
 import { Observer } from '../../../orchestrator/control/observe/observe.ts';
 import type { InstanceRecord, NewRun } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

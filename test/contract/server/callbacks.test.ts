@@ -12,7 +12,7 @@ import {
   macMessage,
   signMessage,
 } from '../../../shared/wire/signature.ts';
-import { KeyDocuments, readKeyDocument } from '../../../orchestrator/control/results/key-documents.ts';
+import { KeyDocuments, readKeyDocument } from '../../../orchestrator/control/act/results/key-documents.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { CallbackStage } from './callback-stage.ts';
 import { ALLOW_ALL } from '../../unit/control/builders.ts';

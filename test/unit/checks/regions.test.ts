@@ -1,7 +1,7 @@
 /** The checks of a run over several regions: those of a region are made in each, as if it were the only one. */
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { examine } from '../../../orchestrator/app/checks/before-launch.ts';
+import { examine } from '../../../orchestrator/app/run/before-launch.ts';
 import { type Check, failed, ok } from '../../../orchestrator/app/checks/check.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 

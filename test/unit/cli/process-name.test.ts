@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { isDeadHere, isSurelyAlive, ownName, processName } from '../../../orchestrator/app/run/process-name.ts';
+import { isDeadHere, isSurelyAlive, ownName, processName } from '../../../orchestrator/app/lookup/process-name.ts';
 import { replaceBuiltin } from '../../support/builtin.ts';
 
 const proc = { isReadable: true, stat: null as string | null };

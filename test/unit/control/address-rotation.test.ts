@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { chunkLimit, forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { chunkLimit, forecastRun } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
 import { NO_EFFECTS, ordersFor } from '../../../orchestrator/control/callbacks/orders.ts';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
-import { spendingOf } from '../../../orchestrator/control/launching/budget.ts';
+import { workersOf } from '../../../orchestrator/control/decide/shares/workers.ts';
+import { spendingOf } from '../../../orchestrator/control/decide/launches/budget.ts';
 import { rotations } from '../../../orchestrator/control/decide/address-rotation.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

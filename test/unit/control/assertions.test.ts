@@ -6,7 +6,7 @@ import {
   countBroken,
   judgeAsserts,
   sumAssertCounts,
-} from '../../../orchestrator/control/results/assertions.ts';
+} from '../../../orchestrator/control/model/assertions.ts';
 
 const page = (assert: Partial<Assertion>, field: Partial<Field> = {}): Mapping['pages'][number] => ({
   name: 'page',

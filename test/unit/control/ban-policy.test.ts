@@ -10,7 +10,7 @@ import {
   mustReturnProducts,
 } from '../../../orchestrator/control/decide/ban-policy.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { chunkLimit } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
 import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { AddressIncident, InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

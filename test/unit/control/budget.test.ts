@@ -1,14 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import { billWith, canAfford, isShortOfMoney, spendingOf } from '../../../orchestrator/control/launching/budget.ts';
-import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
+import {
+  billWith,
+  canAfford,
+  isShortOfMoney,
+  spendingOf,
+} from '../../../orchestrator/control/decide/launches/budget.ts';
+import { admitLaunches } from '../../../orchestrator/control/decide/launches/launch-admission.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { costOfRun } from '../../../orchestrator/control/results/cost-of-run.ts';
-import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
+import { costOfRun } from '../../../orchestrator/control/decide/end/cost-of-run.ts';
+import { workersOf } from '../../../orchestrator/control/decide/shares/workers.ts';
 import { actualCost } from '../../../orchestrator/plan/prices.ts';
 import { aClaim, anInstance, aPlan, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 

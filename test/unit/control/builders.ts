@@ -8,7 +8,7 @@ import type { InstanceRecord, RunRecord, AddressIncident } from '../../../orches
 import type { Pools } from '../../../orchestrator/control/model/launch-history.ts';
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
-import { chunkLimits } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { chunkLimits } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
 import { type RegionState, regionsFromRow } from '../../../orchestrator/control/model/regions.ts';
 import { type World, worldFromRows } from '../../../orchestrator/control/model/world.ts';
 import type { Plan } from '../../../orchestrator/plan/plan.ts';

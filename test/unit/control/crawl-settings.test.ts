@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { putCrawlSettings } from '../../../orchestrator/control/launching/crawl-settings.ts';
+import { putCrawlSettings } from '../../../orchestrator/control/act/launches/crawl-settings.ts';
 import type { RunSettings } from '../../../orchestrator/control/model/run-settings.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { crawlSettingsKey } from '../../../shared/domain/keys.ts';

@@ -2,10 +2,10 @@ import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapsho
 import { describe, expect, it } from 'vitest';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { chunkLimit } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { chunkLimit } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
 import { decideSlot } from '../../../orchestrator/control/decide/decide-slot.ts';
-import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
-import { quotaGate } from '../../../orchestrator/control/launching/launch-gate.ts';
+import { admitLaunches } from '../../../orchestrator/control/decide/launches/launch-admission.ts';
+import { quotaGate } from '../../../orchestrator/control/decide/launches/launch-gate.ts';
 import { drainAtMs, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import { LOSS, hasAttemptsLeft } from '../../../orchestrator/control/decide/slot-attempts.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';

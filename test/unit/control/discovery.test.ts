@@ -1,10 +1,10 @@
 /** When a discovery takes URLs into its run, and what keeps its instances until it has found everything. */
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { discoveryState, takeUrls } from '../../../orchestrator/control/sharing/discovery.ts';
+import { discoveryState, takeUrls } from '../../../orchestrator/control/decide/shares/discovery.ts';
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
+import { extraLaunches } from '../../../orchestrator/control/decide/extra-launches.ts';
 import { anInstance, aPlan, aRun, aWorld, START_MS } from './builders.ts';
 
 const settings = { ...aRun().settings, discover: { pages: 1_000 } as never };

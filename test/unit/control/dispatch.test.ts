@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { OfferResult } from '../../../orchestrator/cloud/offers.ts';
-import { Dispatcher } from '../../../orchestrator/control/sharing/dispatch.ts';
+import { Dispatcher } from '../../../orchestrator/control/act/shares/dispatch.ts';
 import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
 import { START_MS, aPlan, aRun } from './builders.ts';
 import { aCore } from './fake-core.ts';

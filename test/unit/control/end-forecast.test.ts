@@ -1,9 +1,9 @@
 import { FleetSnapshot } from '../../../orchestrator/control/model/fleet-snapshot.ts';
 import { describe, expect, it } from 'vitest';
 import { decide, lateNotes } from '../../../orchestrator/control/decide/decide.ts';
-import { extraLaunches } from '../../../orchestrator/control/launching/extra-launches.ts';
-import { forecastRun } from '../../../orchestrator/control/sharing/chunk-limits.ts';
-import { forecastEnd, spreadMs } from '../../../orchestrator/control/sharing/end-forecast.ts';
+import { extraLaunches } from '../../../orchestrator/control/decide/extra-launches.ts';
+import { forecastRun } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
+import { forecastEnd, spreadMs } from '../../../orchestrator/control/decide/shares/end-forecast.ts';
 import { drainAtMs, releaseEndMs, uploadEndMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { AddressIncident } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

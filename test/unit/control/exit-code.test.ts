@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type EndInput, endOf, productsOf } from '../../../orchestrator/control/results/exit-code.ts';
+import { type EndInput, endOf, productsOf } from '../../../orchestrator/control/decide/end/exit-code.ts';
 
 const fine: EndInput = {
   planned: 100,

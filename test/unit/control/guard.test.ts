@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FillRates } from '../../../orchestrator/control/model/report.ts';
 import { aRun } from './builders.ts';
-import { findSuspicion, mayStoreNothing, storedShare } from '../../../orchestrator/control/results/guard.ts';
+import { findSuspicion, mayStoreNothing, storedShare } from '../../../orchestrator/control/decide/end/guard.ts';
 
 const run = (stored: number, fields: FillRates['fields'] = {}): FillRates => ({ stored, fields });
 

@@ -5,7 +5,7 @@ import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aCore } from './fake-core.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { countProducts, loadParts, readPart } from '../../../orchestrator/control/results/load-parts.ts';
+import { countProducts, loadParts, readPart } from '../../../orchestrator/control/act/results/load-parts.ts';
 import { type PartResults, piecesOf } from '../../../orchestrator/control/model/part-results.ts';
 
 const common = { url: 'https://shop.example/', at: '2026-11-21T02:15:30.123Z', attempts: 1 };

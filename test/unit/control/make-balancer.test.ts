@@ -4,7 +4,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import { decide } from '../../../orchestrator/control/decide/decide.ts';
-import { sweepBalancer } from '../../../orchestrator/control/launching/make-balancer.ts';
+import { sweepBalancer } from '../../../orchestrator/control/act/launches/make-balancer.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
 import { aClaim, anInstance, aRun, aWorld, kindsOf, START_MS, type WorldChange } from './builders.ts';
 import { aCore } from './fake-core.ts';

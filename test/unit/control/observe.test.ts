@@ -17,7 +17,7 @@ import type {
   WorkStore,
 } from '../../../orchestrator/control/model/stores.ts';
 import { MachineClock } from '../../../orchestrator/simulation/machine-clock.ts';
-import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
+import { TokenBucket } from '../../../orchestrator/control/model/token-bucket.ts';
 import { START_MS, aClaim, aRun, anInstance } from './builders.ts';
 import { aCore } from './fake-core.ts';
 

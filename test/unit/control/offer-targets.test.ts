@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { OfferTurns, offerTargets } from '../../../orchestrator/control/sharing/offer-targets.ts';
+import { OfferTurns, offerTargets } from '../../../orchestrator/control/decide/shares/offer-targets.ts';
 import { CloudSnapshot } from '../../../orchestrator/control/model/cloud-snapshot.ts';
 import { aCloudInstance, anInstance, aWorld, START_MS } from './builders.ts';
 

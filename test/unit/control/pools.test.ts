@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
 import type { Pool, Pools } from '../../../orchestrator/control/model/launch-history.ts';
-import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/launching/pools.ts';
+import { dryUntilMs, isTrial, nextPool, poolsFor } from '../../../orchestrator/control/decide/launches/pools.ts';
 import type { RefusalCause } from '../../../orchestrator/cloud/compute.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';
-import { admitLaunches } from '../../../orchestrator/control/launching/launch-admission.ts';
+import { admitLaunches } from '../../../orchestrator/control/decide/launches/launch-admission.ts';
 import type { Action } from '../../../orchestrator/control/model/actions.ts';
-import { launchGate } from '../../../orchestrator/control/launching/launch-gate.ts';
+import { launchGate } from '../../../orchestrator/control/decide/launches/launch-gate.ts';
 import { anInstance, aPlan, aRefusal, aRun, aWorld, START_MS, type WorldChange } from './builders.ts';
 
 const REGION = 'ap-northeast-1';

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { dropOf, findListFaults, listKeyOf, usualLength } from '../../../orchestrator/control/results/product-list.ts';
+import {
+  dropOf,
+  findListFaults,
+  listKeyOf,
+  usualLength,
+} from '../../../orchestrator/control/decide/end/product-list.ts';
 
 const run = (products: number, accepted = false) => ({ products, accepted });
 const LIMITS = { minRows: 1, maxDrop: 0.5 };

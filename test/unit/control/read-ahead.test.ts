@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readAhead } from '../../../orchestrator/control/results/read-ahead.ts';
+import { readAhead } from '../../../orchestrator/control/act/results/read-ahead.ts';
 
 interface Item {
   name: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { finalReasons, liveReasons, waitingProducts } from '../../../orchestrator/control/results/reasons.ts';
+import { finalReasons, liveReasons, waitingProducts } from '../../../orchestrator/control/decide/end/reasons.ts';
 import type { InstanceRecord, LedgerMisses, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import {
   describeMissingField,

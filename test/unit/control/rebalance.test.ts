@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { workersOf } from '../../../orchestrator/control/sharing/workers.ts';
-import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/sharing/chunk-limits.ts';
+import { workersOf } from '../../../orchestrator/control/decide/shares/workers.ts';
+import { balanceOf, isLeftBehind, limitsByTime } from '../../../orchestrator/control/decide/shares/chunk-limits.ts';
 import { drainAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
 import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { World } from '../../../orchestrator/control/model/world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { note, notedKeys } from '../../../orchestrator/control/run-notes.ts';
+import { note, notedKeys } from '../../../orchestrator/control/act/run-notes.ts';
 import type { Core } from '../../../orchestrator/control/model/core.ts';
 import type { RunRow } from '../../../orchestrator/control/model/stores.ts';
 import { aCore } from './fake-core.ts';

@@ -7,7 +7,7 @@ import {
   judgeShared,
   tellsApart,
   titleFields,
-} from '../../../orchestrator/control/results/shared-results.ts';
+} from '../../../orchestrator/control/decide/end/shared-results.ts';
 
 const page = (products: number, more: Partial<SharedPage> = {}): SharedPage => {
   return {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { TokenBucket } from '../../../orchestrator/control/launching/token-bucket.ts';
+import { TokenBucket } from '../../../orchestrator/control/model/token-bucket.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 it('allows a burst at once and then keeps the rate', async () => {

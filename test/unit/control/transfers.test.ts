@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { VirtualClock } from '../../support/virtual-clock.ts';
-import { Transfers } from '../../../orchestrator/control/sharing/transfers.ts';
+import { Transfers } from '../../../orchestrator/control/act/shares/transfers.ts';
 import type { WorkStore } from '../../../orchestrator/control/model/stores.ts';
 import { MachineClock } from '../../../orchestrator/simulation/machine-clock.ts';
 import { START_MS, aWorld, anInstance } from './builders.ts';

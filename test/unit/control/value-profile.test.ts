@@ -4,8 +4,8 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { Column } from '../../../shared/domain/mapping.ts';
 import type { FillRates, ValueProfile } from '../../../orchestrator/control/model/report.ts';
 import type { ValueSample } from '../../../orchestrator/control/model/stores.ts';
-import { BAND_RUNS, findSuspicion } from '../../../orchestrator/control/results/guard.ts';
-import { judgeValues, profileOf } from '../../../orchestrator/control/results/value-profile.ts';
+import { BAND_RUNS, findSuspicion } from '../../../orchestrator/control/decide/end/guard.ts';
+import { judgeValues, profileOf } from '../../../orchestrator/control/decide/end/value-profile.ts';
 
 const COLUMNS: Column[] = [
   { name: 'title', type: 'text' },

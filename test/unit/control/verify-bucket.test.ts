@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import { checkManifests, checkParts } from '../../../orchestrator/control/verify/verify.ts';
-import { REBUILT } from '../../../orchestrator/control/results/run-description.ts';
+import { REBUILT } from '../../../orchestrator/control/act/results/run-description.ts';
 import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
 import { manifestKey, partKey } from '../../../shared/domain/keys.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { HeartbeatLoop } from '../../../crawl-api/control/heartbeat.ts';
 import { sayHello } from '../../../crawl-api/control/hello.ts';
 import type { Reply } from '../../../crawl-api/control/main-server-client.ts';
-import { StateFolder } from '../../../crawl-api/control/state-folder.ts';
+import { StateFolder } from '../../../crawl-api/process/state-folder.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import type { Heartbeat, Orders } from '../../../shared/wire/callbacks.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SignalFlag } from '../../../crawl-api/control/signal-flag.ts';
+import { SignalFlag } from '../../../crawl-api/process/signal-flag.ts';
 import type { PageResult, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { Pacer, PageTimes } from '../../../crawl-api/politeness/pacer.ts';
 import { RecordTooLargeError } from '../../../crawl-api/queue/journal-file.ts';

@@ -1,5 +1,5 @@
 /** Small test doubles for the parts around the queue. */
-import type { Log } from '../../../crawl-api/control/retry.ts';
+import type { Log } from '../../../crawl-api/process/retry.ts';
 import { QueueState } from '../../../crawl-api/queue/queue-state.ts';
 import { Queue } from '../../../crawl-api/queue/queue.ts';
 import type { Reserve } from '../../../crawl-api/queue/reserve-file.ts';

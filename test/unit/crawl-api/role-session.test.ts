@@ -1,6 +1,6 @@
 /** The folder of an instance's objects: asked of STS once, kept for the next process. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { StateFolder } from '../../../crawl-api/control/state-folder.ts';
+import { StateFolder } from '../../../crawl-api/process/state-folder.ts';
 import { roleSessionOf } from '../../../crawl-api/upload/role-session.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { tempDir } from '../../support/temp-dir.ts';

@@ -30,13 +30,13 @@ describe('docs/what-happens-when.md', () => {
     },
   );
 
-  it.each(sources.messagesOf('notes', 'orchestrator/control/results/finish.ts'))('has the note of a report: %s', (text) => {
+  it.each(sources.messagesOf('notes', 'orchestrator/control/act/results/finish.ts'))('has the note of a report: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
   it.each([
-    ...sources.messagesIn('orchestrator/control/results/exit-code.ts', 2),
-    ...sources.messagesIn('orchestrator/control/results/guard.ts', 3),
+    ...sources.messagesIn('orchestrator/control/decide/end/exit-code.ts', 2),
+    ...sources.messagesIn('orchestrator/control/decide/end/guard.ts', 3),
   ])('has the end reason of a run: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });

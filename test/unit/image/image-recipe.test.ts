@@ -9,7 +9,7 @@ import {
   removeImages,
   supersededImages,
 } from '../../../orchestrator/app/image/prune-images.ts';
-import { isUnfinished } from '../../../orchestrator/app/run/find-run.ts';
+import { isUnfinished } from '../../../orchestrator/app/lookup/find-run.ts';
 import type { OwnImage } from '../../../orchestrator/cloud/image-lookup.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
 import type { InstanceRecord, RunReader } from '../../../orchestrator/control/model/stores.ts';

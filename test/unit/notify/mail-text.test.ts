@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
 import { endNotice } from '../../../orchestrator/app/run/announce.ts';
 import type { RunReport } from '../../../orchestrator/control/model/report.ts';
-import { finalReasons } from '../../../orchestrator/control/results/reasons.ts';
+import { finalReasons } from '../../../orchestrator/control/decide/end/reasons.ts';
 import { mailOf } from '../../../orchestrator/notify/mail-text.ts';
 import { alarmNotice, endedNotice, NO_RESULT, type Sender, testNotice } from '../../../orchestrator/notify/notice.ts';
 import { describeMissingField, describePoorPage } from '../../../shared/domain/failure-kind.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
-import { regionOf } from '../../../orchestrator/app/plan/target.ts';
+import { regionOf } from '../../../orchestrator/app/config/target.ts';
 
 const config = { values: { aws: { region: null, regions: null } } } as Config;
 

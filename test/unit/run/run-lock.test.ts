@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { lockNamesOf } from '../../../orchestrator/app/run/run-lock.ts';
+import { lockNamesOf } from '../../../orchestrator/app/lookup/run-lock.ts';
 
 it.each([
   ['https://www.shop.example/p/{id}', ['host:shop.example', 'table:products']],

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { updateFleet, type UpdateParts } from '../../../orchestrator/app/exec/update-fleet.ts';
 import type { CommandResult } from '../../../orchestrator/cloud/command-runner.ts';
-import { withUpdatedBundle } from '../../../orchestrator/control/launching/updated-bundle.ts';
+import { withUpdatedBundle } from '../../../orchestrator/control/act/launches/updated-bundle.ts';
 import type { LaunchTemplate } from '../../../orchestrator/control/model/core.ts';
 import type { InstanceRecord, RunEvent, RunRecord } from '../../../orchestrator/control/model/stores.ts';
 import type { InstancePhase } from '../../../shared/domain/states.ts';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { glossaryOf } from '../../../orchestrator/web/bundle-page.ts';
+import { glossaryOf } from '../../../orchestrator/app/read/bundle-page.ts';
 import { wordsIn } from '../../../orchestrator/web/page/words-in.ts';
 
 const GLOSSARY = glossaryOf(readFileSync(new URL('../../../docs/glossary.md', import.meta.url), 'utf8'));

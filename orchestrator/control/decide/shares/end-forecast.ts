@@ -1,0 +1,89 @@
+/** When the fleet will probably finish. Pure. */
+import { LOSS } from '../slot-attempts.ts';
+import type { World } from '../../model/world.ts';
+import { waterFillLevel, type Worker, workersOf } from './workers.ts';
+import { drainAtMs } from '../../model/run-deadlines.ts';
+import type { EndForecast, WorkerEnd } from '../../model/forecast.ts';
+
+/** Spread of a paced address, which is as exact as its timers. */
+const PACED_SPREAD = 0.01;
+/** Page times that are longer than the interval: standard deviation of one, as a share of the mean. */
+const PAGE_VARIATION = 0.5;
+/** 95 % quantile of the normal distribution. */
+const Z95 = 1.645;
+
+/** @param extra number of further instances assumed to be launched now */
+export function forecastEnd(world: World, extra = 0): EndForecast {
+  const { workers, unassigned, chunkSize } = workersOf(world, extra);
+  const takers = workers.filter((p) => p.canTake);
+  const level = (start: (p: Worker) => number): number => {
+    const vessels = takers.map((p) => ({ paceMs: p.paceMs, endMs: start(p) + p.pending * p.paceMs }));
+    return unassigned > 0 ? waterFillLevel(vessels, unassigned) : 0;
+  };
+  const p50Level = level((p) => p.startMs);
+  const p95Level = level((p) => p.startP95Ms);
+  const ends = workers.map((worker): WorkerEnd => {
+    const isTaking = worker.canTake && worker.endMs < p50Level;
+    const p50Ms = isTaking ? p50Level : worker.endMs;
+    const expectedMs = Math.max(
+      worker.canTake ? p95Level : 0,
+      worker.pending > 0 ? worker.startP95Ms + worker.pending * worker.paceMs : world.nowMs,
+    );
+    return {
+      slot: worker.slot,
+      epoch: worker.epoch,
+      p50Ms,
+      p95Ms: expectedMs + spreadMs(worker, expectedMs - world.nowMs),
+    };
+  });
+  if (unassigned > 0 && takers.length === 0) return { p50Ms: null, p95Ms: null, workers: ends };
+  const working = ends.filter((_, i) => workers[i]!.pending > 0 || (unassigned > 0 && workers[i]!.canTake));
+  const latest = (of: 'p50Ms' | 'p95Ms'): number => working.reduce((most, e) => Math.max(most, e[of]), world.nowMs);
+  const [lastP50Ms, lastP95Ms] = [latest('p50Ms'), latest('p95Ms')];
+  // While all end in time no chunks are transferred: the last worker determines the end.
+  if (lastP95Ms <= drainAtMs(world.run)) {
+    const marginMs = lossMarginMs(world, lastP50Ms, working.length);
+    return { p50Ms: lastP50Ms, p95Ms: lastP95Ms + marginMs, workers: ends };
+  }
+  const even = (startOf: (p: Worker) => number): number => evenEndMs(takers, startOf, unassigned, chunkSize);
+  const evenP50Ms = even((p) => p.startMs);
+  const p50Ms = Math.min(lastP50Ms, evenP50Ms);
+  const evenP95Ms = even((p) => p.startP95Ms);
+  const spread = takers.reduce((most, p) => Math.max(most, spreadMs(p, evenP95Ms - world.nowMs)), 0);
+  const p95Ms = Math.min(lastP95Ms, evenP95Ms + spread) + lossMarginMs(world, p50Ms, working.length);
+  return { p50Ms, p95Ms: Math.max(p50Ms, p95Ms), workers: ends };
+}
+
+/** When all finish if late workers transfer chunks to others, as they do before anything is lost; whole chunks only. */
+function evenEndMs(takers: readonly Worker[], startOf: (p: Worker) => number, pool: number, chunkSize: number): number {
+  const vessels = takers.map((p) => ({ endMs: startOf(p), paceMs: p.paceMs }));
+  const slowest = takers.reduce((most, p) => Math.max(most, p.paceMs), 0);
+  const work = pool + takers.reduce((sum, p) => sum + p.pending, 0);
+  return waterFillLevel(vessels, work) + chunkSize * slowest;
+}
+
+/** By how much the time for `workMs` of work may be off, in 19 of 20 cases. */
+export function spreadMs(worker: Pick<Worker, 'paceMs' | 'isSlow'>, workMs: number): number {
+  if (workMs <= 0) return 0;
+  if (!worker.isSlow) return workMs * PACED_SPREAD;
+  const pages = Math.max(1, workMs / worker.paceMs);
+  return workMs * PACED_SPREAD + (workMs * Z95 * PAGE_VARIATION) / Math.sqrt(pages);
+}
+
+/** It ended because nothing was left for it, or because its address was rotated. */
+const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason === LOSS.rotated;
+
+/**
+ * What further losses will cost the other workers, at the rate of losses so far. One loss in the first minutes is no
+ * rate: the rate is taken over the elapsed time plus the length of the run.
+ */
+function lossMarginMs(world: World, endMs: number, working: number): number {
+  const lost = world.fleet.all.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
+  const { startedAtMs, deadlineAtMs } = world.run;
+  if (lost.length === 0 || working === 0) return 0;
+  const overMs = world.nowMs - startedAtMs + (deadlineAtMs - startedAtMs);
+  const leftMs = Math.max(0, endMs - world.nowMs);
+  const expected = Math.min(working, (lost.length * leftMs) / overMs);
+  // On average half of its work is left, and the loss is noticed only after `lostMs`.
+  return (expected * leftMs) / 2 / working + Math.min(1, expected) * world.limits.lostMs;
+}

@@ -1,0 +1,196 @@
+/**
+ * Which workers crawl or will crawl, how much, and how long it takes: the input of the forecast, rebalancing and extra
+ * launches. A worker is a slot with its newest epoch. Pure.
+ */
+import { domainPaces, meanSpacingMs } from '../../../../shared/domain/domains.ts';
+import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
+import type { Progress } from '../../../../shared/wire/callbacks.ts';
+import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
+import { intervalUnder } from '../../model/robots-pace.ts';
+import { hasAttemptsLeft, isFilled, isFilledSoon } from '../slot-attempts.ts';
+import type { InstanceRecord, RunRecord, WorkCounts } from '../../model/stores.ts';
+import { hasMoreWork, type World } from '../../model/world.ts';
+import { isGivenUp } from '../../model/instance-state.ts';
+
+export interface Worker {
+  slot: number;
+  /** 0 while nothing is claimed. */
+  epoch: number;
+  /** Products it holds and has not crawled. */
+  pending: number;
+  /** Chunks granted to it, crawled or not. */
+  chunks: number;
+  paceMs: number;
+  /** True when its pages take longer than the interval: unlike the interval, page times vary. */
+  isSlow: boolean;
+  /** When it can crawl: now, or when it will probably have booted. */
+  startMs: number;
+  /** The same with a slow boot. */
+  startP95Ms: number;
+  /** When it will have crawled what it holds. */
+  endMs: number;
+  /** True for a serving instance, false for one still to boot. */
+  isUp: boolean;
+  canTake: boolean;
+  canGive: boolean;
+}
+
+export interface Workers {
+  workers: Worker[];
+  /** Products that no instance holds, or that an address returns. */
+  unassigned: number;
+  chunkSize: number;
+}
+
+/** Usual boot time as a share of a slow one. */
+const USUAL_BOOT = 1 / 2;
+type Shard = WorkCounts['bySlot'][number];
+
+const NO_SHARD = { chunks: 0, products: 0 };
+/** Silence that is part of the reporting: counters are up to one heartbeat old, and the next may be late. */
+const USUAL_HEARTBEATS = 2;
+/** Minimum outcomes from which the requests per product are estimated. */
+const MIN_OUTCOMES = 10;
+
+/** @param extra further workers that would start to boot now */
+export function workersOf(world: World, extra = 0): Workers {
+  const { chunkSize } = world.run.plan;
+  const { latest } = world.fleet;
+  const shardOf = shardsOf(world.work);
+  const workers: Worker[] = [];
+  const paces = pacesOf(world);
+  let pool = world.work.waiting * chunkSize;
+  const count = world.fleet.slotCount(world.run.plan);
+  for (let slot = 0; slot < count + extra; slot++) {
+    const record = latest.get(slot);
+    const shard = record && shardOf(slot, record.epoch);
+    const worker = workerOf(world, { slot, record, isExtra: slot >= count }, shard ?? NO_SHARD, paces);
+    if (worker) workers.push(worker);
+    if (record && !isGivenUp(record) && isGivingBack(world, record)) pool += record.progress?.pending ?? 0;
+  }
+  return { workers, unassigned: pool, chunkSize };
+}
+
+/** Products that it has crawled since its counters came, where that is long ago: it crawls on while it is not heard. */
+function unseen({ nowMs, limits }: World, { lastHeartbeatAtMs }: InstanceRecord, paceMs: number): number {
+  const silentMs = nowMs - (lastHeartbeatAtMs ?? nowMs);
+  return silentMs > USUAL_HEARTBEATS * limits.heartbeatMs ? Math.floor(silentMs / paceMs) : 0;
+}
+
+/** What it has not crawled will be crawled under another epoch. */
+const isGivingBack = (world: World, record: InstanceRecord): boolean =>
+  record.rotateAtMs !== null || mustReturnProducts(world, record);
+
+/** Null for a slot in which nothing will be crawled, or with an open incident. */
+function workerOf(
+  world: World,
+  { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
+  shard: Pick<Shard, 'chunks' | 'products'>,
+  paces: Paces,
+): Worker | null {
+  const { nowMs } = world;
+  const epoch = record?.epoch ?? 0;
+  const booting = (sinceMs: number, progress: Progress | null): Worker =>
+    bootingWorker(world, { slot, epoch, ...paceOf(paces, progress) }, sinceMs);
+  if (isExtra) return booting(nowMs, null);
+  if (record === undefined || isGivenUp(record))
+    return hasMoreWork(world) && isFilledSoon(world, slot, record) ? booting(nowMs, null) : null;
+  const { progress } = record;
+  if (record.phase === 'claimed' || record.phase === 'pending' || record.phase === 'booting')
+    return isFilled(world, record) ? booting(record.launchedAtMs ?? record.claimedAtMs, progress) : null;
+  // Its successor crawls what it leaves.
+  if (record.rotateAtMs !== null) return hasAttemptsLeft(world, slot) ? booting(nowMs, progress) : null;
+  if (isUnavailable(record)) return null;
+  const { paceMs, isSlow } = paceOf(paces, progress);
+  // Its counters do not include the grants of the last reply yet.
+  const unheard = Math.max(0, shard.products - (progress?.assigned ?? 0));
+  const pending = Math.max(0, (progress?.pending ?? 0) + unheard - unseen(world, record, paceMs));
+  const canTake = !record.sealed && record.phase !== 'uploading';
+  const canGive = canTake && record.phase === 'crawling';
+  return {
+    slot,
+    epoch,
+    pending,
+    chunks: shard.chunks,
+    paceMs,
+    isSlow,
+    startMs: nowMs,
+    startP95Ms: nowMs,
+    endMs: nowMs + pending * paceMs,
+    isUp: true,
+    canTake,
+    canGive,
+  };
+}
+
+function bootingWorker(
+  { nowMs, limits, run }: World,
+  at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
+  sinceMs: number,
+): Worker {
+  // The plan's slow boot: with the boot limit instead, every tight plan would look late from the start.
+  const slowBootMs = Math.min(limits.bootMs, run.plan.bootP95Ms);
+  const startMs = Math.max(nowMs, sinceMs + slowBootMs * USUAL_BOOT);
+  const startP95Ms = Math.max(nowMs, sinceMs + slowBootMs);
+  const vacant = { pending: 0, chunks: 0, isUp: false, canTake: true, canGive: false };
+  return { ...at, ...vacant, startMs, startP95Ms, endMs: startMs };
+}
+
+/** Time per product of an instance with this progress, without a Crawl-delay. */
+export const ownPaceMs = (run: RunRecord, progress: Progress | null): number =>
+  paceOf(pacesOf({ run, robots: null }), progress).paceMs;
+
+/** What holds for every address of the run. */
+interface Paces {
+  /** Mean time between two requests at the least, over all domains: interval (or Crawl-delay) and margin. */
+  spacingMs: number;
+  requests: number;
+}
+
+function pacesOf({ run, robots }: Pick<World, 'run' | 'robots'>): Paces {
+  const { plan, settings } = run;
+  const { productUrl, intervalMs } = settings.site;
+  const spacingMs = (ms: number, policy: World['robots']): number =>
+    meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
+  return {
+    spacingMs: spacingMs(intervalUnder(robots, intervalMs), robots),
+    requests: plan.paceMs / spacingMs(plan.intervalMs, null),
+  };
+}
+
+/** The spacing, or the instance's median page time where that is longer, times the requests per product. */
+function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
+  const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
+  const done = progress ? progress.stored + progress.gone + progress.failed : 0;
+  const requests = done >= MIN_OUTCOMES ? progress!.requests / done : planned;
+  return { paceMs: requestMs * Math.max(1, requests), isSlow: requestMs > spacingMs };
+}
+
+/**
+ * Earliest time by which these workers finish `products` more; Infinity without workers. Water-filling: each worker
+ * starts at its own end.
+ */
+export function waterFillLevel(workers: readonly { endMs: number; paceMs: number }[], products: number): number {
+  if (workers.length === 0) return products > 0 ? Infinity : 0;
+  const ordered = [...workers].sort((a, b) => a.endMs - b.endMs);
+  let perMs = 0;
+  let done = 0;
+  let levelMs = ordered[0]!.endMs;
+  for (const { endMs, paceMs } of ordered) {
+    const more = (endMs - levelMs) * perMs;
+    if (done + more >= products) break;
+    done += more;
+    levelMs = endMs;
+    perMs += 1 / paceMs;
+  }
+  return perMs === 0 ? levelMs : levelMs + (products - done) / perMs;
+}
+
+/** One number for (slot, epoch): for thousands of slots a string key would cost more than the look-ups. */
+const placeNumber = (slot: number, epoch: number): number => slot * 1_000_000 + epoch;
+
+/** Looks up shards of these counts; undefined for a (slot, epoch) that owns nothing. */
+export function shardsOf({ bySlot }: Pick<WorkCounts, 'bySlot'>): (slot: number, epoch: number) => Shard | undefined {
+  const byPlace = new Map(bySlot.map((shard) => [placeNumber(shard.slot, shard.epoch), shard]));
+  return (slot, epoch) => byPlace.get(placeNumber(slot, epoch));
+}
