@@ -2,11 +2,8 @@
  * Imports point one way: domain <- ports and wire <- logic <- edges <- wiring. The three programs speak HTTP and never
  * import each other, every library has its place, and only wiring reads the environment.
  */
-import { globSync, readFileSync } from 'node:fs';
-import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-
-const ROOT = new URL('../../', import.meta.url);
+import { importsIn, readSource, sourceFiles, withoutComments } from '../support/import-graph.ts';
 
 /** Where each library may be imported. An unlisted library may be imported nowhere. */
 const LIBRARIES: Record<string, string[]> = {
@@ -132,40 +129,39 @@ const FLOORS: [folder: string, allowed: string[]][] = [
   ['sandbox/', ['sandbox/', 'shared/', 'node:']],
 ];
 
-const IMPORT = /(?:\bfrom|\bimport|\brequire\()\s*\(?\s*['"]([\w@./:-]+)['"]/g;
 const PRINTS = /\bprocess\.(?:stdout|stderr|exit)\b/;
 const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
 const MAY_READ_ENVIRONMENT =
   /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|app\/(?:checks\/machine|cloud\/cloud-access)\.ts$|web\/build-page\.ts$)/;
 
 function findViolations(file: string, source: string): string[] {
-  const code = source.replace(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');
-  const found = [...code.matchAll(IMPORT)].flatMap(([, specifier]) => {
-    const target = specifier!.startsWith('.') ? posix.join(posix.dirname(file), specifier!) : specifier!;
-    return isAllowed(file, target, specifier!) ? [] : [`${file} imports ${target}`];
-  });
+  const code = withoutComments(source);
+  const found = importsIn(file, source).flatMap((target) =>
+    isAllowed(file, target) ? [] : [`${file} imports ${target}`],
+  );
   if (READS_ENVIRONMENT.test(code) && !MAY_READ_ENVIRONMENT.test(file)) found.push(`${file} reads the environment`);
   if (PRINTS.test(code) && file.startsWith('orchestrator/app/')) found.push(`${file} prints or exits`);
   return found;
 }
 
-function isAllowed(file: string, target: string, specifier: string): boolean {
-  const [folder, allowed] = FLOORS.find(([folder]) => file.startsWith(folder)) ?? ['', []];
-  if (specifier.startsWith('.')) return [folder, ...allowed].some((place) => target.startsWith(place));
-  if (specifier.startsWith('node:')) return allowed.some((place) => place === 'node:' || place === specifier);
-  const library = Object.keys(LIBRARIES).find((name) => specifier === name || specifier.startsWith(`${name}/`));
-  return library !== undefined && LIBRARIES[library]!.some((place) => file.startsWith(place));
+/** @param target a path from the root, or a module */
+function isAllowed(file: string, target: string): boolean {
+  const [folder, allowed] = FLOORS.find(([folder]) => file.startsWith(folder)) ?? [file, []];
+  if (target.startsWith('node:')) return allowed.some((place) => place === 'node:' || place === target);
+  const library = Object.keys(LIBRARIES).find((name) => target === name || target.startsWith(`${name}/`));
+  if (library !== undefined) return LIBRARIES[library]!.some((place) => file.startsWith(place));
+  return [folder, ...allowed].some((place) => target.startsWith(place));
 }
 
 describe('import floors', () => {
-  const files = globSync('{orchestrator,crawl-api,shared,userdata,sandbox}/**/*.{ts,js,mjs}', { cwd: ROOT });
+  const files = sourceFiles();
 
   it('finds the source files', () => {
     expect(files.length).toBeGreaterThan(60);
   });
 
   it('hold in every file', () => {
-    expect(files.flatMap((file) => findViolations(file, readFileSync(new URL(file, ROOT), 'utf8')))).toEqual([]);
+    expect(files.flatMap((file) => findViolations(file, readSource(file)))).toEqual([]);
   });
 
   it.each([
