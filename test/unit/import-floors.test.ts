@@ -114,7 +114,6 @@ const FLOORS: [folder: string, allowed: string[]][] = [
       'orchestrator/recrawl/',
       'orchestrator/schedule/timetable.ts',
       'orchestrator/server/',
-      'orchestrator/app/read/bundle-page.ts',
       'userdata/',
       'shared/',
       'package.json',
