@@ -1,15 +1,14 @@
 /** The modelled fleet: boots an instance on each machine that EC2 starts, routes offers to them, and carries their callbacks. */
-import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import type { Offer } from '../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../shared/wire/signature.ts';
-import { crawlSettingsKey } from '../../shared/domain/keys.ts';
 import { type CrawlSettings, unpackCrawlSettings } from '../../shared/wire/crawl-settings.ts';
-import { parseUserData } from '../../shared/wire/settings.ts';
+import { type AnyUserData, parseUserData } from '../../shared/wire/settings.ts';
 import { type CloudInstance, TAG } from '../cloud/compute.ts';
 import type { Callback, CallbackReply, Callbacks } from '../control/callbacks/callbacks.ts';
 import type { OfferResult, OfferSender } from '../cloud/offers.ts';
 import type { MemoryCompute } from './cloud/memory-compute.ts';
+import type { MemoryObjectStore } from './cloud/memory-objects.ts';
 import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
 import { SimulatedInstance } from './instance.ts';
@@ -23,7 +22,7 @@ const CALL_TIMEOUT_MS = 5_000;
 export interface FleetOptions {
   clock: EventClock;
   regions: readonly { compute: MemoryCompute; balancers: MemoryLoadBalancer }[];
-  objects: ObjectStore;
+  objects: MemoryObjectStore;
   signatures: Signatures;
   site: Site;
   runId: string;
@@ -116,48 +115,48 @@ export class SimulatedFleet implements OfferSender {
     const { clock, bootMs, runId } = this.#o;
     if (machine.tags[TAG.run] !== runId || !this.boots(machine)) return;
     clock.at(clock.now() + bootMs(machine), () => {
-      if (compute.isRunning(machine.id))
-        void this.#boot(machine, compute).catch((error: unknown) => this.faults.push(error));
+      if (compute.isRunning(machine.id)) this.#boot(machine, compute);
     });
   }
 
-  async #boot(machine: CloudInstance, compute: MemoryCompute): Promise<void> {
+  #boot(machine: CloudInstance, compute: MemoryCompute): void {
     const { clock, objects, signatures, site, roundTripMs, uploadMs, wrongs = {} } = this.#o;
     const { id } = machine;
-    const userData = parseUserData(compute.userDataOf(id));
-    if (userData.version === 1) throw new Error('the user data is that of an earlier version');
-    this.armed.add(id);
-    clock.at(Date.parse(userData.powerOffAt), () => this.#switchOff(id, compute));
-    const crawlSettings = await this.#read(userData.run, userData.crawlSettings.sha256);
-    if (!compute.isRunning(id)) return;
-    const instance = new SimulatedInstance({
-      id,
-      settings: { ...userData, ...crawlSettings },
-      address: compute.addressOf(machine),
-      clock,
-      objects,
-      signatures,
-      site,
-      call: (path, callback) => this.#call(path, callback),
-      roundTripMs,
-      uploadMs,
-      onFenced: () => this.#switchOff(id, compute),
-      onFault: (error) => this.faults.push(error),
-      wrongs,
-    });
-    this.onBoot(instance);
-    this.instances.push(instance);
-    this.#byId.set(id, instance);
-    instance.start();
+    try {
+      const userData = parseUserData(compute.userDataOf(id));
+      this.armed.add(id);
+      clock.at(Date.parse(userData.powerOffAt), () => this.#switchOff(id, compute));
+      const instance = new SimulatedInstance({
+        id,
+        settings: { ...userData, ...this.#crawlSettingsOf(userData) },
+        address: compute.addressOf(machine),
+        clock,
+        objects,
+        signatures,
+        site,
+        call: (path, callback) => this.#call(path, callback),
+        roundTripMs,
+        uploadMs,
+        onFenced: () => this.#switchOff(id, compute),
+        onFault: (error) => this.faults.push(error),
+        wrongs,
+      });
+      this.onBoot(instance);
+      this.instances.push(instance);
+      this.#byId.set(id, instance);
+      instance.start();
+    } catch (error) {
+      this.faults.push(error);
+    }
   }
 
-  /** Unpacked once for all instances, as long as the run has the same. */
-  async #read(run: string, sha256: string): Promise<CrawlSettings> {
-    if (this.#crawlSettings?.sha256 === sha256) return this.#crawlSettings.settings;
-    const bytes = await this.#o.objects.get(crawlSettingsKey(run, sha256));
-    const settings = bytes && unpackCrawlSettings(bytes, sha256);
+  /** Unpacked once for all instances. */
+  #crawlSettingsOf({ crawlSettings: named }: AnyUserData): CrawlSettings {
+    if (named !== undefined && named.sha256 === this.#crawlSettings?.sha256) return this.#crawlSettings.settings;
+    const bytes = named && this.#o.objects.read(named.url);
+    const settings = bytes && unpackCrawlSettings(bytes, named.sha256);
     if (settings?.version !== 2) throw new Error('the crawl settings cannot be read');
-    this.#crawlSettings = { sha256, settings };
+    this.#crawlSettings = { sha256: named!.sha256, settings };
     return settings;
   }
 

@@ -5,6 +5,7 @@
 import { pino } from 'pino';
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
+import { crawlSettingsKey } from '../../shared/domain/keys.ts';
 import type { RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -13,7 +14,8 @@ import type { LoadBalancer } from '../cloud/load-balancer.ts';
 import { watchStore } from '../cloud/watched-store.ts';
 import { createMainServer, type MainServer, type MainServerParts } from '../control/main-server.ts';
 import { eventOf } from '../control/model/run-event.ts';
-import { putCrawlSettings } from '../control/act/launches/crawl-settings.ts';
+import { packSettingsOf } from '../control/act/launches/crawl-settings.ts';
+import type { ObjectName } from '../control/model/core.ts';
 import { regionsOf } from '../control/model/run-settings.ts';
 import type { LockHolder, NewRun } from '../control/model/stores.ts';
 import type { World } from '../control/model/world.ts';
@@ -117,12 +119,15 @@ export class SimulatedWorld {
   /** Types that launches try, in this order. */
   instanceTypes: string[];
   readonly #productIds: readonly string[];
+  readonly #crawlSettings: ObjectName & { bytes: Uint8Array };
 
   constructor(options: WorldOptions) {
     const { clock, db } = this;
     const { run, site, bootMs, roundTripMs, uploadMs } = options;
     this.run = run;
     this.#productIds = options.productIds;
+    const packed = packSettingsOf(run.settings);
+    this.#crawlSettings = { ...packed, key: crawlSettingsKey(run.id, packed.sha256) };
     this.instanceTypes = [run.plan.instanceType];
     this.cloud = options.cloud(clock, (id) => this.fleet.isHealthy(id));
     this.stores = options.stores?.(db, clock) ?? createMemoryStores(db);
@@ -143,6 +148,8 @@ export class SimulatedWorld {
 
   /** Stores the run: from here on a main server can take it up. */
   async create(): Promise<void> {
+    const { key, bytes } = this.#crawlSettings;
+    await this.cloud.objects.putIfAbsent(key, bytes);
     const fence = await this.#takeLock('planner');
     await this.stores.runs.create(this.run, this.#productIds, fence, this.clock.now());
   }
@@ -186,7 +193,7 @@ export class SimulatedWorld {
         ),
         instanceTypes: this.instanceTypes,
         bundle: { key: 'bundles/b.mjs', sha256: 'b'.repeat(64) },
-        crawlSettings: await putCrawlSettings(cloud.objects, run),
+        crawlSettings: this.#crawlSettings,
       }),
       alarm: async (detail: string, at?: EpochId) => {
         alarms.push(detail);

@@ -307,12 +307,15 @@ describe('orchestrator run', () => {
   });
 
   /** Digits that do not compress. */
-  const selector = (i: number): string => `div.c${createHash('sha256').update(String(i)).digest('hex')}`;
-  const long = `{ fields: { ${Array.from({ length: 400 }, (_, i) => `f${i}: "${selector(i)}"`).join(', ')} } }`;
+  const digits = Array.from({ length: 400 }, (_, i) => createHash('sha256').update(String(i)).digest('hex')).join('');
 
   it.each<[string, Overrides, RegExp[]]>([
     ['a result table that does not fit', { results: 'table: products' }, [/does not fit/]],
-    ['user data that is too long', { mapping: long }, [/user data is \d+ bytes long/]],
+    [
+      'user data that is too long',
+      { server: `url: "${NO_NAME}/${digits}", listen: "127.0.0.1:0"` },
+      [/user data is \d+ bytes long/],
+    ],
     ['addresses that are renewed too fast', { aws: 'recycle_every: 5s' }, [/aws.recycle_every/]],
     ['a bucket that is not set', { aws: 'bucket: null' }, [/needs aws.bucket/]],
     ['a query that fails', { query: 'select nothing from nowhere' }, [/products.query/]],
