@@ -5,6 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../../orchestrator/app/config/load-config.ts';
+import { siteSection } from '../../../orchestrator/app/config/site-section.ts';
 import { readSitemaps } from '../../../orchestrator/app/discover/read-sitemaps.ts';
 import { closeServer, listen } from '../../../shared/adapters/http/listening.ts';
 
@@ -22,8 +23,15 @@ async function serve(answer: RequestListener): Promise<{ origin: string; asked: 
   return { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
-function read(origin: string, robots: 'obey' | 'ignore' = 'obey') {
-  const site = { product_url: `${origin}/{id}`, allow_private: true, timeout: 5_000, interval: 0, robots };
+function read(origin: string, robots?: 'ignore') {
+  const site = siteSection.parse({
+    product_url: `${origin}/{id}`,
+    allow_private: true,
+    timeout: '5s',
+    interval: '1ms',
+    mapping: 'mapping.yaml',
+    robots,
+  });
   const config = { values: { site }, discovery: { origin }, userAgent: 'test' } as unknown as Config;
   const over = new AbortController();
   const said: string[] = [];
