@@ -335,8 +335,8 @@ describe('settingsOf', () => {
 
 describe('what instances crawl by', () => {
   it('has none of the secrets of the run', () => {
-    const secrets = Array.from({ length: 8 }, (_, i) => `a-secret-of-the-run-${i}`);
-    const [database, operator, hmac, smtp, slack, ping, webhook, control] = secrets as [string, ...string[]];
+    const secrets = Array.from({ length: 7 }, (_, i) => `a-secret-of-the-run-${i}`);
+    const [database, operator, hmac, smtp, slack, ping, control] = secrets as [string, ...string[]];
     const full = config(
       {},
       {
@@ -348,7 +348,6 @@ describe('what instances crawl by', () => {
           { slack: `https://hooks.example/${slack}` },
         ],
         ping: `https://hc.example/${ping}`,
-        schedule: { webhook: 'https://hooks.example/', webhook_secret: webhook },
       },
     );
     const run = {
