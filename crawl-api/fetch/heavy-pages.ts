@@ -1,7 +1,7 @@
 /** Keeps the memory of an instance small while it reads heavy pages. */
 import v8 from 'node:v8';
 
-/** After so many bytes of a page, and at its end, it is worth while to look at the memory. */
+/** Bytes of a page after which the memory is checked, again and again, and once more at the page's end. */
 export const HEAVY_BYTES = 500_000;
 
 /** An instance has 25 MB while it reads ordinary pages. */

@@ -117,7 +117,7 @@ export function parseBounded(text: string, budget?: Pick<PageBudget, 'spend'>): 
   return value;
 }
 
-/** A JavaScript number holds all numbers of at most so many digits. */
+/** Numbers with more digits may not fit into a JavaScript number. */
 const SAFE_DIGITS = 15;
 const LONG_NUMBER = /[\s:,[-]\d[\d.]{15}/;
 

@@ -265,7 +265,7 @@ export class Shard {
   }
 
   /**
-   * So many results, and all records after the first of them, did not reach the disk. Returns the product under way at
+   * The last `count` results, and all records after the first of them, did not reach the disk. Returns the product under way at
    * that point; null when nothing was lost.
    */
   lose(count: number): Queued | null {
