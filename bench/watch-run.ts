@@ -1,6 +1,6 @@
 /** A dry run whose processes are measured while it works. */
 import { globSync, readFileSync } from 'node:fs';
-import type { RunReport } from '../orchestrator/control/model/report.ts';
+import type { RunReport } from '../orchestrator/core/model/report.ts';
 import { readProcess } from '../test/support/processes.ts';
 import { endOf, type Fleet } from '../test/system/fleet.ts';
 

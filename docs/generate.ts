@@ -6,8 +6,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { mappingJsonSchema } from '../orchestrator/app/config/json-schema.ts';
-import { configSchema } from '../orchestrator/app/config/schema.ts';
+import { mappingJsonSchema } from '../orchestrator/core/config/json-schema.ts';
+import { configSchema } from '../orchestrator/core/config/schema.ts';
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
 import { dashboard } from '../examples/grafana/dashboard.ts';
 import { exitCodesPage } from './generate-exit-codes.ts';
@@ -40,7 +40,7 @@ function configurationPage(): string {
   const lines = [
     '# Configuration',
     '',
-    'Made from `orchestrator/app/config/schema.ts` by `npm run docs`; do not edit it by hand.',
+    'Made from `orchestrator/core/config/schema.ts` by `npm run docs`; do not edit it by hand.',
     '',
     'The configuration is one YAML file, `fleet.yaml` unless `--config` (or `FLEET_CONFIG`) names another. `orchestrator init` writes a',
     'commented one to start from, and an editor can check yours against [fleet.schema.json](fleet.schema.json).',

@@ -8,7 +8,7 @@ import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { createBrowserSource } from '../../crawl-api/fetch/browser/browser-source.ts';
 import { expectOf } from '../../crawl-api/fetch/browser/expected-elements.ts';
-import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../orchestrator/core/config/read-mapping.ts';
 import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';
 import { printFigures } from '../pages.ts';
 import { treeCpuMs } from './tree-cpu.mjs';

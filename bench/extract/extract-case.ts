@@ -1,5 +1,5 @@
 /** One case of the benches of extraction, as a process: `extract-case.ts CASE PAGES shop|typical|large|dense`. Prints its figures. */
-import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../orchestrator/core/config/read-mapping.ts';
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { renderPage } from '../../test/support/shop/page.ts';

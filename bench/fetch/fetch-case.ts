@@ -6,7 +6,7 @@ import { createTargetDispatcher } from '../../shared/adapters/http/target-dispat
 import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { PageFetcher } from '../../crawl-api/fetch/page-fetcher.ts';
-import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../orchestrator/core/config/read-mapping.ts';
 import { SHOP_MAPPING, productIds } from '../../test/support/shop/product.ts';
 import { HandwrittenReader } from '../extract/peers.ts';
 import { checkRow, printFigures } from '../pages.ts';

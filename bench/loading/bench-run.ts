@@ -6,10 +6,10 @@ import { manifestKey, partKey } from '../../shared/domain/keys.ts';
 import { NO_PROGRESS, type PartRef } from '../../shared/wire/callbacks.ts';
 import { encodeManifest, type ItemResult, PART_PRODUCTS } from '../../shared/wire/part.ts';
 import { createKeyPair, exportPublicKey, sha256Hex } from '../../shared/wire/signature.ts';
-import { newRunKeys } from '../../orchestrator/control/new-run.ts';
-import type { FleetStore, NewRun, RunStores, Stores } from '../../orchestrator/control/model/stores.ts';
-import { readMapping } from '../../orchestrator/app/config/read-mapping.ts';
-import { aPlan, aRun } from '../../test/unit/control/builders.ts';
+import { newRunKeys } from '../../orchestrator/core/new-run.ts';
+import type { FleetStore, NewRun, RunStores, Stores } from '../../orchestrator/core/model/stores.ts';
+import { readMapping } from '../../orchestrator/core/config/read-mapping.ts';
+import { aPlan, aRun } from '../../test/unit/core/builders.ts';
 
 /** Today: pages that were fetched long ago are not requested conditionally. */
 const STARTED_MS = Date.now();

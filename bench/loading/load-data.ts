@@ -4,9 +4,9 @@
  */
 import { Readable } from 'node:stream';
 import { createConnection } from 'mysql2/promise';
-import { bulkInsert, type SqlValue } from '../../orchestrator/db/bulk-insert.ts';
-import type { Database } from '../../orchestrator/db/connect.ts';
-import { inTransaction } from '../../orchestrator/db/retry.ts';
+import { bulkInsert, type SqlValue } from '../../orchestrator/core/db/bulk-insert.ts';
+import type { Database } from '../../orchestrator/core/db/connect.ts';
+import { inTransaction } from '../../orchestrator/core/db/retry.ts';
 import { COLUMNS, idOf, rowOf, urlOf } from './bench-run.ts';
 
 const ALL = ['product_id', ...COLUMNS, 'url', 'crawled_at'];

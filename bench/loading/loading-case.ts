@@ -5,13 +5,13 @@
 import '../../orchestrator/cli/heap-limits.ts';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { confirmManifest } from '../../orchestrator/control/act/results/close-epoch.ts';
-import { publishRun } from '../../orchestrator/control/act/results/finish.ts';
-import { verifyRun } from '../../orchestrator/control/verify/verify.ts';
-import { openDatabase } from '../../orchestrator/db/connect.ts';
-import { createStores } from '../../orchestrator/db/create-stores.ts';
-import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
-import { createCore, memoryCloud } from '../../test/contract/control/run-stage.ts';
+import { confirmManifest } from '../../orchestrator/core/act/results/close-epoch.ts';
+import { publishRun } from '../../orchestrator/core/act/results/finish.ts';
+import { verifyRun } from '../../orchestrator/core/verify/verify.ts';
+import { openDatabase } from '../../orchestrator/core/db/connect.ts';
+import { createStores } from '../../orchestrator/core/db/create-stores.ts';
+import { readVerifyFacts } from '../../orchestrator/core/db/verify-queries.ts';
+import { createCore, memoryCloud } from '../../test/contract/core/run-stage.ts';
 
 const [url, runId, endpoint, bucket, fenceText] = process.argv.slice(2) as [string, string, string, string, string];
 const fence = Number(fenceText);

@@ -1,12 +1,12 @@
 /** A MariaDB and a bucket in the sandbox, for the benches that load runs. */
 import { fileURLToPath } from 'node:url';
 import { S3ObjectStore } from '../../shared/adapters/s3-object-store.ts';
-import { ensureBucket } from '../../orchestrator/cloud/bucket.ts';
-import type { NewRun, WorkReader } from '../../orchestrator/control/model/stores.ts';
-import { openDatabase } from '../../orchestrator/db/connect.ts';
-import { createStores } from '../../orchestrator/db/create-stores.ts';
-import { migrate } from '../../orchestrator/db/migrate.ts';
-import { createResultTable } from '../../orchestrator/db/result-table.ts';
+import { ensureBucket } from '../../orchestrator/core/cloud/bucket.ts';
+import type { NewRun, WorkReader } from '../../orchestrator/core/model/stores.ts';
+import { openDatabase } from '../../orchestrator/core/db/connect.ts';
+import { createStores } from '../../orchestrator/core/db/create-stores.ts';
+import { migrate } from '../../orchestrator/core/db/migrate.ts';
+import { createResultTable } from '../../orchestrator/core/db/result-table.ts';
 import { QUICK, startDatabaseServer } from '../../test/support/mariadb/server.ts';
 import { startSandbox } from '../../test/support/sandbox/start-sandbox.ts';
 import { measureProgram } from '../frame.ts';

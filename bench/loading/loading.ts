@@ -2,7 +2,7 @@
  * Loading a whole run into MariaDB: from the parts in the bucket to published rows and their proof, compared with LOAD
  * DATA.
  */
-import { stagingName } from '../../orchestrator/db/staging.ts';
+import { stagingName } from '../../orchestrator/core/db/staging.ts';
 import type { Bench, BenchRow } from '../frame.ts';
 import { benchRun } from './bench-run.ts';
 import { insertParts, loadData } from './load-data.ts';

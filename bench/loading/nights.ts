@@ -1,6 +1,6 @@
 /** Nights of one catalogue into one table of MariaDB, each loaded and published by a program of its own. */
-import type { RunSettings } from '../../orchestrator/control/model/run-settings.ts';
-import type { Database } from '../../orchestrator/db/connect.ts';
+import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts';
+import type { Database } from '../../orchestrator/core/db/connect.ts';
 import { benchRun, type Pages } from './bench-run.ts';
 import { type Before, openLoadingPlace } from './loading-place.ts';
 

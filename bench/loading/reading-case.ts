@@ -4,8 +4,8 @@
  */
 import '../../orchestrator/cli/heap-limits.ts';
 import { readFileSync } from 'node:fs';
-import { piecesOf } from '../../orchestrator/control/model/part-results.ts';
-import { readPart } from '../../orchestrator/control/act/results/load-parts.ts';
+import { piecesOf } from '../../orchestrator/core/model/part-results.ts';
+import { readPart } from '../../orchestrator/core/act/results/load-parts.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';

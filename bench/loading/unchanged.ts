@@ -2,7 +2,7 @@
  * `site.conditional` where 97 % of the pages are unchanged: nights into one table of MariaDB, the first two without, the
  * third with the validators of all pages, the fourth with 304 for those that are unchanged.
  */
-import type { WorkReader } from '../../orchestrator/control/model/stores.ts';
+import type { WorkReader } from '../../orchestrator/core/model/stores.ts';
 import type { Bench } from '../frame.ts';
 import { measureNights } from './nights.ts';
 

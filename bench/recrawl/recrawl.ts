@@ -3,8 +3,12 @@
  * the order in which products are crawled. Scores and rates of change are drawn from one seed, independently.
  */
 import { seededRandom } from '../../shared/adapters/random.ts';
-import { type CrawledProduct, type ListedProduct, type RecrawlPolicy } from '../../orchestrator/recrawl/due.ts';
-import { Night } from '../../orchestrator/recrawl/night.ts';
+import {
+  type CrawledProduct,
+  type ListedProduct,
+  type RecrawlPolicy,
+} from '../../orchestrator/features/recrawl/due.ts';
+import { Night } from '../../orchestrator/features/recrawl/night.ts';
 import type { Bench, BenchResult } from '../frame.ts';
 
 const PRODUCTS = 100_000;

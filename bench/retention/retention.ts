@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openDatabase } from '../../orchestrator/db/connect.ts';
-import { createStores } from '../../orchestrator/db/create-stores.ts';
-import { migrate } from '../../orchestrator/db/migrate.ts';
-import { prune } from '../../orchestrator/db/prune.ts';
-import { createResultTable } from '../../orchestrator/db/result-table.ts';
+import { openDatabase } from '../../orchestrator/core/db/connect.ts';
+import { createStores } from '../../orchestrator/core/db/create-stores.ts';
+import { migrate } from '../../orchestrator/core/db/migrate.ts';
+import { prune } from '../../orchestrator/core/db/prune.ts';
+import { createResultTable } from '../../orchestrator/core/db/result-table.ts';
 import type { Bench, BenchRow } from '../frame.ts';
 import { benchRun, idOf, resultOf } from '../loading/bench-run.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';

@@ -1,5 +1,5 @@
 /** One case of the seen bench, in a process of its own: fills a set of seen URLs, asks it, and prints its figures. */
-import { BloomSeen, hashOf } from '../../orchestrator/discovery/seen-urls.ts';
+import { BloomSeen, hashOf } from '../../orchestrator/features/discovery/seen-urls.ts';
 import { median } from '../frame.ts';
 
 const [kind, urlsText] = process.argv.slice(2);

@@ -1,11 +1,11 @@
 /** One case of the simulation bench, as a process: `simulation-case.ts run|skeleton PRODUCTS INSTANCES [EVENTS]`. Prints its figures. */
 import { seededRandom } from '../../shared/adapters/random.ts';
-import { defaultsFor } from '../../orchestrator/plan/defaults.ts';
-import type { PlanInput } from '../../orchestrator/plan/plan.ts';
-import { planRun } from '../../orchestrator/plan/plan-run.ts';
-import { EventClock } from '../../orchestrator/simulation/event-clock.ts';
-import { scenarioOf } from '../../orchestrator/simulation/scenario.ts';
-import { simulate } from '../../orchestrator/simulation/simulation.ts';
+import { defaultsFor } from '../../orchestrator/core/plan/defaults.ts';
+import type { PlanInput } from '../../orchestrator/core/plan/plan.ts';
+import { planRun } from '../../orchestrator/core/plan/plan-run.ts';
+import { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
+import { scenarioOf } from '../../orchestrator/core/simulation/scenario.ts';
+import { simulate } from '../../orchestrator/core/simulation/simulation.ts';
 
 export interface CaseFigures {
   /** Of the loop alone, without the start of the process. */

@@ -6,7 +6,7 @@
  */
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Output } from '../app/caller.ts';
+import type { Output } from '../core/caller.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { describeError } from '../../shared/domain/errors.ts';

@@ -1,5 +1,5 @@
 /** Ctrl-C and SIGTERM: the first Ctrl-C makes the run stop and keep its results, the second leaves at once. */
-import type { Interrupts } from '../app/caller.ts';
+import type { Interrupts } from '../core/caller.ts';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
 import { writeText } from './terminal.ts';
 

@@ -1,5 +1,5 @@
 /** What the commands print. With --json stdout is exactly one JSON document; everything else goes to stderr. */
-import type { Output as UseCaseOutput } from '../app/caller.ts';
+import type { Output as UseCaseOutput } from '../core/caller.ts';
 import { AppError, describeError } from '../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
 import { writeData, writeText } from './terminal.ts';

@@ -8,12 +8,12 @@ import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
-import type { ProcessExit } from '../schedule/decide.ts';
-import { hintOf } from '../app/run/announce.ts';
+import type { ProcessExit } from '../features/schedule/decide.ts';
+import { hintOf } from '../features/notify/announce.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import { isDeadHere, isSurelyAlive, processName } from '../app/lookup/process-name.ts';
-import { makeStateFolder } from '../app/config/state-folder.ts';
-import type { Environment } from '../app/config/load-config.ts';
+import { isDeadHere, isSurelyAlive, processName } from '../core/lookup/process-name.ts';
+import { makeStateFolder } from '../core/config/state-folder.ts';
+import type { Environment } from '../core/config/load-config.ts';
 
 export interface ProcessOptions {
   /** The program that this very process runs. */

@@ -76,7 +76,7 @@ const HEAD = /^(?:HTTP (\d{3})$|([a-z][\w.-]*)(?:, HTTP (\d{3}))?: )/;
 
 /**
  * The beginning of a detail that tells its kind. Of most reasons that is the first clause: what follows is text of the
- * site, another one for each product. The SQL of db/work-store.ts cuts alike.
+ * site, another one for each product. The SQL of core/db/work-store.ts cuts alike.
  */
 export function kindText(reason: MissReason, detail: string): string {
   const { whole, most, end } = KIND_TEXT;

@@ -1,7 +1,7 @@
 /** The page of `orchestrator serve` in the machine's Chromium, beside the real command line on a shop. */
 import { type Browser, chromium, type Page } from 'playwright';
 import { inject } from 'vitest';
-import type { RunDocument } from '../../orchestrator/app/read/run-documents.ts';
+import type { RunDocument } from '../../orchestrator/core/read/run-documents.ts';
 import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { productIds } from '../support/shop/product.ts';

@@ -1,8 +1,8 @@
 /** Finds and ends the cloud resources of the canary's runs, by the run's own tag so that nothing else is touched. */
 import { hostname } from 'node:os';
-import { openCloud } from '../../orchestrator/app/cloud/cloud-access.ts';
-import { TAG } from '../../orchestrator/cloud/compute.ts';
-import type { RunRecord } from '../../orchestrator/control/model/stores.ts';
+import { openCloud } from '../../orchestrator/core/cloud-access/cloud-access.ts';
+import { TAG } from '../../orchestrator/core/cloud/compute.ts';
+import type { RunRecord } from '../../orchestrator/core/model/stores.ts';
 
 type Place = Pick<RunRecord, 'id' | 'settings' | 'dryRun'>;
 

@@ -1,7 +1,7 @@
 /** What a canary has proved. Pure: judges what the run, its database, the pages and the cloud report. */
 import { checkInvariants } from '../support/invariants/check-all.ts';
 import type { History, SeenRequest } from '../support/invariants/history.ts';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { type Arrival, rowOf } from './page-server.ts';
 import { INSTANCES, MAX_COST } from './settings.ts';
 

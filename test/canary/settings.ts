@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { isIPv4 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { parse } from 'yaml';
-import { isLoopback } from '../../orchestrator/app/config/target.ts';
-import { CANARY_PORT } from '../../orchestrator/app/setup/values.ts';
-import { hourlyPrice, servicePrices } from '../../orchestrator/plan/price-table.ts';
+import { isLoopback } from '../../orchestrator/core/config/target.ts';
+import { CANARY_PORT } from '../../orchestrator/features/setup/values.ts';
+import { hourlyPrice, servicePrices } from '../../orchestrator/core/plan/price-table.ts';
 import { MAPPING, canaryIds } from './page-server.ts';
 
 export const INSTANCES = 2;

@@ -1,7 +1,7 @@
 /** What must hold after a round, whatever faults it had. Returns one line for each violation. */
 import { isDeepStrictEqual } from 'node:util';
 import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { findLeftovers } from '../support/processes.ts';
 import { expectedRow } from '../support/shop/product.ts';
 import { countSlowBoots } from '../support/slow-boots.ts';

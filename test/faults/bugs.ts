@@ -2,9 +2,9 @@
  * Named bugs, each injected between the core and its world: with one switched on the runs must break an invariant, or
  * the checks prove nothing. Production code does not know about them.
  */
-import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
-import { type PartResults, piecesOf } from '../../orchestrator/control/model/part-results.ts';
-import type { RunStores } from '../../orchestrator/control/model/stores.ts';
+import { type CloudInstance, TAG } from '../../orchestrator/core/cloud/compute.ts';
+import { type PartResults, piecesOf } from '../../orchestrator/core/model/part-results.ts';
+import type { RunStores } from '../../orchestrator/core/model/stores.ts';
 import { epochKey } from '../../shared/domain/epoch-id.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { FaultWorld, FaultyCloud, Wrongs } from './fault-world.ts';

@@ -1,9 +1,9 @@
 /** The faults: what each does to the world when its moment comes. Numbers are rows of the fault matrix. */
 import { AppError } from '../../shared/domain/errors.ts';
-import type { LaunchResult } from '../../orchestrator/cloud/compute.ts';
-import type { Delivery } from '../../orchestrator/simulation/fleet.ts';
-import type { SimulatedInstance } from '../../orchestrator/simulation/instance.ts';
-import { ALLOW_ALL } from '../unit/control/builders.ts';
+import type { LaunchResult } from '../../orchestrator/core/cloud/compute.ts';
+import type { Delivery } from '../../orchestrator/core/simulation/fleet.ts';
+import type { SimulatedInstance } from '../../orchestrator/core/simulation/instance.ts';
+import { ALLOW_ALL } from '../unit/core/builders.ts';
 import type { Dice } from './dice.ts';
 import type { FaultWorld } from './fault-world.ts';
 import type { Moment } from './faulty-cloud.ts';

@@ -4,19 +4,19 @@
  */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
-import type { RunStores } from '../../orchestrator/control/model/stores.ts';
-import { CHUNKS, idOnWire, ITEMS, type OpenItem } from '../../orchestrator/db/chunk-rows.ts';
-import { connectSqlite, type Database } from '../../orchestrator/db/connect.ts';
-import { createStores } from '../../orchestrator/db/create-stores.ts';
-import { createFrontier, type FrontierRow, frontierTable } from '../../orchestrator/db/frontier.ts';
-import { enterBeginnings, openFrontier } from '../../orchestrator/db/link-intake.ts';
-import { migrate } from '../../orchestrator/db/migrate.ts';
-import { createResultTable } from '../../orchestrator/db/result-table.ts';
-import { beginRound, settleFrontier } from '../../orchestrator/db/settle-frontier.ts';
-import { readVerifyFacts } from '../../orchestrator/db/verify-queries.ts';
-import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
-import type { MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
-import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import type { RunStores } from '../../orchestrator/core/model/stores.ts';
+import { CHUNKS, idOnWire, ITEMS, type OpenItem } from '../../orchestrator/core/db/chunk-rows.ts';
+import { connectSqlite, type Database } from '../../orchestrator/core/db/connect.ts';
+import { createStores } from '../../orchestrator/core/db/create-stores.ts';
+import { createFrontier, type FrontierRow, frontierTable } from '../../orchestrator/features/discovery/frontier.ts';
+import { enterBeginnings, openFrontier } from '../../orchestrator/features/discovery/link-intake.ts';
+import { migrate } from '../../orchestrator/core/db/migrate.ts';
+import { createResultTable } from '../../orchestrator/core/db/result-table.ts';
+import { beginRound, settleFrontier } from '../../orchestrator/features/discovery/settle-frontier.ts';
+import { readVerifyFacts } from '../../orchestrator/core/db/verify-queries.ts';
+import type { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
+import type { MemoryStores } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
+import type { MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import type { Ledger, LedgerItem } from './ledger.ts';
 import { LINKED_MAPPING, type LinkedSite } from './linked-site.ts';
 

@@ -5,12 +5,12 @@ import { type EpochId, epochKey } from '../../shared/domain/epoch-id.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { parsePartKey } from '../../shared/domain/keys.ts';
-import { isGivenUp } from '../../orchestrator/control/model/instance-state.ts';
+import { isGivenUp } from '../../orchestrator/core/model/instance-state.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import { COMPLETION_PATH } from '../../shared/wire/callbacks.ts';
-import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
-import { type CloudInstance, TAG } from '../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
+import type { Callback } from '../../orchestrator/core/callbacks/callbacks.ts';
+import { type CloudInstance, TAG } from '../../orchestrator/core/cloud/compute.ts';
+import { MemoryCompute } from '../../orchestrator/core/simulation/cloud/memory-compute.ts';
 import type {
   History,
   SeenGrant,
@@ -21,17 +21,20 @@ import type {
   SeenWrite,
 } from '../support/invariants/history.ts';
 import { readHistory } from '../support/invariants/read-history.ts';
-import { powerOffAtMs } from '../../orchestrator/control/model/run-deadlines.ts';
-import type { EventClock } from '../../orchestrator/simulation/event-clock.ts';
-import type { Wrongs as InstanceWrongs } from '../../orchestrator/simulation/instance/crawl.ts';
-import type { Visitor } from '../../orchestrator/simulation/instance/site.ts';
-import { createMemoryStores, type MemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
-import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/simulation/world.ts';
-import { noDiscovery } from '../../orchestrator/db/frontier.ts';
-import type { InstanceRecord, NewRun } from '../../orchestrator/control/model/stores.ts';
+import { powerOffAtMs } from '../../orchestrator/core/model/run-deadlines.ts';
+import type { EventClock } from '../../orchestrator/core/simulation/event-clock.ts';
+import type { Wrongs as InstanceWrongs } from '../../orchestrator/core/simulation/instance/crawl.ts';
+import type { Visitor } from '../../orchestrator/core/simulation/instance/site.ts';
+import {
+  createMemoryStores,
+  type MemoryStores,
+} from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
+import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/core/simulation/world.ts';
+import { noDiscovery } from '../../orchestrator/features/discovery/frontier.ts';
+import type { InstanceRecord, NewRun } from '../../orchestrator/core/model/stores.ts';
 import { PATH_MARK } from '../../shared/domain/product.ts';
-import { newRunOf, productIds, type RunShape } from '../contract/control/run-stage.ts';
-import { usualResult } from '../contract/control/whole-run.ts';
+import { newRunOf, productIds, type RunShape } from '../contract/core/run-stage.ts';
+import { usualResult } from '../contract/core/whole-run.ts';
 import { type Mortality, mortalServer } from '../support/mortal.ts';
 import { type DiscoveryDatabase, FOUND } from './discovery-database.ts';
 import { FaultyBalancer, FaultyCompute, FaultyObjects, type Moment } from './faulty-cloud.ts';

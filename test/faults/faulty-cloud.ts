@@ -1,11 +1,11 @@
 /** EC2, ELBv2 and S3 in memory that fail as AWS does, on demand. */
 import type { ObjectInfo } from '../../shared/ports/object-store.ts';
 import type { Clock } from '../../shared/ports/clock.ts';
-import type { CloudInstance, LaunchRequest, LaunchResult } from '../../orchestrator/cloud/compute.ts';
-import { MemoryCompute } from '../../orchestrator/simulation/cloud/memory-compute.ts';
-import { MemoryLoadBalancer } from '../../orchestrator/simulation/cloud/memory-load-balancer.ts';
-import { MemoryObjectStore } from '../../orchestrator/simulation/cloud/memory-objects.ts';
-import type { Balancer, TargetHealth } from '../../orchestrator/cloud/load-balancer.ts';
+import type { CloudInstance, LaunchRequest, LaunchResult } from '../../orchestrator/core/cloud/compute.ts';
+import { MemoryCompute } from '../../orchestrator/core/simulation/cloud/memory-compute.ts';
+import { MemoryLoadBalancer } from '../../orchestrator/core/simulation/cloud/memory-load-balancer.ts';
+import { MemoryObjectStore } from '../../orchestrator/core/simulation/cloud/memory-objects.ts';
+import type { Balancer, TargetHealth } from '../../orchestrator/core/cloud/load-balancer.ts';
 
 /** Moments of a run that faults wait for. */
 export type Moment = 'P' | 'L' | 'B' | 'R' | 'D' | 'C' | 'U' | 'K' | 'T' | 'M';

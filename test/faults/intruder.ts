@@ -1,7 +1,7 @@
 /** Unauthorized callbacks: with another's token, with an invalid signature, or replayed. */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, macMessage, signMessage } from '../../shared/wire/signature.ts';
-import type { Callback } from '../../orchestrator/control/callbacks/callbacks.ts';
+import type { Callback } from '../../orchestrator/core/callbacks/callbacks.ts';
 import type { FaultWorld } from './fault-world.ts';
 
 /** Retries while there is an instance to impersonate; the replies go into the history. */

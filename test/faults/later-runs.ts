@@ -5,8 +5,8 @@ import {
   type GcMarkStore,
   type GcOptions,
   SECOND_LOOK_MS,
-} from '../../orchestrator/control/gc/gc.ts';
-import { OWNER } from '../../orchestrator/simulation/world.ts';
+} from '../../orchestrator/core/gc/gc.ts';
+import { OWNER } from '../../orchestrator/core/simulation/world.ts';
 
 type GcWorld = Pick<GcOptions, 'compute' | 'balancers' | 'clock'> & { stores: Pick<GcOptions, 'runs'> };
 

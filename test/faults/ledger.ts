@@ -1,9 +1,9 @@
 /** What the checkers read of a run, past all faults: in memory for runs, from the real SQL stores for discoveries. */
 import type { EpochId } from '../../shared/domain/epoch-id.ts';
-import type { InstanceRecord, RunReader } from '../../orchestrator/control/model/stores.ts';
-import type { VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
-import { createMemoryStores } from '../../orchestrator/simulation/stores/create-memory-stores.ts';
-import type { MemoryDatabase } from '../../orchestrator/simulation/stores/memory-database.ts';
+import type { InstanceRecord, RunReader } from '../../orchestrator/core/model/stores.ts';
+import type { VerifyFacts } from '../../orchestrator/core/verify/verify-facts.ts';
+import { createMemoryStores } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
+import type { MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import { readMemoryFacts } from '../support/memory-facts.ts';
 
 export interface Ledger {

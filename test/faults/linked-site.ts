@@ -1,8 +1,8 @@
 /** A small site of lists and products, drawn from a seed: what its pages give, what they link to, and what may be taken. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
-import type { RunSettings } from '../../orchestrator/control/model/run-settings.ts';
-import { type DiscoverSettings, LinkRules } from '../../orchestrator/discovery/link-rules.ts';
+import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts';
+import { type DiscoverSettings, LinkRules } from '../../orchestrator/features/discovery/link-rules.ts';
 import { Dice } from './dice.ts';
 
 const ORIGIN = 'https://shop.example';

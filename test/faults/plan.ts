@@ -1,7 +1,7 @@
 /** A plan of faults as one line, `<seed> [discover] F19@C+1500 F1@L+0`: the same line plays the same run. */
 import { seededRandom } from '../../shared/adapters/random.ts';
 import { AppError } from '../../shared/domain/errors.ts';
-import type { RunShape } from '../contract/control/run-stage.ts';
+import type { RunShape } from '../contract/core/run-stage.ts';
 import { FAULTS } from './catalogue.ts';
 import { Dice } from './dice.ts';
 import type { Moment } from './faulty-cloud.ts';

@@ -1,5 +1,5 @@
 /** A request for the lock in tests. */
-import type { LockRequest, LockHolder } from '../../orchestrator/control/model/stores.ts';
+import type { LockRequest, LockHolder } from '../../orchestrator/core/model/stores.ts';
 
 /** What the runs of tests need for themselves. */
 export const LOCK_NAMES = ['host:shop.example', 'table:products'];

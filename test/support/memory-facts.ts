@@ -1,7 +1,7 @@
 /** The facts for `verify` from a database in memory. */
-import type { VerifyFacts } from '../../orchestrator/control/verify/verify-facts.ts';
-import { compareFacts } from '../../orchestrator/db/verify-source.ts';
-import { type MemoryDatabase, wasGranted } from '../../orchestrator/simulation/stores/memory-database.ts';
+import type { VerifyFacts } from '../../orchestrator/core/verify/verify-facts.ts';
+import { compareFacts } from '../../orchestrator/core/db/verify-source.ts';
+import { type MemoryDatabase, wasGranted } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 
 /** Throws `run-unknown`. */
 export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promise<VerifyFacts> {

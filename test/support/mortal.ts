@@ -1,5 +1,5 @@
 /** Ports that die with their main server: at a chosen call everything it does stops, as after `kill -9`. */
-import type { ServerOptions } from '../../orchestrator/simulation/world.ts';
+import type { ServerOptions } from '../../orchestrator/core/simulation/world.ts';
 
 export interface Mortality {
   /** Called before every call that changes something: false lets it happen, the others kill around it. */

@@ -1,7 +1,7 @@
 /** Builds plan inputs; default: 30,000 products at 10 s in 4 h on EC2 in Tokyo. */
-import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../orchestrator/plan/defaults.ts';
-import { planRun } from '../../orchestrator/plan/plan-run.ts';
-import type { Plan, PlanInput } from '../../orchestrator/plan/plan.ts';
+import { DEFAULT_INSTANCE_TYPES, defaultsFor } from '../../orchestrator/core/plan/defaults.ts';
+import { planRun } from '../../orchestrator/core/plan/plan-run.ts';
+import type { Plan, PlanInput } from '../../orchestrator/core/plan/plan.ts';
 import { seededRandom } from '../../shared/adapters/random.ts';
 
 export const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 /** Removes from a report the instances that were lost only because the machine was too slow to boot them. */
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 
 /** An instance given up before its hello without any error: on an overloaded machine that is no fault of the run. */
 const SLOW_BOOT = /^slot (\d+) epoch (\d+) \(.*?\) was given up: no-hello/;

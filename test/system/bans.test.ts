@@ -4,7 +4,7 @@
  * @module-tag nightly
  */
 import { describe, expect, it } from 'vitest';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';
 import type { BehaviourInput } from '../support/shop/behaviour-schema.ts';
 import { expectedRow, productIds } from '../support/shop/product.ts';

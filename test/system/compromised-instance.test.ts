@@ -14,7 +14,7 @@ import { encodeManifest, type ItemResult } from '../../shared/wire/part.ts';
 import { signPart } from '../../shared/wire/part-signature.ts';
 import { importPrivateKey, importPublicKey, type KeyPair, sha256Hex } from '../../shared/wire/signature.ts';
 import { type AnyUserData, parseUserData } from '../../shared/wire/settings.ts';
-import { Caller } from '../contract/server/caller.ts';
+import { Caller } from '../contract/core/server/caller.ts';
 import { waitFor } from '../support/processes.ts';
 import { clientsFor, type SandboxClients } from '../support/sandbox/clients.ts';
 import type { SandboxInstance } from '../support/sandbox/start-sandbox.ts';

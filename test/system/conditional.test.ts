@@ -1,6 +1,6 @@
 /** `site.conditional`: nights that read only changed pages, and a shop that answers 304 to everything. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { productIds } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';

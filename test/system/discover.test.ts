@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { waitFor } from '../support/processes.ts';
 import { SHOP_MAPPING } from '../support/shop/product.ts';

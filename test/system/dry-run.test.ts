@@ -1,6 +1,6 @@
 /** The main job on real parts: sandbox, instances as processes, a shop, a database. Once on each engine. */
 import { beforeAll, expect, it } from 'vitest';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { STRANGE_IDS, expectedRow, productIds } from '../support/shop/product.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';

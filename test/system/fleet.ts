@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2/promise';
 import { stringify } from 'yaml';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { createTestDatabase, type TestDatabase, type TestEngine } from '../support/mariadb/database.ts';
 import {
   type CommandResult,

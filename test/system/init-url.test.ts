@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { type CommandResult, runCommand } from '../support/processes.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';
 import { type TempDir, tempDir } from '../support/temp-dir.ts';

@@ -1,7 +1,7 @@
 /** Two nights of the same list: changes are recorded, and old ledgers are removed; on both databases. */
 import { beforeAll, expect, it } from 'vitest';
-import type { ProductDocument } from '../../orchestrator/app/read/product-document.ts';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { ProductDocument } from '../../orchestrator/core/read/product-document.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { eachEngineByDay } from '../support/mariadb/database.ts';
 import { productIds } from '../support/shop/product.ts';
 import { useFleet, useStage } from './stage.ts';

@@ -10,7 +10,7 @@ import Sqlite from 'better-sqlite3';
 import { stringify } from 'yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../shared/domain/exit-codes.ts';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { findLeftovers, startCommand, waitFor } from '../support/processes.ts';
 import { productIds, SHOP_MAPPING } from '../support/shop/product.ts';
 import { type Shop, startShop } from '../support/shop/start-shop.ts';

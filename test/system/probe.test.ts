@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { Findings } from '../../orchestrator/probe/findings.ts';
+import type { Findings } from '../../orchestrator/features/probe/findings.ts';
 import { type CommandResult, waitFor } from '../support/processes.ts';
 import type { BanPolicy } from '../support/shop/bans.ts';
 import { productIds } from '../support/shop/product.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeEach } from 'vitest';
-import type { Notice } from '../../orchestrator/notify/notice.ts';
+import type { Notice } from '../../orchestrator/features/notify/notice.ts';
 
 export interface Receiver {
   url: (path: string) => string;

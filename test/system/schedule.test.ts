@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { Scheduler } from '../../orchestrator/cli/schedule/scheduler.ts';
-import type { RunReport } from '../../orchestrator/control/model/report.ts';
+import type { Scheduler } from '../../orchestrator/features/schedule/scheduler.ts';
+import type { RunReport } from '../../orchestrator/core/model/report.ts';
 import { type RunningCommand, waitFor } from '../support/processes.ts';
 import { productIds } from '../support/shop/product.ts';
 import { useReceiver } from './receiver.ts';

@@ -7,33 +7,42 @@ import { importsIn, readSource, sourceFiles, withoutComments } from '../support/
 
 /** Where each library may be imported. An unlisted library may be imported nowhere. */
 const LIBRARIES: Record<string, string[]> = {
-  '@aws-sdk': ['shared/adapters/', 'orchestrator/cloud/', 'sandbox/stand-in/'],
-  'better-sqlite3': ['orchestrator/db/'],
-  knex: ['orchestrator/db/'],
-  mysql2: ['orchestrator/db/'],
+  '@aws-sdk': [
+    'shared/adapters/',
+    'orchestrator/core/cloud/',
+    'orchestrator/features/exec/',
+    'orchestrator/features/image/',
+    'sandbox/stand-in/',
+  ],
+  'better-sqlite3': ['orchestrator/core/db/'],
+  knex: [
+    'orchestrator/core/db/',
+    ...['discovery', 'history', 'recrawl'].map((feature) => `orchestrator/features/${feature}/`),
+  ],
+  mysql2: ['orchestrator/core/db/'],
   express: [
-    'orchestrator/server/',
-    'orchestrator/web/',
+    'orchestrator/core/server/',
+    'orchestrator/features/serve/',
     'orchestrator/cli/commands/run.ts',
     'crawl-api/server/',
     'sandbox/server/',
   ],
-  helmet: ['orchestrator/web/'],
-  'prom-client': ['orchestrator/web/'],
-  preact: ['orchestrator/web/page/'],
-  uplot: ['orchestrator/web/page/'],
+  helmet: ['orchestrator/features/serve/'],
+  'prom-client': ['orchestrator/features/serve/'],
+  preact: ['orchestrator/features/serve/page/'],
+  uplot: ['orchestrator/features/serve/page/'],
   'log-update': ['orchestrator/cli/'],
-  nodemailer: ['orchestrator/notify/'],
-  'hyparquet-writer': ['orchestrator/app/export/'],
+  nodemailer: ['orchestrator/features/notify/'],
+  'hyparquet-writer': ['orchestrator/features/export/'],
   // program.ts names its modules in the text of the bundle.
   undici: [
-    'orchestrator/cloud/',
+    'orchestrator/core/cloud/',
     'crawl-api/fetch/',
     'crawl-api/control/',
     'shared/adapters/http/',
     'userdata/program.ts',
   ],
-  playwright: ['crawl-api/fetch/browser/', 'orchestrator/app/plan/browser-boot.ts'],
+  playwright: ['crawl-api/fetch/browser/', 'orchestrator/core/prepare/browser-boot.ts'],
   'ipaddr.js': ['shared/adapters/http/'],
   'tough-cookie': ['shared/adapters/http/'],
   chardet: ['crawl-api/fetch/'],
@@ -44,17 +53,30 @@ const LIBRARIES: Record<string, string[]> = {
   domhandler: ['crawl-api/extract/'],
   'json-p3': ['shared/adapters/steps/'],
   luxon: ['shared/adapters/steps/'],
-  htmlparser2: ['crawl-api/extract/', 'sandbox/', 'orchestrator/discovery/'],
+  htmlparser2: ['crawl-api/extract/', 'sandbox/', 'orchestrator/features/discovery/'],
   entities: ['crawl-api/extract/'],
-  esbuild: ['userdata/', 'orchestrator/app/read/bundle-page.ts'],
+  esbuild: ['userdata/', 'orchestrator/features/serve/bundle-page.ts'],
   tar: ['userdata/', 'sandbox/host/'],
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
-  croner: ['orchestrator/schedule/'],
-  'fastest-levenshtein': ['orchestrator/app/config/'],
-  yaml: ['orchestrator/app/config/', 'orchestrator/app/setup/propose-shop.ts'],
+  croner: ['orchestrator/features/schedule/'],
+  'fastest-levenshtein': ['orchestrator/core/config/'],
+  yaml: ['orchestrator/core/config/', 'orchestrator/features/init/propose-shop.ts'],
   pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],
   zod: ['shared/wire/', 'orchestrator/', 'crawl-api/', 'sandbox/', 'userdata/'],
 };
+
+/** The control loop: it knows neither AWS nor a database, only ports. */
+const LOOP = [
+  ...['model', 'decide', 'act', 'observe', 'callbacks', 'verify', 'gc'].map((room) => `orchestrator/core/${room}/`),
+  'orchestrator/core/loop.ts',
+  'orchestrator/core/main-server.ts',
+  'orchestrator/core/new-run.ts',
+];
+
+/** Features that the core still imports. */
+const STILL_IMPORTED_BY_CORE = ['discovery', 'recrawl', 'history', 'schedule', 'notify', 'serve', 'exec'].map(
+  (feature) => `orchestrator/features/${feature}/`,
+);
 
 /** What a folder may import besides itself: our own folders and whole `node:` modules. The first match counts. */
 const FLOORS: [folder: string, allowed: string[]][] = [
@@ -62,64 +84,44 @@ const FLOORS: [folder: string, allowed: string[]][] = [
   ['shared/ports/', ['shared/domain/']],
   ['shared/wire/', ['shared/domain/', 'node:crypto', 'node:zlib']],
   ['shared/', ['shared/', 'node:']],
-  ['orchestrator/plan/', ['shared/']],
+  ['orchestrator/core/plan/', ['shared/']],
   [
-    'orchestrator/simulation/',
+    'orchestrator/core/simulation/',
     [
       'shared/',
-      'orchestrator/plan/',
-      'orchestrator/control/',
-      'orchestrator/cloud/compute.ts',
-      'orchestrator/cloud/load-balancer.ts',
-      'orchestrator/cloud/offers.ts',
-      'orchestrator/cloud/watched-store.ts',
+      ...LOOP,
+      'orchestrator/core/plan/',
+      'orchestrator/core/read/timeline.ts',
+      'orchestrator/core/cloud/compute.ts',
+      'orchestrator/core/cloud/load-balancer.ts',
+      'orchestrator/core/cloud/offers.ts',
+      'orchestrator/core/cloud/watched-store.ts',
       // The form of chunk ids.
-      'orchestrator/db/chunk-rows.ts',
+      'orchestrator/core/db/chunk-rows.ts',
       'node:crypto',
       'node:zlib',
     ],
   ],
-  [
-    'orchestrator/control/',
+  ...LOOP.map((folder): [string, string[]] => [
+    folder,
     [
       'shared/',
-      'orchestrator/discovery/',
-      'orchestrator/plan/',
+      ...LOOP,
+      'orchestrator/features/discovery/',
+      'orchestrator/core/plan/',
       'userdata/',
-      'orchestrator/cloud/compute.ts',
-      'orchestrator/cloud/load-balancer.ts',
-      'orchestrator/cloud/offers.ts',
+      'orchestrator/core/cloud/compute.ts',
+      'orchestrator/core/cloud/load-balancer.ts',
+      'orchestrator/core/cloud/offers.ts',
       'node:crypto',
       'node:zlib',
     ],
-  ],
-  ['orchestrator/notify/', ['shared/', 'node:crypto', 'node:child_process']],
-  ['orchestrator/probe/', ['orchestrator/control/']],
-  ['orchestrator/recrawl/', ['shared/']],
+  ]),
   [
-    'orchestrator/discovery/',
-    ['shared/domain/', 'shared/adapters/steps/regex.ts', 'shared/adapters/http/content-decoder.ts', 'node:crypto'],
+    'orchestrator/core/',
+    ['orchestrator/core/', ...STILL_IMPORTED_BY_CORE, 'userdata/', 'shared/', 'package.json', 'node:'],
   ],
-  ['orchestrator/schedule/', ['shared/', 'orchestrator/notify/']],
-  [
-    'orchestrator/app/',
-    [
-      'orchestrator/cloud/',
-      'orchestrator/control/',
-      'orchestrator/db/',
-      'orchestrator/notify/',
-      'orchestrator/plan/',
-      'orchestrator/probe/',
-      'orchestrator/discovery/',
-      'orchestrator/recrawl/',
-      'orchestrator/schedule/timetable.ts',
-      'orchestrator/server/',
-      'userdata/',
-      'shared/',
-      'package.json',
-      'node:',
-    ],
-  ],
+  ['orchestrator/cli/', ['orchestrator/', 'userdata/', 'shared/', 'package.json', 'node:']],
   ['orchestrator/', ['orchestrator/', 'userdata/', 'shared/', 'package.json', 'node:']],
   ['crawl-api/politeness/', ['shared/']],
   ['crawl-api/extract/', ['shared/']],
@@ -131,7 +133,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
 const PRINTS = /\bprocess\.(?:stdout|stderr|exit)\b/;
 const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
 const MAY_READ_ENVIRONMENT =
-  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|app\/(?:checks\/machine|cloud\/cloud-access)\.ts$|web\/build-page\.ts$)/;
+  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|core\/(?:checks\/machine|cloud-access\/cloud-access)\.ts$|features\/serve\/build-page\.ts$)/;
 
 function findViolations(file: string, source: string): string[] {
   const code = withoutComments(source);
@@ -139,7 +141,7 @@ function findViolations(file: string, source: string): string[] {
     isAllowed(file, target) ? [] : [`${file} imports ${target}`],
   );
   if (READS_ENVIRONMENT.test(code) && !MAY_READ_ENVIRONMENT.test(file)) found.push(`${file} reads the environment`);
-  if (PRINTS.test(code) && file.startsWith('orchestrator/app/')) found.push(`${file} prints or exits`);
+  if (PRINTS.test(code) && file.startsWith('orchestrator/core/')) found.push(`${file} prints or exits`);
   return found;
 }
 
@@ -169,41 +171,49 @@ describe('import floors', () => {
     ['domain that imports a port', 'shared/domain/x.ts', `import type { Clock } from '../ports/clock.ts';`],
     ['a port that knows an adapter', 'shared/ports/x.ts', `import { a } from '../adapters/random.ts';`],
     ['wire that reads files', 'shared/wire/x.ts', `import { readFileSync } from 'node:fs';`],
-    ['shared that knows a program', 'shared/adapters/x.ts', `import { a } from '../../orchestrator/plan/plan.ts';`],
     [
-      'orchestrator that imports crawl-api',
-      'orchestrator/control/x.ts',
-      `export * from '../../crawl-api/instance.ts';`,
+      'shared that knows a program',
+      'shared/adapters/x.ts',
+      `import { a } from '../../orchestrator/core/plan/plan.ts';`,
     ],
-    ['a use case that knows the command line', 'orchestrator/app/x.ts', `import { a } from '../cli/output.ts';`],
-    ['a use case that prints', 'orchestrator/app/x.ts', `process.stdout.write('x');`],
+    ['orchestrator that imports crawl-api', 'orchestrator/core/x.ts', `export * from '../../crawl-api/instance.ts';`],
+    [
+      'a use case that knows the command line',
+      'orchestrator/core/run/x.ts',
+      `import { a } from '../../cli/output.ts';`,
+    ],
+    ['a use case that prints', 'orchestrator/core/run/x.ts', `process.stdout.write('x');`],
     ['crawl-api that imports the sandbox', 'crawl-api/main.ts', `await import('../sandbox/xml.ts');`],
     [
       'the sandbox that imports orchestrator',
       'sandbox/main.ts',
-      `import type { A } from "../orchestrator/plan/plan.ts";`,
+      `import type { A } from "../orchestrator/core/plan/plan.ts";`,
     ],
-    ['a plan that knows the database', 'orchestrator/plan/x.ts', `import { a } from '../db/stores.ts';`],
-    ['discovery that knows the database', 'orchestrator/discovery/x.ts', `import { a } from '../db/stores.ts';`],
-    ['control that calls EC2', 'orchestrator/control/x.ts', `import { a } from '../cloud/ec2-compute.ts';`],
+    ['a plan that knows the database', 'orchestrator/core/plan/x.ts', `import { a } from '../db/stores.ts';`],
+    [
+      'the core that knows how it is asked for explanations',
+      'orchestrator/core/run/x.ts',
+      `import { a } from '../../features/explain/command.ts';`,
+    ],
+    ['the loop that calls EC2', 'orchestrator/core/act/x.ts', `import { a } from '../cloud/ec2-compute.ts';`],
     ['an SDK outside its folder', 'orchestrator/cli/x.ts', `const { S3Client } = await import('@aws-sdk/client-s3');`],
-    ['knex outside the database folder', 'orchestrator/control/x.ts', `import knex from 'knex';`],
+    ['knex outside the database folder', 'orchestrator/core/x.ts', `import knex from 'knex';`],
     ['a driver imported by a path in its package', 'orchestrator/cli/x.ts', `import mysql from 'mysql2/promise';`],
     ['express outside a server folder', 'crawl-api/queue/x.ts', `import express from 'express';`],
     ['an unlisted library', 'orchestrator/cli/x.ts', `import _ from 'lodash';`],
     ['an import over several lines', 'shared/domain/x.ts', `import {\n  a,\n  b,\n} from\n  'node:fs';`],
     ['a side-effect import', 'shared/domain/x.ts', `import 'node:fs';`],
     ['require', 'shared/domain/x.ts', `const fs = require('node:fs');`],
-    ['logic that reads the environment', 'orchestrator/control/x.ts', `const region = process.env.AWS_REGION;`],
+    ['logic that reads the environment', 'orchestrator/core/x.ts', `const region = process.env.AWS_REGION;`],
     ['logic that reads the arguments', 'crawl-api/queue/x.ts', `const [, , file] = process.argv;`],
   ])('catch %s', (_, file, source) => {
     expect(findViolations(file, source)).toHaveLength(1);
   });
 
   it.each([
-    ['a comment about the environment', 'orchestrator/control/x.ts', `// process.env is read in main.ts only`],
+    ['a comment about the environment', 'orchestrator/core/x.ts', `// process.env is read in main.ts only`],
     ['wiring that reads the environment', 'sandbox/main.ts', `const home = process.env.HOME;`],
-    ['lower floors', 'orchestrator/plan/x.ts', `import { a } from '../../shared/domain/errors.ts';`],
+    ['lower floors', 'orchestrator/core/plan/x.ts', `import { a } from '../../../shared/domain/errors.ts';`],
     ['its own folder', 'shared/domain/x.ts', `import { a } from './errors.ts';`],
   ])('let %s pass', (_, file, source) => {
     expect(findViolations(file, source)).toEqual([]);

@@ -4,13 +4,13 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Bundle } from '../../../userdata/bundle.ts';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
-import { type Architecture, architectureOf } from '../../plan/instance-types.ts';
-import { openBucket } from '../../app/cloud/cloud-access.ts';
-import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../app/config/load-config.ts';
-import { PLATFORM_OF, bundleFor, putBundle } from '../../app/cloud/launch-template.ts';
+import { type Architecture, architectureOf } from '../../core/plan/instance-types.ts';
+import { openBucket } from '../../core/cloud-access/cloud-access.ts';
+import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import { PLATFORM_OF, bundleFor, putBundle } from '../../core/cloud-access/launch-template.ts';
 import { createOutput, type Output } from '../output.ts';
 import { fileOf, writeBytes } from '../output-file.ts';
-import { isLocal, regionOf } from '../../app/config/target.ts';
+import { isLocal, regionOf } from '../../core/config/target.ts';
 
 export interface BundleCommandOptions extends ConfigPlace {
   /** Omitted: every architecture in aws.instance_types. */

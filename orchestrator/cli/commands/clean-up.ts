@@ -1,16 +1,16 @@
 /** `orchestrator gc` and `prune`: end what dead main servers have left at AWS, and remove what old runs have left here. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { GcReport } from '../../control/gc/gc.ts';
-import { createStores } from '../../db/create-stores.ts';
-import { migrate } from '../../db/migrate.ts';
-import { collectGarbage, ACTION_WORDS } from '../../app/run/collect-garbage.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { storesOf, withDatabase } from '../../app/lookup/find-run.ts';
+import type { GcReport } from '../../core/gc/gc.ts';
+import { createStores } from '../../core/db/create-stores.ts';
+import { migrate } from '../../core/db/migrate.ts';
+import { collectGarbage, ACTION_WORDS } from '../../core/run/collect-garbage.ts';
+import type { ConfigPlace } from '../../core/config/load-config.ts';
+import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
-import { describePruned, pruneRuns } from '../../app/run/next-night.ts';
+import { describePruned, pruneRuns } from '../../features/recrawl/next-night.ts';
 import { confirmLoss } from '../confirm.ts';
 import { watchInterrupts } from '../interrupts.ts';
 

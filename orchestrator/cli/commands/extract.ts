@@ -1,13 +1,13 @@
 /** `orchestrator extract`: reads one page with a mapping and shows what each field gives, step by step. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Output } from '../output.ts';
-import { askCrawlApi } from '../../app/trial/ask-crawl-api.ts';
-import { type ExtractFlags, readTrialInput } from '../../app/trial/trial-input.ts';
-import { type FieldReport, reportTrial, type TrialReport } from '../../app/trial/trial-report.ts';
+import { askCrawlApi } from '../../core/trial/ask-crawl-api.ts';
+import { type ExtractFlags, readTrialInput } from '../../core/trial/trial-input.ts';
+import { type FieldReport, reportTrial, type TrialReport } from '../../core/trial/trial-report.ts';
 import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
 import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
-export type { ExtractFlags } from '../../app/trial/trial-input.ts';
+export type { ExtractFlags } from '../../core/trial/trial-input.ts';
 
 /**
  * 0 when the product would be stored, 12 when the page lacks what the mapping requires, 4 when it shows a mistake of the

@@ -4,12 +4,12 @@ import { dirname, join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { loadConfig } from '../../app/config/load-config.ts';
+import { loadConfig } from '../../core/config/load-config.ts';
 import { watchInterrupts } from '../interrupts.ts';
-import { olderLogOf } from '../../app/run/log-file.ts';
+import { olderLogOf } from '../../core/run/log-file.ts';
 import { isWanted, type LogEntry, type LogFilter, parseLogLine, renderEntry } from '../log-lines.ts';
 import type { Output } from '../output.ts';
-import { stateDirOf } from '../../app/config/state-dir.ts';
+import { stateDirOf } from '../../core/config/state-dir.ts';
 import type { StatusOptions } from './status.ts';
 
 export type LogsOptions = StatusOptions & LogFilter & { follow?: boolean };

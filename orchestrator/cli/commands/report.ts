@@ -1,7 +1,7 @@
 /** `orchestrator report`, `verify` and `cost`: what a run has come to, its proof, and its price. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { htmlReport } from '../../app/read/report-html.ts';
+import { htmlReport } from '../../features/serve/report-html.ts';
 import {
   assertKept,
   findRun,
@@ -12,22 +12,22 @@ import {
   storesOf,
   storesToList,
   withDatabase,
-} from '../../app/lookup/find-run.ts';
-import { renderReport } from '../../app/run/render-report.ts';
-import { reportOf } from '../../control/decide/end/report.ts';
+} from '../../core/lookup/find-run.ts';
+import { renderReport } from '../../core/run/render-report.ts';
+import { reportOf } from '../../core/decide/end/report.ts';
 import type { Output } from '../output.ts';
 import { fileOf, writeLines } from '../output-file.ts';
 import type { StatusOptions } from './status.ts';
 import { printable } from '../../../shared/domain/terminal-text.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { type Verdict, verifyRun } from '../../control/verify/verify.ts';
-import { readVerifyFacts } from '../../db/verify-queries.ts';
-import { plural } from '../../plan/wording.ts';
-import { withRunBucket } from '../../app/cloud/run-bucket.ts';
+import { type Verdict, verifyRun } from '../../core/verify/verify.ts';
+import { readVerifyFacts } from '../../core/db/verify-queries.ts';
+import { plural } from '../../core/plan/wording.ts';
+import { withRunBucket } from '../../core/cloud-access/run-bucket.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { costOfRun, type RunCost } from '../../control/decide/end/cost-of-run.ts';
-import type { RunRecord, Stores } from '../../control/model/stores.ts';
-import type { CostBreakdown } from '../../plan/plan.ts';
+import { costOfRun, type RunCost } from '../../core/decide/end/cost-of-run.ts';
+import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { CostBreakdown } from '../../core/plan/plan.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 
 export async function reportCommand(

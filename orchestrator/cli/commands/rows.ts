@@ -7,17 +7,17 @@ import {
   type ExportFormat,
   exportLines,
   exportParquet,
-} from '../../app/export/export-rows.ts';
-import { findRun, storesOf, withDatabase } from '../../app/lookup/find-run.ts';
-import { History, type ProductChange } from '../../db/history.ts';
+} from '../../features/export/export-rows.ts';
+import { findRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
+import { History, type ProductChange } from '../../features/history/history.ts';
 import { ask, isInteractive, isYes } from '../confirm.ts';
 import type { Output } from '../output.ts';
 import { fileOf, writeFile, writeLines } from '../output-file.ts';
 import { writeText } from '../terminal.ts';
 import type { StatusOptions } from './status.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
-import { type AttemptDocument, type ProductNight, readProduct } from '../../app/read/product-document.ts';
+import type { ConfigPlace } from '../../core/config/load-config.ts';
+import { type AttemptDocument, type ProductNight, readProduct } from '../../core/read/product-document.ts';
 
 type ExportOptions = StatusOptions & { format: ExportFormat; to?: string; safe?: boolean };
 

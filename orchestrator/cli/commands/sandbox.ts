@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { buildBundle } from '../../../userdata/bundle.ts';
 import type { Output } from '../output.ts';
 import { writeText } from '../terminal.ts';
-import { sandboxArguments } from '../../app/cloud/sandbox-process.ts';
+import { sandboxArguments } from '../../core/cloud-access/sandbox-process.ts';
 
 /** Prints the sandbox's own ready line (one JSON document) on stdout; resolves when it has ended. */
 export async function sandboxCommand(options: { port: number; data: string }, output: Output): Promise<ExitCode> {

@@ -5,16 +5,16 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { type Standing, standingInWords } from '../../../shared/domain/standing.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ConfigPlace } from '../../app/config/load-config.ts';
+import type { ConfigPlace } from '../../core/config/load-config.ts';
 import {
   type InstanceDocument,
   type LiveCounts,
   liveCounts,
   readRun,
   summaryOf,
-} from '../../app/read/run-documents.ts';
+} from '../../core/read/run-documents.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { listFailed } from '../../app/run/carry-out.ts';
+import { listFailed } from '../../core/run/carry-out.ts';
 import { renderReasons } from '../../../shared/domain/render-reasons.ts';
 import {
   getRun,
@@ -24,9 +24,9 @@ import {
   storesOf,
   storesToList,
   withDatabase,
-} from '../../app/lookup/find-run.ts';
+} from '../../core/lookup/find-run.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
-import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../control/model/stores.ts';
+import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../core/model/stores.ts';
 import type { Output } from '../output.ts';
 
 export interface StatusOptions extends ConfigPlace {

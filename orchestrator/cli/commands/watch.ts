@@ -1,15 +1,15 @@
 /** `orchestrator watch`: progress of a run of another process, or of the next one. Ctrl-C ends only the watcher. */
-import type { RunReader, RunStore } from '../../control/model/stores.ts';
-import { FleetSnapshot } from '../../control/model/fleet-snapshot.ts';
+import type { RunReader, RunStore } from '../../core/model/stores.ts';
+import { FleetSnapshot } from '../../core/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { limitsFor } from '../../../shared/domain/limits.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
-import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../app/lookup/find-run.ts';
+import { getRun, storesOf, unfinishedRuns, withDatabase } from '../../core/lookup/find-run.ts';
 import { watchInterrupts } from '../interrupts.ts';
 import type { Output } from '../output.ts';
 import { createProgressPrinter, type ProgressFacts } from '../progress.ts';
-import { holderAtWork, lockNamesOfConfig } from '../../app/lookup/run-lock.ts';
+import { holderAtWork, lockNamesOfConfig } from '../../core/lookup/run-lock.ts';
 import type { StatusOptions } from './status.ts';
 
 const QUIET_MS = 10_000;

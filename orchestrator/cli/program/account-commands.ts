@@ -1,6 +1,6 @@
 /** Commands that prepare, maintain and clean up what runs depend on: files, account, bundle, image. */
-import type { SetupFlags } from '../../app/setup/values.ts';
-import type { SetupOptions } from '../commands/setup.ts';
+import type { SetupFlags } from '../../features/setup/values.ts';
+import type { SetupOptions } from '../../features/setup/command.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
 import { architectureFlag, configFlag, dryRunFlag, flag, planFlags, yesFlag } from './flags.ts';
@@ -21,7 +21,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       yesFlag('which fields to leave out'),
     ],
     async load() {
-      const { initCommand } = await import('../commands/init.ts');
+      const { initCommand } = await import('../../features/init/command.ts');
       return ({ runId: folder, url: urls = [], yes }: Given & { url?: string[] }, output: Output) =>
         initCommand({ folder: folder!, urls, yes }, output);
     },
@@ -53,7 +53,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       flag('--canary', 'with the port that npm run canary serves its pages at'),
     ],
     async load() {
-      const { setupCommand } = await import('../commands/setup.ts');
+      const { setupCommand } = await import('../../features/setup/command.ts');
       return (given: SetupOptions & SetupFlags, output: Output) => setupCommand({ ...given, flags: given }, output);
     },
   },
@@ -62,7 +62,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
     help: ['docs/doctor.md', 'doctor', 'doctor --dry-run', 'doctor --deadline 4h --max-cost 5'],
     description: 'check everything a run depends on: rights, quota, network, database, site; launches nothing',
     options: [...planFlags, dryRunFlag],
-    load: async () => (await import('../commands/doctor.ts')).doctorCommand,
+    load: async () => (await import('../../features/doctor/command.ts')).doctorCommand,
   },
   {
     name: 'bundle',
@@ -89,7 +89,7 @@ export const ACCOUNT_COMMANDS: readonly CommandDeclaration[] = [
       flag('--prune', 'only remove old images that no run or setting needs'),
       yesFlag('first'),
     ],
-    load: async () => (await import('../commands/image.ts')).imageCommand,
+    load: async () => (await import('../../features/image/command.ts')).imageCommand,
   },
   {
     name: 'gc',

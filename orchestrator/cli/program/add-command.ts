@@ -1,7 +1,7 @@
 /** From a declared command to a running one, and from its end to an exit code. */
 import type { Command, Option } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { ConfigPlace, FlagValue } from '../../app/config/load-config.ts';
+import type { ConfigPlace, FlagValue } from '../../core/config/load-config.ts';
 import { endWithOutput } from '../closed-output.ts';
 import { createOutput, type Output, printError } from '../output.ts';
 import { jsonFlag } from './flags.ts';

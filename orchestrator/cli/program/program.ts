@@ -1,6 +1,6 @@
 /** The command line as a whole: its commands in the order of its help. */
 import { Command } from 'commander';
-import { VERSION } from '../../app/version.ts';
+import { VERSION } from '../../core/version.ts';
 import { writeData } from '../terminal.ts';
 import { ACCOUNT_COMMANDS } from './account-commands.ts';
 import { addCommand } from './add-command.ts';

@@ -1,6 +1,6 @@
 /** Commands that inspect runs. */
 import { LEVELS } from '../log-lines.ts';
-import type { ExportFormat } from '../../app/export/export-rows.ts';
+import type { ExportFormat } from '../../features/export/export-rows.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
 import { configFlag, flag, toFlag } from './flags.ts';
@@ -32,7 +32,7 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     description: 'what happened in a run and why, and what the next one would need',
     argument: ['[run]', 'default: the newest run'],
     options: [configFlag],
-    load: async () => (await import('../commands/explain.ts')).explainCommand,
+    load: async () => (await import('../../features/explain/command.ts')).explainCommand,
   },
   {
     name: 'product',

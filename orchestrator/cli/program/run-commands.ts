@@ -1,7 +1,7 @@
 /** Commands that start a run, end it, or load its results. */
 import { parseDuration } from '../../../shared/domain/quantity.ts';
 import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
-import type { ScheduleOptions } from '../commands/schedule.ts';
+import type { ScheduleOptions } from '../../features/schedule/command.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
 import {
@@ -137,7 +137,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       configFlag,
     ],
     async load() {
-      const { execCommand, updateCommand } = await import('../commands/exec.ts');
+      const { execCommand, updateCommand } = await import('../../features/exec/command.ts');
       type Flags = Given & { slot?: number[]; timeout: string; update?: boolean };
       return ({ slot: slots = [], timeout, update, runId, ...given }: Flags, output: Output) => {
         const options = { ...given, runId: runId!, words: given.rest, slots, timeoutMs: parseDuration(timeout)! };
@@ -165,7 +165,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       dryRunFlag,
     ],
     async load() {
-      const { scheduleCommand } = await import('../commands/schedule.ts');
+      const { scheduleCommand } = await import('../../features/schedule/command.ts');
       return ({ next = null, ...given }: Given & Partial<ScheduleOptions>, output: Output) =>
         scheduleCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]!, next }, output);
     },
@@ -181,7 +181,7 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       dryRunFlag,
     ],
     async load() {
-      const { serveCommand } = await import('../commands/serve.ts');
+      const { serveCommand } = await import('../../features/serve/command.ts');
       return (given: Given & { listen?: string; schedule?: boolean }, output: Output) =>
         serveCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]! }, output);
     },
@@ -191,6 +191,6 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     help: ['docs/notify.md', 'notify --test'],
     description: 'send a test notice to every target of notify',
     options: [flag('--test', 'send the notice, and print what each target answers').makeOptionMandatory(), configFlag],
-    load: async () => (await import('../commands/notify.ts')).notifyCommand,
+    load: async () => (await import('../../features/notify/command.ts')).notifyCommand,
   },
 ];

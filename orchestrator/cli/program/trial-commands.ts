@@ -1,8 +1,8 @@
 /** Commands to test things before a run: a page, a run on a virtual clock, an AWS endpoint on this machine. */
 import { parseDuration } from '../../../shared/domain/quantity.ts';
-import type { ExtractFlags } from '../../app/trial/trial-input.ts';
-import type { Chances } from '../../simulation/scenario.ts';
-import type { SimulateOptions } from '../commands/simulate.ts';
+import type { ExtractFlags } from '../../core/trial/trial-input.ts';
+import type { Chances } from '../../core/simulation/scenario.ts';
+import type { SimulateOptions } from '../../features/simulate/command.ts';
 import type { Output } from '../output.ts';
 import type { CommandDeclaration, Given } from './add-command.ts';
 import { configFlag, deadlineFlag, dryRunFlag, flag, launchFlags, maxCostFlag, optionalConfigFlag } from './flags.ts';
@@ -57,7 +57,7 @@ export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
       dryRunFlag,
     ],
     async load() {
-      const { simulateCommand } = await import('../commands/simulate.ts');
+      const { simulateCommand } = await import('../../features/simulate/command.ts');
       type Shares = { losses?: number; bans?: number; slow?: number; bootFailures?: number };
       return (given: SimulateOptions & Given & Shares & { interval?: string }, output: Output) => {
         const { losses: loss = 0, bans: ban = 0, slow = 0, bootFailures: bootFailure = 0 } = given;
@@ -92,7 +92,7 @@ export const TRIAL_COMMANDS: readonly CommandDeclaration[] = [
       ...launchFlags,
     ],
     async load() {
-      const { probeCommand } = await import('../commands/probe.ts');
+      const { probeCommand } = await import('../../features/probe/command.ts');
       type Flags = Given & {
         iHavePermission?: boolean;
         intervals: number[];

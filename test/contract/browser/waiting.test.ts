@@ -4,7 +4,7 @@ import { type CompiledMapping, compileMapping } from '../../../crawl-api/extract
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
 import { expectBy, type Expected } from '../../../crawl-api/fetch/browser/expected-elements.ts';
 import type { FetchHooks } from '../../../crawl-api/fetch/page-result.ts';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';
 import { neverAborted, NO_HOOKS, openStage, Site, type Stage } from './stage.ts';
 
 /** Shorter than a crawl's, so that the tests are quick. */

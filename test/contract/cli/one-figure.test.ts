@@ -4,10 +4,10 @@ import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { planCommand } from '../../../orchestrator/cli/commands/run.ts';
-import { simulateCommand } from '../../../orchestrator/cli/commands/simulate.ts';
+import { simulateCommand } from '../../../orchestrator/features/simulate/command.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
-import type { Plan } from '../../../orchestrator/plan/plan.ts';
-import type { SimSummary } from '../../../orchestrator/simulation/summary.ts';
+import type { Plan } from '../../../orchestrator/core/plan/plan.ts';
+import type { SimSummary } from '../../../orchestrator/features/simulate/summary.ts';
 import { tempDir, type TempDir } from '../../support/temp-dir.ts';
 
 let folder: TempDir;

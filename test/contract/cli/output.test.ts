@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/mariadb/dat
 import { type CommandOptions, type CommandResult, runCommand } from '../../support/processes.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 import { LAUNCHER } from '../../system/fleet.ts';
-import { createRun, openBench, settings } from '../db/harness.ts';
+import { createRun, openBench, settings } from '../core/db/harness.ts';
 
 /** Clears the screen, makes a link, sets the title (C1), reverses text, rings. */
 const HOSTILE = '\u001b[2J\u001b]8;;https://evil.example\u0007x\u009d0;owned\u009c\u202eabc\u007f';

@@ -3,27 +3,27 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { otherRun } from '../../../orchestrator/app/checks/database.ts';
-import { carryOut } from '../../../orchestrator/app/run/carry-out.ts';
-import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
-import { endEarly } from '../../../orchestrator/app/run/end-early.ts';
-import { hasLeftovers, isUnfinished } from '../../../orchestrator/app/lookup/find-run.ts';
-import { lockNamesOfRun } from '../../../orchestrator/app/lookup/run-lock.ts';
-import type { Session } from '../../../orchestrator/app/run/run-session.ts';
-import { ProcessState } from '../../../orchestrator/control/model/process-state.ts';
-import { buildReport } from '../../../orchestrator/control/act/results/finish.ts';
+import { otherRun } from '../../../orchestrator/core/checks/database.ts';
+import { carryOut } from '../../../orchestrator/core/run/carry-out.ts';
+import { loadConfig } from '../../../orchestrator/core/config/load-config.ts';
+import { endEarly } from '../../../orchestrator/core/run/end-early.ts';
+import { hasLeftovers, isUnfinished } from '../../../orchestrator/core/lookup/find-run.ts';
+import { lockNamesOfRun } from '../../../orchestrator/core/lookup/run-lock.ts';
+import type { Session } from '../../../orchestrator/core/run/run-session.ts';
+import { ProcessState } from '../../../orchestrator/core/model/process-state.ts';
+import { buildReport } from '../../../orchestrator/core/act/results/finish.ts';
 import { cancelCommand, publishCommand, stopCommand } from '../../../orchestrator/cli/commands/end.ts';
 import { costCommand, verifyCommand } from '../../../orchestrator/cli/commands/report.ts';
-import { explainCommand } from '../../../orchestrator/cli/commands/explain.ts';
+import { explainCommand } from '../../../orchestrator/features/explain/command.ts';
 import { gcCommand, pruneCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { inTerminal, planCommand, retryCommand } from '../../../orchestrator/cli/commands/run.ts';
-import { retryRun } from '../../../orchestrator/app/run/retry.ts';
+import { retryRun } from '../../../orchestrator/core/run/retry.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
-import { openDatabase } from '../../../orchestrator/db/connect.ts';
-import { isMigrated } from '../../../orchestrator/db/migrate.ts';
+import { openDatabase } from '../../../orchestrator/core/db/connect.ts';
+import { isMigrated } from '../../../orchestrator/core/db/migrate.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
@@ -40,7 +40,7 @@ import {
   openBench,
   settings,
   stored,
-} from '../db/harness.ts';
+} from '../core/db/harness.ts';
 import { expectFault } from '../../support/expect-fault.ts';
 
 let folder: ReturnType<typeof tempDir>;

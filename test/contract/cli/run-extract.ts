@@ -1,6 +1,6 @@
 /** Runs `orchestrator extract` in this process and captures its output. */
 import { extractCommand, type ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
-import type { TrialReport } from '../../../orchestrator/app/trial/trial-report.ts';
+import type { TrialReport } from '../../../orchestrator/core/trial/trial-report.ts';
 
 export interface Run {
   exitCode: number;

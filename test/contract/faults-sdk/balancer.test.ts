@@ -1,8 +1,8 @@
 /** F13 to F17 between the main server and an instance: a load balancer that is slow, inconsistent, uneven and lossy. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { Balancer } from '../../../orchestrator/cloud/load-balancer.ts';
-import { HttpOfferSender } from '../../../orchestrator/cloud/http-offer-sender.ts';
-import type { OfferResult } from '../../../orchestrator/cloud/offers.ts';
+import type { Balancer } from '../../../orchestrator/core/cloud/load-balancer.ts';
+import { HttpOfferSender } from '../../../orchestrator/core/cloud/http-offer-sender.ts';
+import type { OfferResult } from '../../../orchestrator/core/cloud/offers.ts';
 import { createKeyPair, exportPrivateKey } from '../../../shared/wire/signature.ts';
 import { waitFor } from '../../support/processes.ts';
 import { SUBNETS, VPC, uploadBundle } from '../../support/sandbox/boot.ts';

@@ -1,11 +1,11 @@
 /** F36 to F38 on the bucket through the SDK: refusals, losses, damage and races. */
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ensureBucket } from '../../../orchestrator/cloud/bucket.ts';
-import { readPart } from '../../../orchestrator/control/act/results/load-parts.ts';
+import { ensureBucket } from '../../../orchestrator/core/cloud/bucket.ts';
+import { readPart } from '../../../orchestrator/core/act/results/load-parts.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { usualResult } from '../control/whole-run.ts';
+import { usualResult } from '../core/whole-run.ts';
 import { CREDENTIALS, type SandboxCloud, useSandboxCloud } from './sandbox-cloud.ts';
 
 const BYTES = Buffer.from('the results of many products '.repeat(50));

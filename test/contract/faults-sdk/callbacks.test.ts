@@ -4,9 +4,9 @@ import { seededRandom } from '../../../shared/adapters/random.ts';
 import { manifestKey } from '../../../shared/domain/keys.ts';
 import { HEARTBEAT_PATH } from '../../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, signMessage } from '../../../shared/wire/signature.ts';
-import type { CallbackStage } from '../server/callback-stage.ts';
-import type { Caller } from '../server/caller.ts';
-import { useCallbackStage } from '../server/use-callback-stage.ts';
+import type { CallbackStage } from '../core/server/callback-stage.ts';
+import type { Caller } from '../core/server/caller.ts';
+import { useCallbackStage } from '../core/server/use-callback-stage.ts';
 
 const SHA = 'c'.repeat(64);
 

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { type AwsAdapters, createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
-import { type CloudInstance, type LaunchRequest, TAG } from '../../../orchestrator/cloud/compute.ts';
+import { type AwsAdapters, createAwsAdapters } from '../../../orchestrator/core/cloud/aws-clients.ts';
+import { type CloudInstance, type LaunchRequest, TAG } from '../../../orchestrator/core/cloud/compute.ts';
 import type { ConditionsChange } from '../../../sandbox/conditions.ts';
 import type { FaultRule } from '../../../sandbox/faults.ts';
 import { waitFor } from '../../support/processes.ts';

@@ -1,6 +1,6 @@
 /** F43 and the part of F44 visible to the adapter: terminates that are throttled or not executed. */
 import { describe, expect, it } from 'vitest';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { TAG } from '../../../orchestrator/core/cloud/compute.ts';
 import { type SandboxCloud, useSandboxCloud } from './sandbox-cloud.ts';
 
 describe('a terminate through the SDK', () => {

@@ -3,7 +3,7 @@
  * program of an instance and for the instance of the modelled world.
  */
 import { describe, expect, it } from 'vitest';
-import { ALLOW_ALL } from '../../unit/control/builders.ts';
+import { ALLOW_ALL } from '../../unit/core/builders.ts';
 import { refusal } from '../../unit/crawl-api/fakes.ts';
 import {
   COOL_DOWN_MS,

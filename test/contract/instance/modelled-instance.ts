@@ -1,6 +1,6 @@
-/** The instance of the modelled world, alone: orchestrator/simulation. */
+/** The instance of the modelled world, alone: orchestrator/core/simulation. */
 import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
-import { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
+import { SimulatedInstance } from '../../../orchestrator/core/simulation/instance.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { InstanceStage, InstanceUnderTest } from './stage.ts';

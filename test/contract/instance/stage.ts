@@ -4,8 +4,8 @@
  */
 import { gunzipSync } from 'node:zlib';
 import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
-import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
-import { EventClock } from '../../../orchestrator/simulation/event-clock.ts';
+import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
+import { EventClock } from '../../../orchestrator/core/simulation/event-clock.ts';
 import {
   COMPLETION_PATH,
   type Heartbeat,
@@ -19,7 +19,7 @@ import type { Offer } from '../../../shared/wire/instance-api.ts';
 import { type ItemResult, itemResultSchema } from '../../../shared/wire/part.ts';
 import type { InstanceSettings } from '../../../shared/wire/settings.ts';
 import { createKeyPair, exportPublicKey } from '../../../shared/wire/signature.ts';
-import { ALLOW_ALL } from '../../unit/control/builders.ts';
+import { ALLOW_ALL } from '../../unit/core/builders.ts';
 import { products } from '../../unit/crawl-api/fakes.ts';
 import { oneTitle } from '../../support/one-title.ts';
 

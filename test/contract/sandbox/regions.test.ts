@@ -1,7 +1,7 @@
 /** Regions of one sandbox: a call is in the region that it is signed for, and one of them may fail whole. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createAwsAdapters } from '../../../orchestrator/cloud/aws-clients.ts';
-import { TAG } from '../../../orchestrator/cloud/compute.ts';
+import { createAwsAdapters } from '../../../orchestrator/core/cloud/aws-clients.ts';
+import { TAG } from '../../../orchestrator/core/cloud/compute.ts';
 import { clientsFor } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';
 import { CREDENTIALS } from '../faults-sdk/sandbox-cloud.ts';

@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Config } from '../../../orchestrator/app/config/load-config.ts';
-import { siteSection } from '../../../orchestrator/app/config/site-section.ts';
-import { readSitemaps } from '../../../orchestrator/app/discover/read-sitemaps.ts';
+import type { Config } from '../../../orchestrator/core/config/load-config.ts';
+import { siteSection } from '../../../orchestrator/core/config/site-section.ts';
+import { readSitemaps } from '../../../orchestrator/features/discovery/read-sitemaps.ts';
 import { closeServer, listen } from '../../../shared/adapters/http/listening.ts';
 
 const servers: Server[] = [];

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest';
 import { epochKey } from '../../../shared/domain/epoch-id.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import { planRun } from '../../../orchestrator/plan/plan-run.ts';
-import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
-import { simulate } from '../../../orchestrator/simulation/simulation.ts';
+import { planRun } from '../../../orchestrator/core/plan/plan-run.ts';
+import { scenarioOf } from '../../../orchestrator/core/simulation/scenario.ts';
+import { simulate } from '../../../orchestrator/core/simulation/simulation.ts';
 import { HOUR, plan, planInput } from '../../support/plan-input.ts';
 import { MINUTE, dry, play, quota, serverDown } from './play.ts';
 

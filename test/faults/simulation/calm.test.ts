@@ -1,14 +1,14 @@
 /** Days on which nothing goes wrong: the simulator against the planner, and the figures that a plan promises. */
 import { describe, expect, it } from 'vitest';
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { PlanInput } from '../../../orchestrator/plan/plan.ts';
-import { planRun } from '../../../orchestrator/plan/plan-run.ts';
-import type { SimResult } from '../../../orchestrator/simulation/result.ts';
-import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
-import { simulate } from '../../../orchestrator/simulation/simulation.ts';
-import { summarize, wasteOf } from '../../../orchestrator/simulation/summary.ts';
-import type { SimulatedWorld } from '../../../orchestrator/simulation/world.ts';
-import { defaultsFor } from '../../../orchestrator/plan/defaults.ts';
+import type { PlanInput } from '../../../orchestrator/core/plan/plan.ts';
+import { planRun } from '../../../orchestrator/core/plan/plan-run.ts';
+import type { SimResult } from '../../../orchestrator/core/simulation/result.ts';
+import { scenarioOf } from '../../../orchestrator/core/simulation/scenario.ts';
+import { simulate } from '../../../orchestrator/core/simulation/simulation.ts';
+import { summarize, wasteOf } from '../../../orchestrator/features/simulate/summary.ts';
+import type { SimulatedWorld } from '../../../orchestrator/core/simulation/world.ts';
+import { defaultsFor } from '../../../orchestrator/core/plan/defaults.ts';
 import { HOUR, plan, planInput } from '../../support/plan-input.ts';
 import { MINUTE, PRODUCTS, play } from './play.ts';
 

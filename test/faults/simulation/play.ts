@@ -1,13 +1,13 @@
 /** Plays runs for tests: 6,000 products in 4 hours on EC2 unless they say otherwise, and every product is accounted for. */
 import { seededRandom } from '../../../shared/adapters/random.ts';
-import type { Plan, PlanInput } from '../../../orchestrator/plan/plan.ts';
-import { planRun } from '../../../orchestrator/plan/plan-run.ts';
-import type { SimResult } from '../../../orchestrator/simulation/result.ts';
-import { scenarioOf } from '../../../orchestrator/simulation/scenario.ts';
-import { simulate } from '../../../orchestrator/simulation/simulation.ts';
-import { type SimulatedWorld, START_MS } from '../../../orchestrator/simulation/world.ts';
-import type { SimulatedInstance } from '../../../orchestrator/simulation/instance.ts';
-import { describeInstanceType } from '../../../orchestrator/plan/instance-types.ts';
+import type { Plan, PlanInput } from '../../../orchestrator/core/plan/plan.ts';
+import { planRun } from '../../../orchestrator/core/plan/plan-run.ts';
+import type { SimResult } from '../../../orchestrator/core/simulation/result.ts';
+import { scenarioOf } from '../../../orchestrator/core/simulation/scenario.ts';
+import { simulate } from '../../../orchestrator/core/simulation/simulation.ts';
+import { type SimulatedWorld, START_MS } from '../../../orchestrator/core/simulation/world.ts';
+import type { SimulatedInstance } from '../../../orchestrator/core/simulation/instance.ts';
+import { describeInstanceType } from '../../../orchestrator/core/plan/instance-types.ts';
 import { planInput } from '../../support/plan-input.ts';
 
 export const MINUTE = 60_000;

@@ -1,8 +1,8 @@
 /** A main server that stands still (stopped, swapped out, starved) while its fleet works on: its instances are not at fault. */
 import { describe, expect, it } from 'vitest';
 import { limitsFor } from '../../../shared/domain/limits.ts';
-import { START_MS } from '../../../orchestrator/simulation/world.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
+import { START_MS } from '../../../orchestrator/core/simulation/world.ts';
+import type { InstanceRecord } from '../../../orchestrator/core/model/stores.ts';
 import { HOUR } from '../../support/plan-input.ts';
 import { MINUTE, kill, play, standstill } from './play.ts';
 

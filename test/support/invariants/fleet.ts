@@ -2,10 +2,10 @@
 import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { INSTANCE_PHASE_FACTS } from '../../../shared/domain/phases.ts';
 import { type InstancePhase, isRunEnd } from '../../../shared/domain/states.ts';
-import { hourlyPrice, IPV4_HOUR } from '../../../orchestrator/plan/price-table.ts';
-import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
-import type { InstanceRecord } from '../../../orchestrator/control/model/stores.ts';
-import { limitsOf, powerOffAtMs } from '../../../orchestrator/control/model/run-deadlines.ts';
+import { hourlyPrice, IPV4_HOUR } from '../../../orchestrator/core/plan/price-table.ts';
+import { LOSS_REASON } from '../../../orchestrator/core/model/loss-reason.ts';
+import type { InstanceRecord } from '../../../orchestrator/core/model/stores.ts';
+import { limitsOf, powerOffAtMs } from '../../../orchestrator/core/model/run-deadlines.ts';
 import { type History, placeOf, type SeenMachine, type Violation, violationsOf } from './history.ts';
 
 /** Maximum machines of a slot, apart from address rotations. */

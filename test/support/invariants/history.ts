@@ -2,9 +2,9 @@
  * What a run did, as far as it was observed: the same structure for simulated runs, runs in the sandbox and runs on
  * AWS. The invariants are checkers over it. A list that was not recorded is null, and what needs it is not checked.
  */
-import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/control/model/stores.ts';
-import type { FrontierRow } from '../../../orchestrator/db/frontier.ts';
-import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
+import type { RunEvent, InstanceRecord, PartRecord, RunRecord } from '../../../orchestrator/core/model/stores.ts';
+import type { FrontierRow } from '../../../orchestrator/features/discovery/frontier.ts';
+import type { VerifyFacts } from '../../../orchestrator/core/verify/verify-facts.ts';
 
 /** A machine, as the cloud shows it. */
 export interface SeenMachine {

@@ -1,7 +1,7 @@
 /** The history of a run that is over, as far as the database has it: for runs in the sandbox and on AWS. */
 import type { Clock } from '../../../shared/ports/clock.ts';
-import type { RunReader } from '../../../orchestrator/control/model/stores.ts';
-import type { VerifyFacts } from '../../../orchestrator/control/verify/verify-facts.ts';
+import type { RunReader } from '../../../orchestrator/core/model/stores.ts';
+import type { VerifyFacts } from '../../../orchestrator/core/verify/verify-facts.ts';
 import type { History, SeenMachine } from './history.ts';
 
 const EVENTS = 100_000;

@@ -1,6 +1,6 @@
 /** The proofs of a canary run must be able to fail: the history of a whole run in memory, with one fault at a time. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { RunReport } from '../../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../../orchestrator/core/model/report.ts';
 import { rowOf } from '../../canary/page-server.ts';
 import { type Evidence, proofsOf } from '../../canary/proofs.ts';
 import { FaultWorld } from '../../faults/fault-world.ts';

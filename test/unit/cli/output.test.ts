@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createOutput, errorDocument, printError } from '../../../orchestrator/cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
-import { findingsOf } from '../../../orchestrator/app/plan/site-robots.ts';
+import { findingsOf } from '../../../orchestrator/core/prepare/site-robots.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 
 const ROOT = new URL('../../../', import.meta.url);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { renderProgress, renderScreen } from '../../../orchestrator/cli/progress.ts';
 import { NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
-import { aRun, aWorld, anInstance } from '../control/builders.ts';
+import { aRun, aWorld, anInstance } from '../core/builders.ts';
 
 const crawling = (pending: number) =>
   anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 20, pending, stored: 20 - pending } });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { closeEpoch } from '../../../crawl-api/control/closing.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { Uploader } from '../../../crawl-api/upload/uploader.ts';
-import { MemoryObjectStore } from '../../../orchestrator/simulation/cloud/memory-objects.ts';
+import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 import { manifestKey, parsePartKey } from '../../../shared/domain/keys.ts';

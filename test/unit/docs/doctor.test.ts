@@ -1,7 +1,7 @@
 /** docs/doctor.md against the code: every check has its row, in order, and is marked when `run` performs it too. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ALL_CHECKS } from '../../../orchestrator/app/checks/all-checks.ts';
+import { ALL_CHECKS } from '../../../orchestrator/core/checks/all-checks.ts';
 
 const page = readFileSync(new URL('../../../docs/doctor.md', import.meta.url), 'utf8');
 const rows = [...page.matchAll(/^\| `([a-z0-9-]+)`( \*\*R\*\*)? \|/gm)].map((m) => ({ id: m[1]!, marked: m[2] !== undefined }));

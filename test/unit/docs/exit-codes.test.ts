@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { exitCodesPage } from '../../../docs/generate-exit-codes.ts';
-import { type EndInput, endOf } from '../../../orchestrator/control/decide/end/exit-code.ts';
+import { type EndInput, endOf } from '../../../orchestrator/core/decide/end/exit-code.ts';
 import { EXIT, EXIT_FACTS } from '../../../shared/domain/exit-codes.ts';
 
 const ROOT = new URL('../../../', import.meta.url);

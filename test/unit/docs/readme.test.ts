@@ -47,7 +47,7 @@ describe('the walks in docs/architecture.md', () => {
   ])('lead %s through files that exist, and few of them', (_, index, most) => {
     const names = new Set(namesIn(walks[index]!));
     const missing = [...names].filter(
-      (name) => ![name, `orchestrator/control/${name}`].some((path) => existsSync(new URL(path, ROOT))),
+      (name) => ![name, `orchestrator/core/${name}`].some((path) => existsSync(new URL(path, ROOT))),
     );
     expect(missing).toEqual([]);
     expect(names.size).toBeGreaterThan(15);

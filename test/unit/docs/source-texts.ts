@@ -184,7 +184,7 @@ export class Sources {
 }
 
 /** Texts of the control core itself; imports from elsewhere are helpers. */
-const isMessageSource = (path: string): boolean => path.startsWith('orchestrator/control/');
+const isMessageSource = (path: string): boolean => /^orchestrator\/core\/(?:model|decide|act|observe|callbacks|verify|gc|loop)\b/.test(path);
 
 function calleeOf(call: Node): string {
   const callee = call.callee as Node;

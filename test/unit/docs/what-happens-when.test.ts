@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
-import { LOSS_REASON } from '../../../orchestrator/control/model/loss-reason.ts';
+import { LOSS_REASON } from '../../../orchestrator/core/model/loss-reason.ts';
 import { ERROR_KINDS } from '../../../shared/domain/errors.ts';
 import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { Sources } from './source-texts.ts';
@@ -11,7 +11,7 @@ import { Sources } from './source-texts.ts';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const page = readFileSync(`${ROOT}docs/what-happens-when.md`, 'utf8');
 const sources = new Sources(ROOT);
-const mainServer = sources.files('orchestrator').filter((file) => !file.startsWith('orchestrator/simulation/'));
+const mainServer = sources.files('orchestrator').filter((file) => !file.startsWith('orchestrator/core/simulation/'));
 const instance = sources.files('crawl-api');
 
 /** Lines of the code blocks, and inline code: a message may be part of a sentence. */
@@ -30,13 +30,13 @@ describe('docs/what-happens-when.md', () => {
     },
   );
 
-  it.each(sources.messagesOf('notes', 'orchestrator/control/act/results/finish.ts'))('has the note of a report: %s', (text) => {
+  it.each(sources.messagesOf('notes', 'orchestrator/core/act/results/finish.ts'))('has the note of a report: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });
 
   it.each([
-    ...sources.messagesIn('orchestrator/control/decide/end/exit-code.ts', 2),
-    ...sources.messagesIn('orchestrator/control/decide/end/guard.ts', 3),
+    ...sources.messagesIn('orchestrator/core/decide/end/exit-code.ts', 2),
+    ...sources.messagesIn('orchestrator/core/decide/end/guard.ts', 3),
   ])('has the end reason of a run: %s', (text) => {
     expect(isQuoted(text)).toBe(true);
   });

@@ -1,7 +1,7 @@
 /* oxlint-disable unicorn/no-thenable -- `then` is an option of the short form; here it is data and never called */
 /** Fields that read numbers, on whole pages: the value in the row, and whether it is present. */
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';
 import { hasValues } from '../../../crawl-api/extract/page-extractor.ts';
 import { extractBy } from '../crawl-api/extract-page.ts';
 

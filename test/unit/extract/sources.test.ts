@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileMapping } from '../../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../../crawl-api/extract/page-extractor.ts';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';
 import { mappingSchema } from '../../../shared/wire/mapping-schema.ts';
 import type { Row } from '../../../shared/domain/mapping.ts';
 import { PAGE_URL } from '../crawl-api/extract-page.ts';

@@ -2,18 +2,18 @@
 import { writeFileSync } from 'node:fs';
 import type { EC2, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../orchestrator/app/config/load-config.ts';
-import { type ManagedPolicy, managedPolicies } from '../../../orchestrator/app/setup/policies.ts';
-import { setupValues } from '../../../orchestrator/app/setup/values.ts';
-import { type LaunchRequest, TAG } from '../../../orchestrator/cloud/compute.ts';
-import { runInstancesInput } from '../../../orchestrator/cloud/ec2-compute.ts';
-import { BUILDER_TYPES } from '../../../orchestrator/plan/defaults.ts';
+import { loadConfig } from '../../../orchestrator/core/config/load-config.ts';
+import { type ManagedPolicy, managedPolicies } from '../../../orchestrator/features/setup/policies.ts';
+import { setupValues } from '../../../orchestrator/features/setup/values.ts';
+import { type LaunchRequest, TAG } from '../../../orchestrator/core/cloud/compute.ts';
+import { runInstancesInput } from '../../../orchestrator/core/cloud/ec2-compute.ts';
+import { BUILDER_TYPES } from '../../../orchestrator/core/plan/defaults.ts';
 import {
   BROWSER_MEMORY_GB,
   chooseInstanceType,
   HTTP_MEMORY_GB,
   typesOfRun,
-} from '../../../orchestrator/plan/instance-types.ts';
+} from '../../../orchestrator/core/plan/instance-types.ts';
 import { tempDir } from '../../support/temp-dir.ts';
 
 const ACCOUNT = '111122223333';

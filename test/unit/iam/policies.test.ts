@@ -1,9 +1,9 @@
 /** The policies in deploy/policies against the calls that the program makes: no permission is missing, none is superfluous. */
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type PolicyName, policyText } from '../../../orchestrator/app/setup/policies.ts';
-import { terraformText } from '../../../orchestrator/app/setup/terraform.ts';
-import { setupValues } from '../../../orchestrator/app/setup/values.ts';
+import { type PolicyName, policyText } from '../../../orchestrator/features/setup/policies.ts';
+import { terraformText } from '../../../orchestrator/features/setup/terraform.ts';
+import { setupValues } from '../../../orchestrator/features/setup/values.ts';
 import { OWN_SESSION, ROLE_CASES } from '../../support/instance-role-cases.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
@@ -88,11 +88,11 @@ const SERVICES = [
 /** Dry runs create their bucket on the sandbox; on AWS it already exists. */
 const NEVER_ON_AWS = new Set(['CreateBucket']);
 /** Only dry runs probe an endpoint, and only they use a stand-in. */
-const NEVER_AT_AWS_FILES = /^orchestrator\/cloud\/(probe|stand-in)/;
+const NEVER_AT_AWS_FILES = /^orchestrator\/core\/cloud\/(probe|stand-in)/;
 
 /** Files whose calls need permissions beyond the controller's: `orchestrator image`, `orchestrator exec`. */
-const IMAGE_FILES = /^orchestrator\/cloud\/image-/;
-const COMMAND_FILES = /^orchestrator\/cloud\/ssm-/;
+const IMAGE_FILES = /^orchestrator\/(features\/image|core\/cloud\/image-)/;
+const COMMAND_FILES = /^orchestrator\/features\/exec\//;
 
 interface Call {
   command: string;

@@ -1,6 +1,6 @@
 /** The linked shop: which ways lead to its products, and its traps, which lead nowhere. Without a server. */
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';
 import { ENOUGH_CHARS } from '../../../crawl-api/politeness/judgement.ts';
 import { readShape } from '../../../crawl-api/fetch/shape-reader.ts';
 import { judge } from '../../../crawl-api/politeness/ban-rules.ts';

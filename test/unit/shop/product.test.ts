@@ -1,7 +1,7 @@
 /** The shop's products are derived from seed and ID, and its pages contain exactly what a crawl is expected to store. */
 import { Parser } from 'htmlparser2';
 import { describe, expect, it } from 'vitest';
-import { readMapping } from '../../../orchestrator/app/config/read-mapping.ts';
+import { readMapping } from '../../../orchestrator/core/config/read-mapping.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
 import { escapeHtml, renderPage } from '../../support/shop/page.ts';
 import { SHOP_MAPPING, STRANGE_IDS, expectedProduct, expectedRow, productIds } from '../../support/shop/product.ts';

@@ -1,6 +1,6 @@
 /** Which lost boots are attributed to a slow machine, and which are not. */
 import { describe, expect, it } from 'vitest';
-import type { RunReport } from '../../../orchestrator/control/model/report.ts';
+import type { RunReport } from '../../../orchestrator/core/model/report.ts';
 import { countSlowBoots, withoutSlowBoots } from '../../support/slow-boots.ts';
 
 const lost = (reason: string, console?: string): string =>

@@ -1,0 +1,433 @@
+/**
+ * Hello, heartbeat and completion: who may send them, and what they change. Every change is one conditional update, so
+ * a repeated or late callback changes nothing (invariants I8, I9). HTTP is elsewhere: core/server/callback-app.ts.
+ */
+import type { KeyObject } from 'node:crypto';
+import type { ZodType } from 'zod';
+import { parseManifestKey } from '../../../shared/domain/keys.ts';
+import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
+import { isServing } from '../../../shared/domain/states.ts';
+import {
+  COMPLETION_PATH,
+  completionSchema,
+  type Heartbeat,
+  HEARTBEAT_PATH,
+  heartbeatSchema,
+  HELLO_PATH,
+  helloSchema,
+  type Orders,
+  type Incident,
+} from '../../../shared/wire/callbacks.ts';
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import { parseForeign } from '../../../shared/wire/foreign-json.ts';
+import { type Envelope, importPrivateKey, importPublicKey, verifyMac } from '../../../shared/wire/signature.ts';
+import { alarmOnce } from '../act/run-notes.ts';
+import { isUnavailable, openIncident } from '../decide/ban-policy.ts';
+import { robotsInForce } from '../decide/site-cap.ts';
+import { CallerKeys } from './caller-keys.ts';
+import { isOwnPart } from '../act/results/close-epoch.ts';
+import { KeyDocuments } from '../act/results/key-documents.ts';
+import type { Core } from '../model/core.ts';
+import { chunkLimits, slotLimit } from '../decide/shares/chunk-limits.ts';
+import type { Dispatcher } from '../act/shares/dispatch.ts';
+import { Transfers } from '../act/shares/transfers.ts';
+import { type Effects, NO_EFFECTS, ordersFor } from './orders.ts';
+import type { ChunkLimits } from '../model/forecast.ts';
+import { Sources, foreignSource } from '../decide/nat-detection.ts';
+import type { InstanceRecord, IncidentReport } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { describeRule, type Evidence } from '../../../shared/domain/verdict.ts';
+
+/** A callback as it came in: its headers. */
+export interface Callback {
+  run: string;
+  slot: number;
+  epoch: number;
+  /** Null for hello. */
+  counter: number | null;
+  signature: string;
+  /** Reads the exact bytes that were signed; called only once the headers name a claim. May reject. */
+  body: () => Promise<Uint8Array>;
+  /** Source address as the listener saw it. */
+  source?: string;
+}
+
+export interface CallbackReply {
+  status: number;
+  body: string;
+  /** Signature of the run's key over the body, or null for a refusal. */
+  signature: string | null;
+}
+
+/** What the handlers share with the loop. */
+export interface LoopLink {
+  /** The last observed world; null before the first. */
+  world(): World | null;
+  wake(): void;
+}
+
+/** A heartbeat of an authenticated instance. */
+interface Received {
+  record: InstanceRecord;
+  heartbeat: Heartbeat;
+  /** As last observed, with the current row of the run. */
+  world: World;
+  /** It reports nothing but progress. */
+  routine: boolean;
+}
+
+/** The same for every unauthenticated caller: it must not reveal whether a run, slot or epoch exists. */
+const NOT_PROVED = 'unknown caller or invalid signature; an instance that was claimed a moment ago may try again';
+/** Minimum time between two alarms about the same kind of refused callback. */
+const QUIET_MS = 60_000;
+
+export class Callbacks {
+  readonly #core: Core;
+  readonly #dispatcher: Dispatcher;
+  readonly #loop: LoopLink;
+  readonly #privateKey: KeyObject;
+  readonly #transfers: Transfers;
+  readonly #callers: CallerKeys;
+  readonly #keyDocuments: KeyDocuments;
+  readonly #sources = new Sources();
+  /** A product that the fleet has stored; null until one is found. */
+  #canaryPage: string | null = null;
+  /** Until when a refusal of this kind raises no further alarm. */
+  readonly #quietUntilMs = new Map<string, number>();
+
+  constructor(core: Core, dispatcher: Dispatcher, loop: LoopLink, privateKey: string) {
+    this.#core = core;
+    this.#dispatcher = dispatcher;
+    this.#loop = loop;
+    this.#transfers = new Transfers(core);
+    this.#callers = new CallerKeys(core, () => loop.world());
+    this.#privateKey = importPrivateKey(privateKey);
+    this.#keyDocuments = new KeyDocuments(core, this.#privateKey);
+  }
+
+  async hello(callback: Callback): Promise<CallbackReply> {
+    const core = this.#core;
+    const { slot, epoch } = callback;
+    const known = await this.#callers.find(callback, false);
+    if (known === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
+    const envelope = this.#envelope('POST', HELLO_PATH, callback);
+    if (!verifyMac(known.token, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a hello with a wrong token');
+      return refuse(401, NOT_PROVED);
+    }
+    const hello = parseBody(helloSchema, body);
+    if (!hello.ok) return refuse(400, hello.error);
+    const record = await core.fleet.get(callback);
+    if (!record) return refuse(404, 'no such slot and epoch');
+    // The instance may be up before the reply of RunInstances arrives.
+    if (record.instanceId === null) return refuse(425, 'this instance is not known yet; send hello again');
+    let publicKey: KeyObject;
+    try {
+      publicKey = importPublicKey(hello.value.publicKey);
+    } catch {
+      return refuse(400, 'publicKey is not an Ed25519 key');
+    }
+    const address = await this.#addressOf(callback, record, hello.value.address);
+    const skewMs = Date.parse(hello.value.clock) - core.clock.now();
+    const result = await core.fleet.hello(callback, { ...hello.value, address });
+    if (result === 'accepted' || result === 'repeated') {
+      this.#callers.bound(callback, publicKey);
+      this.#keyDocuments.ensure({ slot, epoch, publicKey: hello.value.publicKey });
+    }
+    switch (result) {
+      case 'accepted':
+        core.processState.firstReadyMs ??= core.clock.now();
+        core.log.info({ slot, epoch, instance: hello.value.instanceId, address }, 'instance is ready');
+        if (skewMs > WRONG_CLOCK_MS || -skewMs > WRONG_CLOCK_MS + this.#mostWaitMs())
+          await core.alarm(`the clock of ${hello.value.instanceId} is ${Math.round(skewMs / 1_000)} s off`, record);
+        await this.#lookAtSource(callback, record);
+        this.#loop.wake();
+        return this.#answer(HELLO_PATH, callback, { ok: true });
+      case 'repeated':
+        return this.#answer(HELLO_PATH, callback, { ok: true });
+      case 'unknown':
+        return refuse(425, 'this instance is not known yet; send hello again');
+      case 'other-key':
+      case 'other-instance':
+        await this.#alarmOfForgery(callback, `a second hello with the same token (${result})`);
+        return refuse(409, 'another instance or key has this slot and epoch');
+      case 'too-late':
+        return refuse(409, 'this epoch is given up');
+    }
+  }
+
+  /** How long a callback may have waited in the socket: as long as this process stood still. */
+  #mostWaitMs(): number {
+    const { processState, clock } = this.#core;
+    return Math.max(processState.longestStandstillMs, clock.now() - (this.#loop.world()?.nowMs ?? Infinity));
+  }
+
+  /** Another machine may have read the token. Behind a NAT all hellos come from one address: one alarm is enough. */
+  async #lookAtSource({ source, slot, epoch }: Callback, { instanceId, address }: InstanceRecord): Promise<void> {
+    const regions = this.#loop.world()?.regions ?? [];
+    const machine = regions.flatMap((r) => r.cloud?.instances ?? []).find(({ id }) => id === instanceId);
+    const shown = { public: machine?.publicAddress ?? address, private: machine?.privateAddress ?? null };
+    const foreign = foreignSource(source, shown);
+    if (foreign === null) return;
+    const known = [shown.public, shown.private].filter((one) => one !== null).join(' and ');
+    const detail = `the hello of ${instanceId} came from ${foreign}, but EC2 shows ${known} for it; expected behind a NAT or a proxy, otherwise another machine has its user data`;
+    await alarmOnce(this.#core, `source ${foreign}`, detail, { slot, epoch });
+  }
+
+  /** The address to record; also corrects those of others once this hello shows which source to trust. */
+  async #addressOf(callback: Callback, record: InstanceRecord, own: string): Promise<string> {
+    // After the first hello the record holds that hello's address, not EC2's: nothing to learn.
+    if (record.publicKey !== null) return record.address ?? own;
+    const { address, corrected } = this.#sources.hello(callback, { source: callback.source, ec2: record.address, own });
+    for (const at of corrected) await this.#core.fleet.patch(at, { address: at.address });
+    return address;
+  }
+
+  async heartbeat(callback: Callback): Promise<CallbackReply> {
+    const sender = await this.#authenticate(callback, HEARTBEAT_PATH, heartbeatSchema);
+    if ('status' in sender) return sender;
+    const received = await this.#received(sender.record, sender.message);
+    if (received === null) return refuse(503, 'the main server is starting');
+    const { world, heartbeat, routine } = received;
+    // A fenced epoch's heartbeat is not recorded; the reply only reports that it is fenced.
+    if (isFenced(received)) {
+      const none = { ...NO_EFFECTS, robots: null, maxProducts: null, awaited: false, fenced: true };
+      const orders = ordersFor(world, { ...none, record: received.record, heartbeat });
+      return this.#answer(HEARTBEAT_PATH, callback, orders);
+    }
+    const record = await this.#record(received, callback.counter!);
+    if (record === null) return refuse(409, 'this counter has been used');
+    const recorded = { ...received, record };
+    const effects = isServing(record.phase) ? await this.#carryOut(recorded) : NO_EFFECTS;
+    const orders = await this.#ordersAfter(recorded, effects);
+    this.#dispatcher.release(orders.drops);
+    if (!routine) this.#loop.wake();
+    return this.#answer(HEARTBEAT_PATH, callback, orders);
+  }
+
+  /**
+   * The heartbeat beside what the loop last observed; null before the first observation. One with news gets the current
+   * row of the run.
+   */
+  async #received(record: InstanceRecord, heartbeat: Heartbeat): Promise<Received | null> {
+    const observed = this.#loop.world();
+    if (observed === null) return null;
+    const routine = isRoutine(heartbeat, record);
+    if (routine) return { record, heartbeat, routine, world: observed };
+    const run = await this.#core.run.get();
+    // With the tail that only the loop measures.
+    const { measuredTailMs } = observed.run;
+    return run && { record, heartbeat, routine, world: { ...observed, run: { ...run, measuredTailMs } } };
+  }
+
+  /** Stores progress, problem and incident; returns the record as it is then, or null for a replayed counter. */
+  async #record({ record, heartbeat }: Received, counter: number): Promise<InstanceRecord | null> {
+    const core = this.#core;
+    const { progress, problem } = heartbeat;
+    if (!(await core.fleet.heartbeat(record, { counter, progress, problem }))) return null;
+    if (problem !== null && problem !== record.problem) await core.alarm(`slot ${record.slot}: ${problem}`, record);
+    const incident = await recordIncident(core, record, heartbeat.incident);
+    return { ...record, progress, lastHeartbeatAtMs: core.clock.now(), incident };
+  }
+
+  /** What a serving instance reports and requests, in an order that matters: parts, transferred chunks, then grants. */
+  async #carryOut(received: Received): Promise<Effects> {
+    const { record, heartbeat, world } = received;
+    const partsAck = await this.#registerParts(received);
+    // Transferred chunks are no longer its own, and count for its share.
+    await this.#transfers.take(record, heartbeat.transferred);
+    // An address with an open incident does not crawl: chunks just offered to it go to other instances.
+    const granted = isUnavailable(record) ? [] : await this.#grant(record, heartbeat.offered, world);
+    const transfer = await this.#transfers.wanted(world, record);
+    const canaryPage = await this.#canaryPageFor(heartbeat, world);
+    return { partsAck, granted, transfer, canaryPage };
+  }
+
+  /** Registers its parts up to the first that is not its own; returns the last sequence number to acknowledge. */
+  async #registerParts({ record, heartbeat }: Received): Promise<number> {
+    const { runId, results } = this.#core;
+    const foreignAt = heartbeat.parts.findIndex((p) => !isOwnPart(runId, record, p));
+    const own = foreignAt === -1 ? heartbeat.parts : heartbeat.parts.slice(0, foreignAt);
+    await results.register(record, own);
+    // Sequence numbers may have gaps: after damage to its journal an instance continues with much higher ones.
+    return Math.max(-1, ...own.map((p) => p.seq));
+  }
+
+  /** The orders for the state after these effects; seals the shard when it is complete. */
+  async #ordersAfter({ record, heartbeat, routine, world }: Received, effects: Effects): Promise<Orders> {
+    const core = this.#core;
+    const serving = isServing(record.phase);
+    const work = serving && !routine ? await core.work.counts() : world.work;
+    // A routine heartbeat changes nothing that depends on the rest of the fleet.
+    const fleet = routine ? world.fleet : world.fleet.with(record);
+    const current = { ...world, fleet, work, nowMs: core.clock.now() };
+    const limits = this.#limits(current);
+    const orders = ordersFor(current, {
+      ...effects,
+      record,
+      heartbeat,
+      fenced: false,
+      robots: robotsInForce(current, core.robots.policy),
+      maxProducts: limits.byTime === null ? null : slotLimit(limits, record.slot) * world.run.plan.chunkSize,
+      awaited: world.forecast?.balance.get.has(record.slot) === true,
+    });
+    if (serving && !record.sealed && orders.sealed) await core.fleet.patch(record, { sealed: true });
+    return orders;
+  }
+
+  /** For an instance that has stored nothing: a page that another one stored, lest it takes an odd page for a ban. */
+  async #canaryPageFor({ progress }: Heartbeat, { totals }: World): Promise<string | null> {
+    if (progress.stored > 0 || totals.stored === 0) return null;
+    this.#canaryPage ??= await this.#core.work.anyStored();
+    return this.#canaryPage;
+  }
+
+  async completion(callback: Callback): Promise<CallbackReply> {
+    const core = this.#core;
+    const sender = await this.#authenticate(callback, COMPLETION_PATH, completionSchema);
+    if ('status' in sender) return sender;
+    const { record, message } = sender;
+    const named = parseManifestKey(core.runId, message.manifestKey);
+    if (named?.slot !== callback.slot || named.epoch !== callback.epoch)
+      return refuse(400, 'manifestKey is not the key of this epoch');
+    if (isServing(record.phase) && record.manifestKey === null) {
+      // If it has been given up since, only `close` may close the epoch.
+      await core.fleet.noteManifest(callback, message);
+      this.#loop.wake();
+    }
+    return this.#answer(COMPLETION_PATH, callback, { ok: true });
+  }
+
+  async #grant(at: EpochId, offered: readonly string[], world: World): Promise<string[]> {
+    const core = this.#core;
+    if (offered.length === 0) return [];
+    const granted = await core.work.grant(at, offered, slotLimit(this.#limits(world), at.slot));
+    if (granted.length > 0) core.processState.lastGrantMs = core.clock.now();
+    return granted;
+  }
+
+  /** As observed, unless chunks were returned since: by the old limits their giver could get them again. */
+  #limits(world: World): ChunkLimits {
+    const { lastTransferMs } = this.#core.processState;
+    if (lastTransferMs === world.lastTransferAtMs) return world.chunkLimits;
+    return chunkLimits({ ...world, lastTransferAtMs: lastTransferMs });
+  }
+
+  /** The sender's record and its message, or the refusal to send back. */
+  async #authenticate<T>(
+    callback: Callback,
+    path: string,
+    schema: ZodType<T>,
+  ): Promise<{ record: InstanceRecord; message: T } | CallbackReply> {
+    const known = await this.#callers.find(callback, true);
+    if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
+    const body = await callback.body();
+    const envelope = this.#envelope('POST', path, callback);
+    if (!this.#core.signatures.verify(known.publicKey, envelope, body, callback.signature)) {
+      await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
+      return refuse(401, NOT_PROVED);
+    }
+    // Only for an authenticated caller: this queries the database.
+    const record = await this.#core.fleet.get(callback);
+    if (!record) return refuse(404, 'no such slot and epoch');
+    if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
+    this.#keyDocuments.ensure(record);
+    const parsed = parseBody(schema, body);
+    return parsed.ok ? { record, message: parsed.value } : refuse(400, parsed.error);
+  }
+
+  /** Unauthenticated callers must not be able to fill the log and the database. */
+  async #alarmOfForgery({ slot, epoch }: Callback, what: string): Promise<void> {
+    const detail = `${what} was refused for slot ${slot} epoch ${epoch}`;
+    const now = this.#core.clock.now();
+    if ((this.#quietUntilMs.get(detail) ?? 0) > now) return;
+    this.#quietUntilMs.set(detail, now + QUIET_MS);
+    await this.#core.alarm(detail, { slot, epoch });
+  }
+
+  #envelope(method: string, path: string, callback: Callback): Envelope {
+    const { run, slot, epoch, counter } = callback;
+    return { method, path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
+  }
+
+  #answer(path: string, callback: Callback, value: unknown): CallbackReply {
+    const body = JSON.stringify(value);
+    return {
+      status: 200,
+      body,
+      signature: this.#core.signatures.sign(this.#privateKey, this.#envelope('REPLY', path, callback), body),
+    };
+  }
+}
+
+/** A newer epoch has its slot, or it is given up. */
+function isFenced({ record, world }: Received): boolean {
+  if (!isServing(record.phase) && record.phase !== 'done') return true;
+  return (world.fleet.latest.get(record.slot)?.epoch ?? 0) > record.epoch;
+}
+
+function refuse(status: number, error: string): CallbackReply {
+  return { status, body: JSON.stringify({ ok: false, error }), signature: null };
+}
+
+/**
+ * True when a heartbeat only reports that the instance goes on crawling, as most do. Then the last observed world is
+ * good enough for the reply, and the loop need not wake up; a large fleet sends hundreds of heartbeats a second.
+ */
+function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 'incident'>): boolean {
+  const { progress, offered, transferred, parts, incident, problem } = heartbeat;
+  const news = offered.length + transferred.length + parts.length > 0 || incident !== null || problem !== null;
+  return record.phase === 'crawling' && progress.pending > 0 && !news && openIncident(record) === null;
+}
+
+/** Maximum values of a body: 20,000 chunks and 500 parts make some 23,000. */
+const MAX_CALLBACK_VALUES = 50_000;
+
+/** The body parsed by its schema, or what is wrong with it. */
+function parseBody<T>(schema: ZodType<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
+  try {
+    return { ok: true, value: parseForeign(schema, body, MAX_CALLBACK_VALUES) };
+  } catch (error) {
+    return { ok: false, error: describeError(error) };
+  }
+}
+
+const MAX_URL = 2_000;
+const MAX_HEADERS = 40;
+const MAX_HEADER = 500;
+
+/** The incident of the record after this heartbeat. Writes only when it began, became a ban, or ended. */
+async function recordIncident(
+  core: Core,
+  record: InstanceRecord,
+  incident: Incident | null,
+): Promise<InstanceRecord['incident']> {
+  if ((openIncident(record)?.verdict ?? null) === (incident?.verdict ?? null)) return record.incident;
+  await core.fleet.recordIncident(record, incident === null ? null : toReport(incident, core.clock.now()));
+  if (incident?.verdict === 'suspect')
+    await core.alarm(
+      `slot ${record.slot}: a canary page is unreadable from ${record.address ?? 'its address'} (${describeRule(incident.evidence)}); ` +
+        'the other addresses will show whether it is banned or the site has changed',
+      record,
+    );
+  return (await core.fleet.get(record))?.incident ?? null;
+}
+
+function toReport(incident: Incident, nowMs: number): IncidentReport {
+  return {
+    verdict: incident.verdict,
+    atMs: nowMs - Math.round(incident.sinceMs),
+    untilMs: incident.leftMs === null ? null : nowMs + Math.round(incident.leftMs),
+    evidence: trim(incident.evidence),
+  };
+}
+
+/** An instance may send as much as a callback holds; evidence needs less. */
+function trim(evidence: Evidence): Evidence {
+  const headers = Object.entries(evidence.headers)
+    .slice(0, MAX_HEADERS)
+    .map(([name, value]) => [name.slice(0, 100), value.slice(0, MAX_HEADER)] as const);
+  return { ...evidence, url: evidence.url.slice(0, MAX_URL), headers: Object.fromEntries(headers) };
+}

@@ -1,0 +1,104 @@
+/** Rows of crawlfleet_chunks and the products behind them. */
+import type { Knex } from 'knex';
+import type { ChunkState } from '../../../shared/domain/phases.ts';
+import type { ChunkRange } from '../../../shared/domain/sharing.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import type { Database } from './connect.ts';
+import { inPieces, rowsOf } from './rows.ts';
+
+export const CHUNKS = 'crawlfleet_chunks';
+export const ITEMS = 'crawlfleet_items';
+
+/** Integer columns are numbers on both engines; only BIGINT, and what is counted or summed, may come as text. */
+export interface ChunkRow {
+  idx: number;
+  first_n: number;
+  last_n: number;
+  products: number;
+  generation: number;
+  state: ChunkState;
+  slot: number | null;
+  epoch: number | null;
+}
+
+/** `<index>-<generation>` */
+export function chunkId(row: Pick<ChunkRow, 'idx' | 'generation'>): string {
+  return `${row.idx}-${row.generation}`;
+}
+
+/** The reverse of chunkId; null for any other text, because instances send these. */
+export function parseChunkId(id: string): { index: number; generation: number } | null {
+  const match = /^([1-9]\d{0,8})-([1-9]\d{0,8})$/.exec(id);
+  return match ? { index: Number(match[1]), generation: Number(match[2]) } : null;
+}
+
+/** Ranges per statement: enough for a few round trips, few enough that the optimizer uses the key for each. */
+const RANGES = 50;
+
+export interface OpenItem {
+  n: number;
+  product_id: string;
+  /** In a discovery: what stands for its ID on instances. */
+  path: string | null;
+}
+
+/** What instances know the product by. */
+export const idOnWire = ({ product_id, path }: Pick<OpenItem, 'product_id' | 'path'>): string => path ?? product_id;
+
+const CHUNK_COLUMNS = ['run_id', 'idx', 'first_n', 'last_n', 'products', 'generation', 'state'];
+
+/** Adds chunks that wait. */
+export async function insertChunks(
+  trx: Knex.Transaction,
+  db: Database,
+  runId: string,
+  chunks: readonly ChunkRange[],
+): Promise<void> {
+  const rows = chunks.map(({ index, first, last }) => [runId, index, first, last, last - first + 1, 1, 'waiting']);
+  await bulkInsert(trx, db, { table: CHUNKS, columns: CHUNK_COLUMNS, existing: 'error' }, rows);
+}
+
+/** The products of these chunks without an outcome, by chunk index; the list may be empty. */
+export async function openItems(
+  knex: Knex,
+  runId: string,
+  chunks: readonly ChunkRow[],
+): Promise<Map<number, OpenItem[]>> {
+  const found = new Map<number, OpenItem[]>(chunks.map((c) => [c.idx, []]));
+  // Advances in step with the rows, which are sorted by n.
+  const ordered = [...chunks].sort((a, b) => a.first_n - b.first_n);
+  for (const piece of inPieces(ordered, RANGES)) {
+    const rows = await rowsOf<OpenItem>(
+      knex(ITEMS)
+        .where({ run_id: runId })
+        .whereNull('outcome')
+        .where((any) => {
+          for (const c of piece) any.orWhereBetween('n', [c.first_n, c.last_n]);
+        })
+        .orderBy('n')
+        .select('n', 'product_id', 'path'),
+    );
+    let at = 0;
+    for (const row of rows) {
+      while (row.n > piece[at]!.last_n) at++;
+      found.get(piece[at]!.idx)!.push(row);
+    }
+  }
+  return found;
+}
+
+/** Closes those of these chunks that wait with nothing left to crawl, so that nothing waits for them. */
+export async function closeSettled(knex: Knex, runId: string, waiting: readonly ChunkRow[]): Promise<void> {
+  if (waiting.length === 0) return;
+  const open = await openItems(knex, runId, waiting);
+  for (const row of waiting) {
+    if (open.get(row.idx)!.length > 0) continue;
+    await closeChunk(knex, runId, row);
+  }
+}
+
+/** Closes a chunk if it is still waiting in that generation. */
+export async function closeChunk(knex: Knex, runId: string, row: ChunkRow): Promise<void> {
+  const { idx, generation } = row;
+  await knex(CHUNKS).where({ run_id: runId, idx, generation, state: 'waiting' }).update({ state: 'closed' });
+}

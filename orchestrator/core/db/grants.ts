@@ -1,0 +1,66 @@
+/** Which chunks each instance was granted at any time, returned ones too: only results of their products count. */
+import type { Knex } from 'knex';
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
+import { CHUNKS } from './chunk-rows.ts';
+import { inPieces, rowsOf } from './rows.ts';
+
+const GRANTS = 'crawlfleet_grants';
+/** Rows per INSERT. */
+const LIST = 250;
+
+/** Keeps the grants of these chunks, in the transaction that makes them. */
+export async function keepGrants(
+  trx: Knex.Transaction,
+  owner: { run_id: string } & EpochId,
+  indexes: readonly number[],
+): Promise<void> {
+  for (const piece of inPieces(indexes, LIST)) {
+    const rows = piece.map((idx) => ({ ...owner, idx }));
+    // A chunk that it has returned may be granted to it again.
+    await trx(GRANTS).insert(rows).onConflict(['run_id', 'slot', 'epoch', 'idx']).merge(['run_id']);
+  }
+}
+
+type Range = readonly [first: number, last: number];
+
+/** The numbers of the products that instances were granted. */
+export class GrantedProducts {
+  /** By `<slot>.<epoch>`: the chunks, in order. */
+  readonly #ranges: ReadonlyMap<string, readonly Range[]>;
+
+  private constructor(ranges: ReadonlyMap<string, readonly Range[]>) {
+    this.#ranges = ranges;
+  }
+
+  /** Of one instance, or of all. */
+  static async read(knex: Knex, runId: string, only?: EpochId): Promise<GrantedProducts> {
+    const of = only === undefined ? {} : { 'g.slot': only.slot, 'g.epoch': only.epoch };
+    const rows = await rowsOf<EpochId & { first_n: number; last_n: number }>(
+      knex(`${GRANTS} as g`)
+        .join(`${CHUNKS} as c`, (on) => on.on('c.run_id', 'g.run_id').andOn('c.idx', 'g.idx'))
+        .where({ 'g.run_id': runId, ...of })
+        .orderBy(['g.slot', 'g.epoch', 'g.idx'])
+        .select('g.slot', 'g.epoch', 'c.first_n', 'c.last_n'),
+    );
+    const ranges = new Map<string, Range[]>();
+    for (const row of rows) {
+      const own = ranges.get(epochKey(row)) ?? [];
+      ranges.set(epochKey(row), own);
+      own.push([row.first_n, row.last_n]);
+    }
+    return new GrantedProducts(ranges);
+  }
+
+  /** True when the product with this number was granted to the instance at some time. */
+  has(at: EpochId, n: number): boolean {
+    const ranges = this.#ranges.get(epochKey(at)) ?? [];
+    // The last chunk that begins at or before it.
+    let [low, high] = [0, ranges.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ranges[middle]![0] <= n) low = middle + 1;
+      else high = middle;
+    }
+    return low > 0 && n <= ranges[low - 1]![1];
+  }
+}

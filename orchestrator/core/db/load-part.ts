@@ -1,0 +1,278 @@
+/**
+ * Loads one part inside the transaction that holds its ledger row, so that a part is loaded entirely or not at all,
+ * even after a crash. A product's outcome is written once: the first one wins.
+ */
+import type { Knex } from 'knex';
+import { ledgerDetail } from '../../../shared/domain/failure-kind.ts';
+import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { ItemResult } from '../../../shared/wire/part.ts';
+import type { PartId } from '../model/stores.ts';
+import { type AssertCounts, sumAssertCounts } from '../model/assertions.ts';
+import { assertRows } from './assert-rows.ts';
+import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
+import type { Database } from './connect.ts';
+import { GrantedProducts } from './grants.ts';
+import type { LinkIntake } from '../../features/discovery/link-intake.ts';
+import type { RunShape } from './run-shape.ts';
+import { inPieces, rowsOf } from './rows.ts';
+import { countMarks, marksOf, type ShownCounts, sumMarks } from './settled-values.ts';
+import { stageRows, type StoredResult } from './stage-rows.ts';
+import { checkNames, stageKept } from '../../features/history/validators.ts';
+
+/** Written for a product beside its rows. */
+interface Settlement {
+  n: number;
+  id: string;
+  outcome: Outcome;
+  reason: FailureReason | null;
+  detail: string | null;
+  /** Rows in staging. */
+  rows: number;
+}
+
+/** The outcomes of a load, and the rows it has staged. */
+export interface LoadCounts extends OutcomeCounts {
+  rows: number;
+  /** The decimal marks shown by the numbers of the stored products. */
+  marks: ShownCounts;
+  /** Of the stored: those whose rows were copied, because their page is unchanged. */
+  unchanged: number;
+  savedBytes: number;
+  /** Values that broke an assertion. */
+  asserts: AssertCounts;
+  /** Results for products that the instance was never granted: they count for nothing. */
+  putAside: number;
+}
+
+/** Rows per INSERT. */
+const LIST = 250;
+const DETAIL_CHARS = 500;
+
+const NOT_KEPT =
+  'the page is unchanged (304), but its rows are no longer in the result table as they were: it will be read whole';
+
+/** A part to load. */
+interface Load {
+  runId: string;
+  shape: RunShape;
+  /** Its columns, and nothing else. */
+  place: PartId;
+  results: readonly ItemResult[];
+  nowMs: number;
+  /** In a discovery: what becomes of the links of these results. */
+  links?: LinkIntake | null;
+}
+
+/** Counts only outcomes of this load: products that already had one are left unchanged. */
+export async function loadResults(trx: Knex.Transaction, db: Database, load: Load): Promise<LoadCounts> {
+  const { runId, shape, nowMs } = load;
+  const results = await grantedResults(trx, load);
+  const open = await lockOpen(trx, runId, results);
+  const settlements = open.map(settle);
+  const stored = open.filter((result): result is StoredResult => result.outcome === 'stored');
+  const { fresh: read = [], unchanged = [] } = Object.groupBy(stored, (s) =>
+    s.unchanged === undefined ? 'fresh' : 'unchanged',
+  );
+  const { passed: fresh, failed: broken, counts: asserts } = await assertRows(trx, db, shape, read);
+  const { rows, refused } = await stageRows(trx, db, shape, fresh);
+  await checkNames(trx, shape, fresh, { runId, nowMs });
+  const kept = await stageKept(trx, db, shape, unchanged);
+  const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
+  for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
+  for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, 'load', detail);
+  for (const [id, detail] of broken) refuse(settlementOf.get(id)!, 'assert', detail);
+  for (const { id } of unchanged) {
+    const page = kept.get(id);
+    if (page) settlementOf.get(id)!.rows = page.rows;
+    else refuse(settlementOf.get(id)!, 'load', NOT_KEPT);
+  }
+  await writeOutcomes(trx, load, settlements);
+  await writeAttempts(trx, load, open);
+  await closeReturned(trx, runId, settlements);
+  await load.links?.enter(trx, fresh, nowMs);
+  const pages = [...kept.values()];
+  const counts = {
+    stored: 0,
+    gone: 0,
+    failed: 0,
+    rows: 0,
+    marks: countMarks([...fresh.map(marksOf), ...pages.map(({ marks }) => marks)]),
+    unchanged: kept.size,
+    savedBytes: pages.reduce((sum, { bytes }) => sum + bytes, 0),
+    asserts,
+    putAside: load.results.length - results.length,
+  };
+  for (const s of settlements) {
+    counts[s.outcome]++;
+    counts.rows += s.rows;
+  }
+  return counts;
+}
+
+/** The counts of a part that was loaded in pieces. */
+export function sumCounts(pieces: readonly LoadCounts[]): LoadCounts {
+  const sum = (count: (piece: LoadCounts) => number): number => pieces.reduce((all, piece) => all + count(piece), 0);
+  return {
+    stored: sum(({ stored }) => stored),
+    gone: sum(({ gone }) => gone),
+    failed: sum(({ failed }) => failed),
+    rows: sum(({ rows }) => rows),
+    unchanged: sum(({ unchanged }) => unchanged),
+    savedBytes: sum(({ savedBytes }) => savedBytes),
+    marks: sumMarks(pieces.map(({ marks }) => marks)),
+    putAside: sum(({ putAside }) => putAside),
+    asserts: sumAssertCounts(pieces.map(({ asserts }) => asserts)),
+  };
+}
+
+/** Those for products that the instance was granted at some time; all of them in a run that keeps no grants. */
+async function grantedResults(
+  trx: Knex.Transaction,
+  { runId, shape, place, results }: Load,
+): Promise<readonly ItemResult[]> {
+  if (!shape.grantsKept) return results;
+  const granted = await GrantedProducts.read(trx, runId, place);
+  return results.filter(({ n }) => granted.has(place, n));
+}
+
+/** The results of open products planned under that number and id; each once, sorted by id like the staging table. */
+async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly ItemResult[]): Promise<ItemResult[]> {
+  const byN = new Map<number, ItemResult>();
+  for (const result of results) if (!byN.has(result.n)) byN.set(result.n, result);
+  const open: ItemResult[] = [];
+  const numbers = [...byN.keys()].sort((a, b) => a - b);
+  for (const narrow of onNumbers(numbers)) {
+    const rows = await rowsOf<OpenItem & { outcome: Outcome | null }>(
+      trx(ITEMS).where({ run_id: runId }).modify(narrow).forUpdate().select('n', 'product_id', 'path', 'outcome'),
+    );
+    for (const row of rows) {
+      const result = byN.get(row.n)!;
+      if (row.outcome === null && idOnWire(row) === result.id) open.push({ ...result, id: row.product_id });
+    }
+  }
+  // Inserting in primary-key order is a quarter faster.
+  return open.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function settle(result: ItemResult): Settlement {
+  const { n, id } = result;
+  const common = { n, id, rows: 0 };
+  switch (result.outcome) {
+    case 'stored':
+      return { ...common, outcome: 'stored', reason: null, detail: null };
+    case 'gone':
+      return { ...common, outcome: 'gone', reason: null, detail: ledgerDetail(result) };
+    case 'failed':
+      return { ...common, outcome: 'failed', reason: result.reason, detail: cutDetail(ledgerDetail(result)) };
+  }
+}
+
+function refuse(settlement: Settlement, reason: 'load' | 'assert', detail: string): void {
+  settlement.outcome = 'failed';
+  settlement.reason = reason;
+  settlement.detail = cutDetail(detail);
+}
+
+export function cutDetail(detail: string): string {
+  // A cut through a surrogate pair leaves half of it, which every database rejects.
+  return detail.slice(0, DETAIL_CHARS).toWellFormed();
+}
+
+async function writeOutcomes(
+  trx: Knex.Transaction,
+  { runId, shape, place, nowMs }: Load,
+  settlements: readonly Settlement[],
+): Promise<void> {
+  const stored = settlements.filter((s) => s.outcome === 'stored');
+  // One update for all products with the same number of rows: pages hold a few dozen records.
+  for (const [rows, same] of Map.groupBy(stored, (s) => s.rows)) {
+    const counted = shape.countsRows ? { result_rows: rows } : {};
+    const numbers = same.map((s) => s.n).sort((a, b) => a - b);
+    for (const narrow of onNumbers(numbers)) {
+      const values = { outcome: 'stored', ...place, ...counted, settled_at: nowMs };
+      await trx(ITEMS).where({ run_id: runId }).modify(narrow).update(values);
+    }
+  }
+  const others = settlements.filter((s) => s.outcome !== 'stored');
+  // Each has its own detail, so they are sent as rows; all of them exist, so this only updates.
+  for (const piece of inPieces(others, LIST)) {
+    const common = { run_id: runId, ...place, settled_at: nowMs };
+    const rows = piece.map(({ id, rows: _rows, ...own }) => ({ ...own, ...common, product_id: id }));
+    await trx(ITEMS)
+      .insert(rows)
+      .onConflict(['run_id', 'n'])
+      .merge(['outcome', 'reason', 'detail', 'slot', 'epoch', 'seq', 'settled_at']);
+  }
+}
+
+/** Pages of the same kind are kept this often in one part: a broken site would fill the database with copies of one. */
+const SAME_EVIDENCE = 3;
+
+/** The attempts that failed, the one before a success among them. */
+async function writeAttempts(
+  trx: Knex.Transaction,
+  { runId, place }: Load,
+  open: readonly ItemResult[],
+): Promise<void> {
+  const { slot, epoch } = place;
+  const seen = new Map<string, number>();
+  const rows = open.flatMap((result) => {
+    const failed = [...(result.first ? [result.first] : []), ...(result.outcome === 'failed' ? [result] : [])];
+    return failed.map(({ at, reason, detail, evidence }) => {
+      const kind = `${reason} ${evidence?.rule} ${evidence?.status}`;
+      seen.set(kind, (seen.get(kind) ?? 0) + 1);
+      const kept = evidence !== undefined && seen.get(kind)! <= SAME_EVIDENCE ? JSON.stringify(evidence) : null;
+      const atMs = Date.parse(at);
+      return { run_id: runId, n: result.n, at: atMs, slot, epoch, reason, detail: cutDetail(detail), evidence: kept };
+    });
+  });
+  for (const piece of inPieces(rows, LIST))
+    await trx('crawlfleet_attempts').insert(piece).onConflict(['run_id', 'n', 'at', 'slot', 'epoch']).ignore();
+}
+
+/** A late result may settle the last product of a chunk that was reassigned and is still waiting. */
+async function closeReturned(trx: Knex.Transaction, runId: string, settlements: readonly Settlement[]): Promise<void> {
+  if (settlements.length === 0) return;
+  const numbers = settlements.map(({ n }) => n);
+  const waiting = await rowsOf<ChunkRow>(
+    trx(CHUNKS)
+      .where({ run_id: runId, state: 'waiting' })
+      .where('generation', '>', 1)
+      .where('first_n', '<=', Math.max(...numbers))
+      .where('last_n', '>=', Math.min(...numbers)),
+  );
+  await closeSettled(trx, runId, waiting);
+}
+
+/** Few enough that the optimizer uses the key for each, and that a statement stays short. */
+const RANGES = 100;
+const NUMBERS = 1_000;
+/** For shorter runs, on average, a list is as good. */
+const WORTH = 4;
+
+/** Restricts a query over crawlfleet_items to some numbers. */
+type OnNumbers = (query: Knex.QueryBuilder) => void;
+
+/** Conditions that together cover these numbers exactly, one statement each: by ranges where that is shorter, by lists otherwise. @param numbers ascending, each once */
+export function onNumbers(numbers: readonly number[]): OnNumbers[] {
+  const runs = runsOf(numbers);
+  if (runs.length * WORTH > numbers.length)
+    return inPieces(numbers, NUMBERS).map((piece) => (query) => void query.whereIn('n', piece));
+  return inPieces(runs, RANGES).map(
+    (piece) => (query) =>
+      void query.where((any) => {
+        for (const run of piece) void any.orWhereBetween('n', run);
+      }),
+  );
+}
+
+/** First and last of each run of consecutive numbers. */
+function runsOf(numbers: readonly number[]): [first: number, last: number][] {
+  const runs: [number, number][] = [];
+  for (const n of numbers) {
+    const run = runs.at(-1);
+    if (run && run[1] + 1 === n) run[1] = n;
+    else runs.push([n, n]);
+  }
+  return runs;
+}

@@ -1,0 +1,100 @@
+/**
+ * Refused rows: stored products that are moved to another outcome before their run is published. They are deleted from
+ * staging, so neither the result table nor what is written beside it ever has them, and `refused_at` keeps them out of the
+ * crawl dates. The counts of their parts follow, so the books hold without an exception.
+ */
+import type { Knex } from 'knex';
+import type { Outcome } from '../../../shared/domain/outcome.ts';
+import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
+import { eventOf } from '../model/run-event.ts';
+import type { PartId, Refusal } from '../model/stores.ts';
+import type { BoundRun } from './bound-run.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import { ITEMS } from './chunk-rows.ts';
+import { byteText } from './column-types.ts';
+import { insertEvent } from './events.ts';
+import { cutDetail, onNumbers } from './load-part.ts';
+import { inPieces, rowOf, rowsOf } from './rows.ts';
+import { stagingName } from './staging.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import { withTemporaryTable } from './table-statements.ts';
+
+const PARTS = 'crawlfleet_parts';
+const REFUSED = 'crawlfleet_refused';
+const COUNTS = ['stored', 'gone', 'failed', 'result_rows', 'unchanged'] as const;
+/** Product IDs per DELETE. */
+const LIST = 1_000;
+
+type Refused = PartId & { n: number; product_id: string; place: number; result_rows: number | null };
+
+type PartCounts = Record<Exclude<(typeof COUNTS)[number], 'unchanged'>, number> & { unchanged: number | null };
+
+/** In one transaction; repeated, it changes nothing. Returns how many products were moved. */
+export function refuseProducts(bound: BoundRun, refusals: readonly Refusal[], note: string): Promise<number> {
+  const { db, id: runId } = bound;
+  const nowMs = bound.now();
+  if (refusals.length === 0) return Promise.resolve(0);
+  return bound.write(async (trx) => {
+    const lines = [`product_id ${byteText(db, MAX_ID_CHARS)} not null primary key`, 'place integer not null'];
+    return withTemporaryTable(trx, db, { table: REFUSED, lines }, async () => {
+      const target = { table: REFUSED, columns: ['product_id', 'place'], existing: 'keep' } as const;
+      const given = refusals.map(({ id }, place): [string, number] => [id, place]);
+      await bulkInsert(
+        trx,
+        db,
+        target,
+        given.sort(([a], [b]) => (a < b ? -1 : 1)),
+      );
+      const refused = await rowsOf<Refused>(
+        trx(`${ITEMS} as i`)
+          .join(`${REFUSED} as t`, 't.product_id', 'i.product_id')
+          .where({ 'i.run_id': runId, 'i.outcome': 'stored' })
+          .orderBy('i.n')
+          .select('i.n', 'i.product_id', 'i.slot', 'i.epoch', 'i.seq', 'i.result_rows', 't.place')
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      if (refused.length === 0) return 0;
+      const keyOf = ({ place }: Refused): string => {
+        const { outcome, reason, detail } = refusals[place]!;
+        return JSON.stringify([outcome, reason, cutDetail(detail)]);
+      };
+      for (const [key, same] of Map.groupBy(refused, keyOf)) {
+        const [outcome, reason, detail] = JSON.parse(key) as [Outcome, string | null, string];
+        for (const narrow of onNumbers(same.map(({ n }) => n)))
+          await trx(ITEMS)
+            .where({ run_id: runId })
+            .modify(narrow)
+            .update({ outcome, reason, detail, result_rows: null, refused_at: nowMs });
+      }
+      const ids = refused.map(({ product_id: product }) => product);
+      for (const piece of inPieces(ids, LIST))
+        await trx(stagingName(runId)).whereIn('product_id', piece).delete().options({ timeout: LONG_STATEMENT_MS });
+      for (const same of Map.groupBy(refused, ({ slot, epoch, seq }) => `${slot}/${epoch}/${seq}`).values())
+        await correctPart(trx, runId, same, refusals);
+      await insertEvent(trx, runId, eventOf('alarm', nowMs, note));
+      return refused.length;
+    });
+  });
+}
+
+/** The counts of a part without these products as stored ones. */
+async function correctPart(
+  trx: Knex.Transaction,
+  runId: string,
+  refused: readonly Refused[],
+  refusals: readonly Refusal[],
+): Promise<void> {
+  const [{ slot, epoch, seq }] = refused as readonly [Refused];
+  const part = trx(PARTS).where({ run_id: runId, slot, epoch, seq });
+  const counts = await rowOf<PartCounts>(part.clone().forUpdate().first(COUNTS));
+  const gone = refused.filter(({ place }) => refusals[place]!.outcome === 'gone').length;
+  const stored = counts!.stored - refused.length;
+  await part.update({
+    stored,
+    gone: counts!.gone + gone,
+    failed: counts!.failed + refused.length - gone,
+    result_rows: counts!.result_rows - refused.reduce((sum, { result_rows: rows }) => sum + (rows ?? 1), 0),
+    // Which of them were unchanged is not in the ledger.
+    unchanged: counts!.unchanged === null ? null : Math.min(counts!.unchanged, stored),
+  });
+}

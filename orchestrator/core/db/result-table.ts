@@ -1,0 +1,218 @@
+/** The user's result table: checked against the mapping before a launch, created when it does not exist. */
+import { AppError } from '../../../shared/domain/errors.ts';
+import { hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
+import type { Knex } from 'knex';
+import type { RunSettings } from '../model/run-settings.ts';
+import { bulkInsert } from './bulk-insert.ts';
+import { createHistoryTable } from '../../features/history/changes.ts';
+import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
+import type { Database } from './connect.ts';
+import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
+import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
+import { inQuery } from './retry.ts';
+import { type ColumnInfo, findColumn, readTable, splitTableName, type TableInfo, typeOf } from './table-info.ts';
+import { createTable, withTemporaryTable } from './table-statements.ts';
+import { createValidatorsTable } from '../../features/history/validators.ts';
+
+export interface ResultTableCheck {
+  /** False: createResultTable will create it. */
+  exists: boolean;
+}
+
+/**
+ * Checks that the table can hold the rows of this mapping and these products, without changing anything.
+ * Throws `results-schema` with every mismatch at once, and `product-id-invalid` for an ID that is too long beside row_key.
+ */
+export async function checkResultTable(
+  db: Database,
+  table: string,
+  mapping: Mapping,
+  productIds: readonly string[],
+): Promise<ResultTableCheck> {
+  checkName(db, table);
+  checkIdLength(db, mapping, productIds);
+  const info = await inQuery(db, (knex) => readTable(knex, db, table));
+  if (!info) return { exists: false };
+  if (!hasRows(mapping) && isKeyedByRow(info)) {
+    const what = 'its rows are identified by product_id and row_key, but this mapping has no `rows`';
+    throw mismatch(table, [{ what, mend: null }]);
+  }
+  if (['product_id', 'run_id', 'url', 'crawled_at'].every((name) => findColumn(info, name) === undefined))
+    throw new AppError(
+      'results-schema',
+      `results.table ${table} does not fit: it has none of the columns of results, so it holds something else`,
+      {
+        hint: 'In results.table name a table that does not exist yet: it will be made. The default is product_snapshots.',
+      },
+    );
+  const faults = [
+    ...tableFaults(info, table),
+    ...columnFaults(db, info, table, mapping),
+    ...keyFaults(db, info, table, mapping),
+  ];
+  if (faults.length === 0) {
+    const column = findColumn(info, 'product_id')!;
+    const clash = await findIdClash(db, { table, column, maxChars: maxIdChars(db, mapping) }, productIds);
+    if (clash)
+      faults.push({ what: clash, mend: modify(db, table, 'product_id', `${productIdType(db, mapping)} not null`) });
+  }
+  if (faults.length > 0) throw mismatch(table, faults);
+  return { exists: true };
+}
+
+/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; with `history` and `conditional` also their tables. */
+export async function createResultTable(
+  db: Database,
+  { table, history, conditional }: Pick<RunSettings['results'], 'table' | 'history' | 'conditional'>,
+  mapping: Mapping,
+): Promise<void> {
+  checkName(db, table);
+  const needed = neededColumns(db, mapping);
+  const lines = [
+    `product_id ${productIdType(db, mapping)} not null`,
+    ...(hasRows(mapping) ? [`row_key ${rowKeyType(db)} not null`] : []),
+    ...needed.map((c) => `?? ${c.declared}`),
+    `primary key (${keyColumns(mapping).join(', ')})`,
+  ];
+  await inQuery(db, async (knex) => {
+    if (await readTable(knex, db, table)) return;
+    await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: { run_id: 'run_id' } });
+  });
+  if (history === 'changes') await createHistoryTable(db, table, mapping);
+  if (conditional !== undefined) await createValidatorsTable(db, table);
+}
+
+function checkName(db: Database, table: string): void {
+  const { name } = splitTableName(db, table);
+  const bad = !/^[A-Za-z_][A-Za-z0-9_]{0,63}(\.[A-Za-z_][A-Za-z0-9_]{0,63})?$/.test(table)
+    ? 'is not a table name of letters, digits and underscores'
+    : /^crawlfleet_/i.test(name)
+      ? 'begins with crawlfleet_, as our own tables do'
+      : db.engine === 'sqlite' && table.includes('.')
+        ? 'names a schema, which SQLite does not have'
+        : null;
+  if (bad) throw new AppError('results-schema', `results.table ${table} ${bad}`, { hint: 'Choose another name.' });
+}
+
+/** Such an ID does not fit into the key beside row_key, nor into that of the staging table. */
+function checkIdLength(db: Database, mapping: Mapping, productIds: readonly string[]): void {
+  const most = maxIdChars(db, mapping);
+  const long = productIds.find((id) => id.length > most && Array.from(id).length > most);
+  if (long === undefined) return;
+  throw new AppError(
+    'product-id-invalid',
+    `the product ${JSON.stringify(Array.from(long).slice(0, 40).join(''))}… has an ID of more than ${most} characters; with \`rows\` in the mapping the key of a table holds no longer ones`,
+    { hint: 'Leave it out of products.query, or give the mapping no `rows`.' },
+  );
+}
+
+function tableFaults(info: TableInfo, table: string): Fault[] {
+  if (info.kind === 'view') return [{ what: 'it is a view; rows go into a table', mend: null }];
+  if (info.engine !== null && !/^innodb$/i.test(info.engine)) {
+    // Publishing is one transaction; a non-transactional engine would keep half of it.
+    return [{ what: `its engine ${info.engine} has no transactions`, mend: `ALTER TABLE ${table} ENGINE=InnoDB` }];
+  }
+  return [];
+}
+
+function columnFaults(db: Database, info: TableInfo, table: string, mapping: Mapping): Fault[] {
+  const faults: Fault[] = [];
+  const needed = neededColumns(db, mapping);
+  for (const { name, declared, accepts } of needed) {
+    const column = findColumn(info, name);
+    const plain = declared.replace(' not null', '');
+    if (!column)
+      faults.push({ what: `column ${name} is missing`, mend: `ALTER TABLE ${table} ADD COLUMN ${name} ${plain}` });
+    else if (column.generated) faults.push({ what: `column ${name} is generated`, mend: null });
+    else if (!accepts(column)) {
+      const what = `column ${name} is ${column.declared || 'untyped'}, but its values need ${plain}`;
+      faults.push({ what, mend: modify(db, table, name, plain) });
+    }
+  }
+  const written = new Set([...keyColumns(mapping), ...needed.map((c) => c.name.toLowerCase())]);
+  for (const column of info.columns) {
+    if (written.has(column.name.toLowerCase()) || column.nullable || column.hasDefault) continue;
+    faults.push({
+      what: `column ${column.name} must have a value, and the mapping gives none`,
+      mend: modify(db, table, column.name, `${column.declared} null`),
+    });
+  }
+  return faults;
+}
+
+function mismatch(table: string, faults: readonly Fault[]): AppError {
+  const mends = faults.flatMap((f) => (f.mend === null ? [] : [f.mend]));
+  return new AppError(
+    'results-schema',
+    `results.table ${table} does not fit: ${faults.map((f) => f.what).join('; ')}`,
+    {
+      hint: [
+        ...mends.map((m) => (m.startsWith('make') ? m : `${m};`)),
+        'or name a table that does not exist yet: it will be made.',
+      ].join('\n'),
+    },
+  );
+}
+
+const INTEGER = /^(tinyint|smallint|mediumint|int|integer|bigint)$/;
+const PROBE = 'crawlfleet_id_probe';
+
+/**
+ * Checks whether an existing product_id column distinguishes these products; null when every product gets its own row.
+ * Integer columns and collations that ignore case or trailing spaces are fine as long as no two products are equal under
+ * them. No ID is longer than `maxChars`.
+ */
+async function findIdClash(
+  db: Database,
+  { table, column, maxChars }: { table: string; column: ColumnInfo; maxChars: number },
+  productIds: readonly string[],
+): Promise<string | null> {
+  if (productIds.length === 0 || isByteEqual(db, column, maxChars)) return null;
+  if (INTEGER.test(column.type) || column.type === 'numeric') {
+    const other = productIds.find((id) => !/^(0|-?[1-9]\d{0,19})$/.test(id));
+    if (other !== undefined)
+      return `product_id is ${column.declared}, but the product ${JSON.stringify(other)} is not a plain whole number`;
+  }
+  const result = await probe(db, column, productIds);
+  if (result === null) return null;
+  if (result === 'clash')
+    return `product_id (${column.declared}${column.collation ? `, ${column.collation}` : ''}) treats some of the products as equal`;
+  return `product_id (${column.declared}) of ${table} cannot hold all products: ${result}`;
+}
+
+function isByteEqual(db: Database, column: ColumnInfo, maxChars: number): boolean {
+  if (db.engine === 'sqlite') return /^(text|blob)$/.test(column.type) && column.collation === 'BINARY';
+  return column.type === 'varchar' && column.collation === db.byteCollation && (column.maxLength ?? 0) >= maxChars;
+}
+
+/** Null, `clash`, or the database's message for a value that does not fit. Other sessions never see the table. */
+async function probe(db: Database, column: ColumnInfo, productIds: readonly string[]): Promise<string | null> {
+  const type = db.engine === 'sqlite' ? `${column.declared} collate ${column.collation ?? 'BINARY'}` : typeOf(column);
+  const lines = [`product_id ${type} not null ${db.engine === 'sqlite' ? 'unique' : 'primary key'}`];
+  try {
+    return await db.knex.transaction((trx) =>
+      withTemporaryTable(trx, db, { table: PROBE, lines }, () => insertAll(trx, db, productIds)),
+    );
+  } catch (error) {
+    throw toAppError(error, db.label);
+  }
+}
+
+async function insertAll(trx: Knex.Transaction, db: Database, productIds: readonly string[]): Promise<string | null> {
+  const target = { table: PROBE, columns: ['product_id'], existing: 'error' } as const;
+  try {
+    const rows = productIds.map((id) => [id]);
+    const refused = await bulkInsert(trx, db, target, rows);
+    return refused[0]
+      ? `${refused.length} do not fit, the first is ${JSON.stringify(productIds[refused[0].index])} (${refused[0].detail})`
+      : null;
+  } catch (error) {
+    if (isDuplicate(error)) return 'clash';
+    throw error;
+  }
+}
+
+const DUPLICATE = /^(ER_DUP_ENTRY|ER_DUP_UNKNOWN_IN_INDEX|SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY))$/;
+
+const isDuplicate = (error: unknown): boolean =>
+  classifyDatabaseError(error) === 'other' && DUPLICATE.test(databaseCode(error));

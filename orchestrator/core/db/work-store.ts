@@ -1,0 +1,353 @@
+/** WorkStore on knex: the owner of each chunk, and what is left to crawl. */
+import { type EpochId, epochKey } from '../../../shared/domain/epoch-id.ts';
+import type { Knex } from 'knex';
+import { KIND_TEXT, missReason } from '../../../shared/domain/failure-kind.ts';
+import type { FailureReason, Outcome, OutcomeCounts } from '../../../shared/domain/outcome.ts';
+import type { Product } from '../../../shared/domain/product.ts';
+import { type InstancePhase, isServing } from '../../../shared/domain/states.ts';
+import type {
+  FailedProduct,
+  LedgerCounts,
+  LedgerMisses,
+  OpenChunk,
+  OwnedChunk,
+  WorkCounts,
+  WorkStore,
+} from '../model/stores.ts';
+import { BoundRun } from './bound-run.ts';
+import {
+  chunkId,
+  type ChunkRow,
+  CHUNKS,
+  closeChunk,
+  idOnWire,
+  ITEMS,
+  openItems,
+  type OpenItem,
+  parseChunkId,
+} from './chunk-rows.ts';
+import { keepGrants } from './grants.ts';
+import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
+import { readSettings } from './run-shape.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
+import {
+  findKeptPages,
+  isDistrusted,
+  type KeptPages,
+  mayAskConditionally,
+  readKept,
+  validatorsOf,
+} from '../../features/history/validators.ts';
+
+/** Indexes in one IN list. */
+const LIST = 1_000;
+
+export class KnexWorkStore extends BoundRun implements WorkStore {
+  /** Read once: a run's settings do not change. */
+  #kept: { pages: KeptPages | null } | null = null;
+
+  async counts(): Promise<WorkCounts> {
+    const rows = await this.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
+      knex(CHUNKS)
+        .where({ run_id: this.id })
+        .groupBy('state', 'slot', 'epoch')
+        .orderBy(['slot', 'epoch'])
+        .select('state', 'slot', 'epoch')
+        .count({ chunks: '*' })
+        .sum({ products: 'products' }),
+    );
+    const counts: WorkCounts = { chunks: 0, waiting: 0, granted: 0, bySlot: [] };
+    for (const row of rows) {
+      const chunks = toNumber(row.chunks);
+      counts.chunks += chunks;
+      if (row.state === 'waiting') counts.waiting += chunks;
+      if (row.state !== 'granted') continue;
+      counts.granted += chunks;
+      counts.bySlot.push({ slot: row.slot!, epoch: row.epoch!, chunks, products: toNumber(row.products) });
+    }
+    return counts;
+  }
+
+  waiting(limit: number, except: Pick<ReadonlySet<string>, 'has' | 'size'>): Promise<OpenChunk[]> {
+    const runId = this.id;
+    return this.query(async (knex) => {
+      const rows = await rowsOf<ChunkRow>(
+        knex(CHUNKS)
+          .where({ run_id: runId, state: 'waiting' })
+          .orderBy('idx')
+          .limit(limit + except.size),
+      );
+      const wanted = rows.filter((row) => !except.has(chunkId(row))).slice(0, limit);
+      const open = await openItems(knex, runId, wanted);
+      const chunks: OpenChunk[] = [];
+      for (const row of wanted) {
+        const products = open.get(row.idx)!.map((p): Product => ({ n: p.n, id: idOnWire(p) }));
+        if (products.length > 0) chunks.push({ id: chunkId(row), products });
+        // A late result has settled its last product: an open chunk would keep the run from ending.
+        else await closeChunk(knex, runId, row);
+      }
+      await this.#nameKeptPages(knex, chunks);
+      return chunks;
+    });
+  }
+
+  /** Adds what their pages were called to the products whose rows stand. */
+  async #nameKeptPages(knex: Knex, chunks: readonly OpenChunk[]): Promise<void> {
+    const { db, id } = this;
+    this.#kept ??= { pages: await findKeptPages(knex, db, (await readSettings(knex, id)).results) };
+    const { pages } = this.#kept;
+    if (pages === null || (await isDistrusted(knex, pages))) return;
+    const nowMs = this.now();
+    const products = chunks.flatMap((chunk) => chunk.products);
+    for (const piece of inPieces(products, LIST)) {
+      const ids = piece.map((product) => product.id);
+      const kept = await readKept(knex, pages, ids);
+      for (const product of piece) {
+        const page = kept.get(product.id);
+        if (page && mayAskConditionally(product.id, page, nowMs)) product.validators = validatorsOf(page);
+      }
+    }
+  }
+
+  grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {
+    const asked = chunkIds.map(parseChunkId).filter((c) => c !== null);
+    if (asked.length === 0) return Promise.resolve([]);
+    const key = this.key(at);
+    const { run_id, slot, epoch } = key;
+    const nowMs = this.now();
+    return this.write(async (trx) => {
+      // Chunks of one instance are returned entirely before or entirely after.
+      const phase = await lockInstance(trx, key);
+      const owned = await countOf(trx(CHUNKS).where({ ...key, state: 'granted' }));
+      let room = phase !== null && isServing(phase) ? limitChunks - owned : 0;
+      const indexes = asked.map((c) => c.index);
+      const rows = await lockChunks(trx, run_id, indexes);
+      const granted: string[] = [];
+      const taken: number[] = [];
+      for (const { index, generation } of asked) {
+        const row = rows.get(index);
+        if (!row || row.generation !== generation || taken.includes(index)) continue;
+        if (isOwn(row, key)) granted.push(chunkId(row));
+        if (row.state !== 'waiting' || room <= 0) continue;
+        room--;
+        taken.push(index);
+        granted.push(chunkId(row));
+      }
+      const values = { state: 'granted', slot, epoch, granted_at: nowMs };
+      for (const piece of inPieces(taken, LIST))
+        await trx(CHUNKS).where({ run_id, state: 'waiting' }).whereIn('idx', piece).update(values);
+      await keepGrants(trx, key, taken);
+      return granted;
+    });
+  }
+
+  returnChunks(at: EpochId): Promise<number> {
+    const key = this.key(at);
+    return this.write(async (trx) => {
+      await lockInstance(trx, key);
+      const owned = { ...key, state: 'granted' };
+      const rows = await rowsOf<ChunkRow>(trx(CHUNKS).where(owned).orderBy('idx').forUpdate());
+      return nextGeneration(trx, key.run_id, rows);
+    });
+  }
+
+  chunksOf(at: EpochId): Promise<OwnedChunk[]> {
+    const key = this.key(at);
+    return this.query(async (knex) => {
+      const rows = await rowsOf<ChunkRow>(
+        knex(CHUNKS)
+          .where({ ...key, state: 'granted' })
+          .orderBy([
+            { column: 'granted_at', order: 'desc' },
+            { column: 'idx', order: 'desc' },
+          ]),
+      );
+      const open = await openItems(knex, key.run_id, rows);
+      return rows
+        .map((row) => ({ id: chunkId(row), open: open.get(row.idx)!.length }))
+        .filter((chunk) => chunk.open > 0);
+    });
+  }
+
+  transferChunks(at: EpochId, chunkIds: readonly string[]): Promise<number> {
+    const asked = new Set(chunkIds);
+    const indexes = chunkIds.map(parseChunkId).flatMap((c) => (c === null ? [] : [c.index]));
+    if (indexes.length === 0) return Promise.resolve(0);
+    const key = this.key(at);
+    return this.write(async (trx) => {
+      await lockInstance(trx, key);
+      const rows = await lockChunks(trx, key.run_id, indexes);
+      const owned = [...rows.values()].filter((row) => asked.has(chunkId(row)) && isOwn(row, key));
+      return nextGeneration(trx, key.run_id, owned);
+    });
+  }
+
+  async anyStored(): Promise<string | null> {
+    const [row] = await this.rows<OpenItem>((knex) =>
+      knex(ITEMS).where({ run_id: this.id, outcome: 'stored' }).select('product_id', 'path').limit(1),
+    );
+    return row === undefined ? null : idOnWire(row);
+  }
+
+  async failedProducts(after: number, limit: number, reasons?: readonly FailureReason[]): Promise<FailedProduct[]> {
+    const rows = await this.rows<OpenItem & Pick<FailedProduct, 'reason' | 'detail'>>((knex) => {
+      const failed = knex(ITEMS).where({ run_id: this.id, outcome: 'failed' }).where('n', '>', after);
+      if (reasons) void failed.whereIn('reason', [...reasons]);
+      const some = failed.orderBy('n').limit(limit).select('n', 'product_id', 'path', 'reason', 'detail');
+      // Only a few of a million products may have failed: finding them is one long scan.
+      return some.options({ timeout: LONG_STATEMENT_MS });
+    });
+    return rows.map((row) => ({ n: row.n, id: idOnWire(row), reason: row.reason, detail: row.detail }));
+  }
+
+  failRest(reason: FailureReason): Promise<number> {
+    const run_id = this.id;
+    const nowMs = this.now();
+    return this.write(async (trx) => {
+      const failed = await trx(ITEMS)
+        .where({ run_id })
+        .whereNull('outcome')
+        .update({ outcome: 'failed', reason, settled_at: nowMs })
+        .options({ timeout: LONG_STATEMENT_MS });
+      await trx(CHUNKS).where({ run_id, state: 'waiting' }).update({ state: 'closed' });
+      return failed;
+    });
+  }
+
+  async outcomes(): ReturnType<WorkStore['outcomes']> {
+    const groups = await this.#countItems(['outcome', 'reason', 'link_page']);
+    const linkPages = groups.filter(({ link_page: isLinkPage }) => isLinkPage !== null);
+    return { ...sumOfItems(groups), ...(linkPages.length === 0 ? {} : { linkPages: sumOfItems(linkPages) }) };
+  }
+
+  async misses(limit: number): Promise<LedgerMisses[]> {
+    const { whole, most, end } = KIND_TEXT;
+    const after = `INSTR(detail, '${end}')`;
+    // As kindText cuts it.
+    const length =
+      `CASE WHEN reason IN (${whole.map((reason) => `'${reason}'`).join(', ')}) THEN ${most.whole} ` +
+      `WHEN ${after} BETWEEN 1 AND ${most.clause} THEN ${after} + ${end.length - 1} ELSE ${most.clause} END`;
+    return this.query(async (knex) => {
+      const groups = await rowsOf<MissGroup>(
+        knex(ITEMS)
+          .where({ run_id: this.id })
+          .whereIn('outcome', ['failed', 'gone'])
+          .groupBy('outcome', 'reason', 'said')
+          .orderBy([{ column: 'items', order: 'desc' }, 'first_n'])
+          .limit(limit)
+          .select('outcome', 'reason', knex.raw(`SUBSTR(detail, 1, ${length}) AS said`))
+          .count({ items: '*' })
+          .min({ first_n: 'n' })
+          .options({ timeout: LONG_STATEMENT_MS }),
+      );
+      const firsts = groups.map(({ first_n: n }) => toNumber(n));
+      const rows = await rowsOf<OpenItem>(
+        knex(ITEMS).where({ run_id: this.id }).whereIn('n', firsts).select('n', 'product_id', 'path'),
+      );
+      const examples = new Map(rows.map((row) => [row.n, idOnWire(row)]));
+      return groups.map(({ outcome, reason, said: detail, items }, i): LedgerMisses => {
+        return {
+          reason: missReason(outcome, reason)!,
+          detail,
+          products: toNumber(items),
+          example: examples.get(firsts[i]!)!,
+        };
+      });
+    });
+  }
+
+  async outcomesBySlot(): Promise<(EpochId & OutcomeCounts)[]> {
+    const bySlot = new Map<string, EpochId & OutcomeCounts>();
+    for (const { slot, epoch, outcome, items } of await this.#countItems(['slot', 'epoch', 'outcome'])) {
+      // The main server settled them, or nothing has.
+      if (slot === null || epoch === null || outcome === null) continue;
+      const key = epochKey({ slot, epoch });
+      const counts = bySlot.get(key) ?? { slot, epoch, stored: 0, gone: 0, failed: 0 };
+      counts[outcome] += toNumber(items);
+      bySlot.set(key, counts);
+    }
+    return [...bySlot.values()];
+  }
+
+  /** Products by the values of these columns, in their order. */
+  #countItems(columns: readonly (keyof ItemGroup)[]): Promise<ItemGroup[]> {
+    return this.rows((knex) =>
+      knex(ITEMS)
+        .where({ run_id: this.id })
+        .groupBy(columns)
+        .orderBy([...columns])
+        .select(columns)
+        .count({ items: '*' })
+        .options({ timeout: LONG_STATEMENT_MS }),
+    );
+  }
+}
+
+function sumOfItems(groups: readonly ItemGroup[]): LedgerCounts {
+  const counts: LedgerCounts = { planned: 0, open: 0, stored: 0, gone: 0, failed: 0, reasons: {} };
+  const { reasons } = counts;
+  for (const row of groups) {
+    const items = toNumber(row.items);
+    counts.planned += items;
+    counts[row.outcome ?? 'open'] += items;
+    if (row.outcome === 'failed' && row.reason) reasons[row.reason] = (reasons[row.reason] ?? 0) + items;
+  }
+  return counts;
+}
+
+interface ItemGroup {
+  slot: number | null;
+  epoch: number | null;
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  link_page: number | null;
+  items: SqlNumber;
+}
+
+interface MissGroup {
+  outcome: Outcome;
+  reason: FailureReason | null;
+  said: string | null;
+  items: SqlNumber;
+  first_n: SqlNumber;
+}
+
+/** Locks the instance's row until the commit; null when there is none. */
+async function lockInstance(trx: Knex.Transaction, key: ReturnType<BoundRun['key']>): Promise<InstancePhase | null> {
+  const rows = trx('crawlfleet_instances').where(key).forUpdate();
+  return (await rowOf<{ phase: InstancePhase }>(rows.first('phase')))?.phase ?? null;
+}
+
+const isOwn = (row: ChunkRow, { slot, epoch }: EpochId): boolean =>
+  row.state === 'granted' && row.slot === slot && row.epoch === epoch;
+
+/** The rows of these chunks, locked in index order, so that two grants wait for each other instead of deadlocking. */
+async function lockChunks(
+  trx: Knex.Transaction,
+  runId: string,
+  indexes: readonly number[],
+): Promise<Map<number, ChunkRow>> {
+  const found = new Map<number, ChunkRow>();
+  const ordered = [...new Set(indexes)].sort((a, b) => a - b);
+  for (const piece of inPieces(ordered, LIST)) {
+    const query = trx(CHUNKS).where({ run_id: runId }).whereIn('idx', piece).orderBy('idx').forUpdate();
+    for (const row of await rowsOf<ChunkRow>(query)) found.set(row.idx, row);
+  }
+  return found;
+}
+
+/** Makes those of these locked chunks wait again that have products without outcome; returns how many products. */
+async function nextGeneration(trx: Knex.Transaction, runId: string, rows: readonly ChunkRow[]): Promise<number> {
+  const open = await openItems(trx, runId, rows);
+  let products = 0;
+  for (const row of rows) {
+    const left = open.get(row.idx)!.length;
+    if (left === 0) continue;
+    products += left;
+    const unowned = { slot: null, epoch: null, granted_at: null };
+    await trx(CHUNKS)
+      .where({ run_id: runId, idx: row.idx })
+      .update({ state: 'waiting', generation: row.generation + 1, products: left, ...unowned });
+  }
+  return products;
+}

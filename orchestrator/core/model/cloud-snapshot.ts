@@ -1,0 +1,30 @@
+/** What EC2 showed under a run's tag at one moment. */
+import { type CloudInstance, TAG } from '../cloud/compute.ts';
+import type { InstanceRecord } from './stores.ts';
+
+export class CloudSnapshot {
+  readonly instances: readonly CloudInstance[];
+  /** When EC2 was polled. */
+  readonly seenAtMs: number;
+  readonly #byId: ReadonlyMap<string, CloudInstance>;
+  #byTags?: ReadonlyMap<string, CloudInstance>;
+
+  constructor(instances: readonly CloudInstance[], seenAtMs: number) {
+    this.instances = instances;
+    this.seenAtMs = seenAtMs;
+    this.#byId = firstOf(instances, (i) => i.id);
+  }
+
+  /** By the id that EC2 gave; before that by the tags of the claim. Undefined when EC2 does not show it. */
+  find({ instanceId, slot, epoch }: InstanceRecord): CloudInstance | undefined {
+    if (instanceId !== null) return this.#byId.get(instanceId);
+    this.#byTags ??= firstOf(this.instances, (i) => `${i.tags[TAG.slot]} ${i.tags[TAG.epoch]}`);
+    return this.#byTags.get(`${slot} ${epoch}`);
+  }
+}
+
+/** Of several with the same key the first one counts. */
+const firstOf = (
+  instances: readonly CloudInstance[],
+  keyOf: (i: CloudInstance) => string,
+): Map<string, CloudInstance> => new Map(instances.toReversed().map((instance) => [keyOf(instance), instance]));

@@ -1,0 +1,74 @@
+/** What the control core works with: the stores of its run, under the fence of this main server, and other ports. */
+import type { EpochId } from '../../../shared/domain/epoch-id.ts';
+import type { Logger } from 'pino';
+import type { Clock } from '../../../shared/ports/clock.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import type { Random } from '../../../shared/ports/random.ts';
+import type { Compute, SubnetInfo } from '../cloud/compute.ts';
+import type { BalancerScheme, LoadBalancer } from '../cloud/load-balancer.ts';
+import type { OfferSender } from '../cloud/offers.ts';
+import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
+import type { TokenBucket } from './token-bucket.ts';
+import type { RunStores } from './stores.ts';
+import type { Signatures } from '../../../shared/wire/signature.ts';
+import type { ProcessState } from './process-state.ts';
+
+export interface Core extends RunStores {
+  runId: string;
+  clock: Clock;
+  random: Random;
+  log: Logger;
+  /** In the order of the configuration; never empty. */
+  regions: readonly RegionPorts[];
+  objects: ObjectStore;
+  offers: OfferSender;
+  signatures: Signatures;
+  /** The fleet's one copy of robots.txt. */
+  robots: { readonly policy: RobotsPolicy | null };
+  /** What every launch needs, prepared on first use. */
+  launchTemplate(): Promise<LaunchTemplate>;
+  /** Raises an alarm: writes it as an event and to the log. */
+  alarm(detail: string, at?: EpochId): Promise<void>;
+  /** Runs loads one after the other: two at once would only wait for each other's rows. */
+  oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
+  processState: ProcessState;
+}
+
+/** EC2 and ELBv2 in one region. */
+export interface RegionPorts {
+  name: string;
+  compute: Compute;
+  balancers: LoadBalancer;
+  /** Resolves when RunInstances may be called: AWS lets 5 through at once, then 2 a second; slower while it throttles. */
+  launchTurn: Pick<TokenBucket, 'take' | 'throttled' | 'answered'>;
+}
+
+/** An object in the bucket that instances read, and its hash. */
+export interface ObjectName {
+  key: string;
+  sha256: string;
+}
+
+/** What all launches of a run have in common. */
+export interface LaunchTemplate {
+  owner: string;
+  /** Those in which instances can be launched; never empty. */
+  regions: RegionTemplate[];
+  /** Types to try, in order; all of the image's architecture. */
+  instanceTypes: string[];
+  bundle: ObjectName;
+  /** What all instances crawl by. */
+  crawlSettings: ObjectName;
+  /** For the start-up lines. */
+  notes?: string[];
+}
+
+/** What the launches in one region have in common. */
+export interface RegionTemplate {
+  name: string;
+  imageId: string;
+  subnets: SubnetInfo[];
+  securityGroupIds: string[];
+  /** How the balancer is created; by default internal, in the security groups of the instances. Null for none. */
+  balancer?: { existing: string | null; scheme: BalancerScheme; securityGroupIds: string[] } | null;
+}

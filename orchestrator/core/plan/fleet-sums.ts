@@ -1,0 +1,138 @@
+/** The deterministic sums of a plan: how long a fleet of n takes when everything takes its usual time. */
+import { busiestDomain, type DomainPace, meanSpacingMs, ONE_DOMAIN } from '../../../shared/domain/domains.ts';
+import { plannedSpacingMs } from '../../../shared/domain/pacing.ts';
+import { chunkSize, MAX_CHUNK } from '../../../shared/domain/sharing.ts';
+import type { PlanInput } from './plan.ts';
+import { rotationCostMs, rotationsDuring } from './address-rotation.ts';
+
+/** Milliseconds between RunInstances calls that EC2 allows an account once its burst is used up. */
+const LAUNCH_GAP_MS = 500;
+
+/** Parsing and the journal, on top of a page's own time. */
+export const PAGE_OVERHEAD_MS = 5;
+
+/** At most until the first byte of a page that is rendered; it is read long after that, and the pace counts from it. */
+const RENDERED_ANSWER_MS = 500;
+
+/** What does not depend on the number of instances. */
+export interface Work {
+  products: number;
+  /** As configured, or longer if the rate ceiling of the fleet is below one instance's rate. */
+  intervalMs: number;
+  domains: readonly DomainPace[];
+  /** The domain that decides how long an instance takes. */
+  busiest: DomainPace;
+  /** From the start of one request to the start of the next, over all domains: an instance has one page at a time. */
+  requestMs: number;
+  /** Time per product: its requests, one after the other. */
+  paceMs: number;
+  /** Time of an instance's last product: no interval after its last page. */
+  lastMs: number;
+}
+
+export function workOf(input: PlanInput): Work {
+  const { maxRatePerSecond: rate, intervalMs: wanted, pageP50Ms, pagesEach, browser, domains = ONE_DOMAIN } = input;
+  const intervalMs = rate === null ? wanted : Math.max(wanted, (domains.length * 1_000) / rate);
+  const pageMs = pageP50Ms + PAGE_OVERHEAD_MS;
+  const answerMs = browser ? Math.min(pageP50Ms, RENDERED_ANSWER_MS) : pageP50Ms;
+  const spacingOf = (ms: number): number => plannedSpacingMs(ms, answerMs);
+  const busiest = busiestDomain(domains, intervalMs);
+  const requestMs = Math.max(meanSpacingMs(domains, intervalMs, spacingOf), pageMs);
+  // The pages of one product are all at one domain.
+  const pageSpacingMs = Math.max(spacingOf(Math.max(intervalMs, busiest.delayMs)), pageMs);
+  return {
+    products: input.products,
+    intervalMs,
+    domains,
+    busiest,
+    requestMs,
+    paceMs: requestMs * pagesEach,
+    lastMs: pageSpacingMs * (pagesEach - 1) + pageMs,
+  };
+}
+
+/** How the products are divided among n instances, and the most that one of them gets. */
+export interface Share {
+  chunkSize: number;
+  chunks: number;
+  each: number;
+}
+
+/** @param largest maximum products in a chunk: `largestChunk` of the run */
+export function shareOf(products: number, instances: number, largest = MAX_CHUNK): Share {
+  const size = Math.min(largest, chunkSize(products, instances));
+  const chunks = Math.ceil(products / size);
+  return { chunkSize: size, chunks, each: Math.min(products, Math.ceil(chunks / Math.max(1, instances)) * size) };
+}
+
+/** Time of the last of n launch calls, after the start of the run. */
+export const lastLaunchMs = (instances: number): number => Math.max(0, instances - 1) * LAUNCH_GAP_MS;
+
+/**
+ * The launch calls, or the load balancer's start if that outlasts the calls and a slow boot; a slow boot is added to
+ * it.
+ */
+export const rampMs = (input: PlanInput, instances: number): number =>
+  Math.max(lastLaunchMs(instances), input.balancerMs - input.bootP95Ms);
+
+/** When the last instance gets its first products. */
+const startMs = (input: PlanInput, instances: number): number => rampMs(input, instances) + input.bootP95Ms;
+
+/** How long one instance needs for its products. */
+export const crawlMs = (work: Work, products: number): number =>
+  products <= 0 ? 0 : (products - 1) * work.paceMs + work.lastMs;
+
+/** Products that the last of n instances can crawl in the time between start and tail. */
+export function capacityOf(input: PlanInput, work: Work, instances: number): number {
+  const windowMs = input.deadlineMs - startMs(input, instances) - input.tailMs;
+  const crawlableMs = windowMs - lostToRotationsIn(input, windowMs, instances);
+  return crawlableMs < work.lastMs ? 0 : 1 + Math.floor((crawlableMs - work.lastMs) / work.paceMs);
+}
+
+/** When n instances finish if everything takes its usual time and boots are slow. */
+export function plannedEndMs(input: PlanInput, work: Work, instances: number): number {
+  const crawl = crawlMs(work, shareOf(work.products, instances, largestChunk(input, work)).each);
+  return startMs(input, instances) + crawl + lostToRotation(input, crawl, instances) + input.tailMs;
+}
+
+/** Address rotations that an instance needs during this much crawling. */
+export function rotationsFor(input: PlanInput, crawl: number, instances: number): number {
+  const everyMs = input.recycleEveryMs ?? null;
+  const costMs = rotationCostMs(input.bootP95Ms, input.tailMs);
+  return everyMs === null ? 0 : rotationsDuring(crawl, { everyMs, costMs, instances });
+}
+
+/**
+ * Time those rotations take, in which nothing is crawled. One more is counted because shares end up uneven: a rotated
+ * slot continues with whatever waits, so the last chunk may end that much later.
+ */
+export function lostToRotation(input: PlanInput, crawl: number, instances: number): number {
+  const count = rotationsFor(input, crawl, instances);
+  return count === 0 ? 0 : (count + 1) * rotationCostMs(input.bootP95Ms, input.tailMs);
+}
+
+/**
+ * With address rotation, a chunk lasts no longer than a rotation takes: what a rotation cuts short is made up for
+ * quickly.
+ */
+export function largestChunk(input: PlanInput, work: Pick<Work, 'paceMs'>): number {
+  if ((input.recycleEveryMs ?? null) === null) return MAX_CHUNK;
+  return Math.min(MAX_CHUNK, Math.max(1, Math.floor(rotationCostMs(input.bootP95Ms, input.tailMs) / work.paceMs)));
+}
+
+/** The inverse: how much of a window is lost to rotations when the rest of it is crawled. */
+function lostToRotationsIn(input: PlanInput, windowMs: number, instances: number): number {
+  const costMs = rotationCostMs(input.bootP95Ms, input.tailMs);
+  let lostMs = 0;
+  while (lostMs < windowMs && lostToRotation(input, windowMs - lostMs, instances) > lostMs) lostMs += costMs;
+  return lostMs;
+}
+
+/** Fewer instances cannot do it, however fast they boot and however fast the pages are: the busiest domain decides. */
+export function lowerBound({ products, intervalMs, busiest }: Work, pagesEach: number, deadlineMs: number): number {
+  if (products === 0) return 0;
+  const productMs = Math.max(intervalMs, busiest.delayMs) * pagesEach;
+  if (productMs <= 0) return 1;
+  const busiestProducts = Math.round(products * busiest.share);
+  return Math.max(1, Math.ceil(busiestProducts / (1 + Math.floor(Math.max(0, deadlineMs) / productMs))));
+}

@@ -1,0 +1,226 @@
+/** What a fleet costs: before the run from the plan's sums, after it from what actually ran. */
+import { limitsFor } from '../../../shared/domain/limits.ts';
+import type { BillingTerms, CostBreakdown } from './plan.ts';
+import { datePriced, hourlyPrice, type Prices, servicePrices } from './price-table.ts';
+import { describeInstanceType } from './instance-types.ts';
+
+const HOUR_MS = 3_600_000;
+/** AWS's own figure for GB-months. */
+const HOURS_PER_MONTH = 730;
+const MIN_BILLED_MS = 60_000;
+/** The root volume of Amazon Linux's standard image. */
+const ROOT_VOLUME_GB = 8;
+/**
+ * Capacity units in use. Offers are a few small POSTs a second at most; one capacity unit is 25 new connections a
+ * second.
+ */
+const LCU_USED = 0.02;
+
+/** The Node and the program that each instance fetches from the bucket. */
+const BUNDLE_GB = 0.05;
+/** A product in a part, compressed, with the heartbeats for it. */
+const PRODUCT_GB = 1e-6;
+
+/** Billed per second, at least a minute. */
+export const billedHours = (lifeMs: number): number =>
+  Math.max(MIN_BILLED_MS, Math.ceil(lifeMs / 1_000) * 1_000) / HOUR_MS;
+
+export interface EstimateInput extends BillingTerms, S3Requests {
+  region: string;
+  /** Of the bucket; omitted: the same. */
+  bucketRegion?: string;
+  /** Crawled in this region. */
+  products: number;
+  /** Fresher prices than the shipped ones; null or omitted for none. */
+  prices?: Prices | null;
+  instanceType: string;
+  instances: number;
+  /** Mean life of an instance, launch to end. */
+  lifeMs: number;
+  /** Life of the load balancer; 0 for none. */
+  balancerMs: number;
+}
+
+/** The price of a fleet that has not run yet. */
+export function estimateCost(input: EstimateInput): CostBreakdown {
+  const hours = input.instances * billedHours(input.lifeMs);
+  return breakdown(input, {
+    ...input,
+    instances: hours * hourlyPrice(input.region, input.instanceType, input.prices).usd,
+    credits: hours * surplusPerHour(input.instanceType),
+    addressHours: hours,
+    products: input.products,
+    launched: input.instances,
+  });
+}
+
+/** What a load balancer without traffic costs in a month; 0 where it is the user's own. */
+export function balancerPerMonth(region: string, terms: BillingTerms, prices?: Prices | null): number {
+  const { balancerHour, ipv4Hour } = servicePrices(region, prices);
+  if (terms.ownBalancer || terms.noBalancer) return 0;
+  return round(HOURS_PER_MONTH * (balancerHour + (terms.balancerAddresses ?? 0) * ipv4Hour));
+}
+
+/** What an instance costs in a month with its address and its volume, but without traffic. */
+export function instancePerMonth(
+  region: string,
+  { volumeGb = ROOT_VOLUME_GB }: BillingTerms,
+  prices: Prices | null,
+  instanceType: string,
+): number {
+  const { ipv4Hour, gp3GbMonth } = servicePrices(region, prices);
+  return round(HOURS_PER_MONTH * (hourlyPrice(region, instanceType, prices).usd + ipv4Hour) + volumeGb * gp3GbMonth);
+}
+
+interface BilledInstance {
+  /** Omitted: the region of the input. */
+  region?: string;
+  instanceType: string;
+  launchedAtMs: number;
+  /** When it was terminated; now, if it still runs. */
+  endedAtMs: number;
+}
+
+export interface ActualInput extends BillingTerms {
+  /** Of the bucket; and of instances that name none. */
+  region: string;
+  /** The prices of the plan. */
+  prices?: Prices | null;
+  instances: readonly BilledInstance[];
+  /** A load balancer existed, possibly without any instance; omitted: when there are instances. */
+  hadBalancer?: boolean;
+  /** The load balancer lives as long as the run. */
+  startedAtMs: number;
+  finishedAtMs: number;
+  products: number;
+}
+
+/** The price of what ran, at the same list prices; only AWS's bill is authoritative. */
+export function actualCost(input: ActualInput): CostBreakdown {
+  const { instances, products, region: bucketRegion } = input;
+  const places = Map.groupBy(instances, ({ region = bucketRegion }) => region);
+  if (places.size === 0) places.set(bucketRegion, []);
+  return sumOf(
+    [...places].map(([region, there]) => {
+      const share = instances.length === 0 ? products : Math.ceil((products * there.length) / instances.length);
+      return actualIn({ ...input, region, bucketRegion, instances: there, products: share });
+    }),
+  );
+}
+
+/** The costs of several regions as one, with the date of the oldest prices. */
+export function sumOf(costs: readonly CostBreakdown[]): CostBreakdown {
+  return costs.reduce((sum, cost) => ({
+    ...sum,
+    instances: round(sum.instances + cost.instances),
+    ...(sum.credits === undefined ? {} : { credits: round(sum.credits + (cost.credits ?? 0)) }),
+    ipv4: round(sum.ipv4 + cost.ipv4),
+    ebs: round(sum.ebs + cost.ebs),
+    balancer: round(sum.balancer + cost.balancer),
+    s3: round(sum.s3 + cost.s3),
+    traffic: round((sum.traffic ?? 0) + (cost.traffic ?? 0)),
+    total: round(sum.total + cost.total),
+    pricesOf: sum.pricesOf < cost.pricesOf ? sum.pricesOf : cost.pricesOf,
+  }));
+}
+
+/** In one region. */
+function actualIn(input: ActualInput & { bucketRegion: string }): CostBreakdown {
+  let instances = 0;
+  let credits = 0;
+  let addressHours = 0;
+  let parts = 0;
+  const runMs = input.finishedAtMs - input.startedAtMs;
+  const { partMs } = limitsFor(runMs);
+  for (const { instanceType, launchedAtMs, endedAtMs } of input.instances) {
+    const hours = billedHours(endedAtMs - launchedAtMs);
+    instances += hours * hourlyPrice(input.region, instanceType, input.prices).usd;
+    credits += hours * surplusPerHour(instanceType);
+    addressHours += hours;
+    parts += Math.ceil((endedAtMs - launchedAtMs) / partMs);
+  }
+  return breakdown(input, {
+    instances,
+    credits,
+    addressHours,
+    balancerMs: (input.hadBalancer ?? input.instances.length > 0) ? runMs : 0,
+    products: input.products,
+    launched: input.instances.length,
+    ...requestsOf(input.instances.length, Math.min(input.products, parts)),
+  });
+}
+
+/**
+ * S3 requests of a fleet: each instance writes its parts and a manifest and reads the bundle; the main server reads
+ * what they write.
+ */
+export function requestsOf(instances: number, parts: number): S3Requests {
+  return { s3Puts: parts + instances, s3Gets: parts + 2 * instances };
+}
+
+interface S3Requests {
+  s3Puts: number;
+  s3Gets: number;
+}
+
+interface Used extends S3Requests {
+  instances: number;
+  credits: number;
+  addressHours: number;
+  balancerMs: number;
+  products: number;
+  /** Instances that have fetched the bundle. */
+  launched: number;
+}
+
+function breakdown(
+  terms: BillingTerms & Pick<EstimateInput, 'region' | 'bucketRegion' | 'prices'>,
+  used: Used,
+): CostBreakdown {
+  const { region, bucketRegion = region, prices: lists, volumeGb = ROOT_VOLUME_GB } = terms;
+  const { ownBalancer = false, noBalancer = false, balancerAddresses = 0, browser = false } = terms;
+  const prices = servicePrices(region, lists);
+  const balancerMs = noBalancer ? 0 : used.balancerMs;
+  const balancerAddressHours = ownBalancer || balancerMs === 0 ? 0 : balancerAddresses * billedHours(balancerMs);
+  const parts = {
+    instances: round(used.instances),
+    // Fetching and parsing stay under the baseline of the smallest type.
+    ...(browser ? { credits: round(used.credits) } : {}),
+    ipv4: round(used.addressHours * prices.ipv4Hour),
+    ebs: round((used.addressHours / HOURS_PER_MONTH) * volumeGb * prices.gp3GbMonth),
+    // A started hour counts in full.
+    balancer: round(
+      Math.ceil(balancerMs / HOUR_MS) * ((ownBalancer ? 0 : prices.balancerHour) + LCU_USED * prices.lcuHour) +
+        balancerAddressHours * prices.ipv4Hour,
+    ),
+    s3: round((used.s3Puts * prices.s3Put + used.s3Gets * prices.s3Get) / 1_000),
+    ...(region === bucketRegion ? {} : { traffic: round(trafficCost(region, bucketRegion, used)) }),
+  };
+  const total = round(Object.values(parts).reduce((sum, usd) => sum + usd, 0));
+  return { ...parts, total, currency: 'USD', pricesOf: datePriced(region, lists) };
+}
+
+/** Results go to the bucket's region, and the bundle comes from there. */
+const trafficCost = (region: string, bucketRegion: string, { products, launched }: Used): number =>
+  products * PRODUCT_GB * servicePrices(region).outGb + launched * BUNDLE_GB * servicePrices(bucketRegion).outGb;
+
+/** Millionths of a dollar: precise enough for one request, and no tails of binary fractions in JSON. */
+const round = (usd: number): number => Math.round(usd * 1e6) / 1e6;
+
+/**
+ * T types with unlimited credits, the launch default: a vCPU-hour beyond the baseline, Linux, the same in every region.
+ * https://aws.amazon.com/ec2/pricing/on-demand/#T2.2FT3.2FT4g_Unlimited_Mode_Pricing
+ */
+const SURPLUS_VCPU_HOUR: Record<string, number> = { t3: 0.05, t3a: 0.05, t4g: 0.04 };
+/**
+ * Share of a vCPU included in the price:
+ * https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/burstable-credits-baseline-concepts.html
+ */
+const BASELINE: Record<string, number> = { nano: 0.05, micro: 0.1, small: 0.2, medium: 0.2, large: 0.3, xlarge: 0.4 };
+
+/** USD per hour on top of the instance's price when all its vCPUs are busy; 0 for types without credits. */
+function surplusPerHour(instanceType: string): number {
+  const [family = '', size = ''] = instanceType.split('.');
+  const usd = SURPLUS_VCPU_HOUR[family];
+  return usd === undefined ? 0 : usd * describeInstanceType(instanceType).vcpus * (1 - (BASELINE[size] ?? 0.4));
+}

@@ -1,0 +1,92 @@
+/** robots.txt before and during a run: read for planning, and its rules for the products in words. */
+import { fetchRobots } from '../../../shared/adapters/robots-fetcher.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { domainOf, type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
+import { productUrl } from '../../../shared/domain/product.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { policyAt, type RobotsPolicy, type RobotsReading } from '../../../shared/domain/robots-matcher.ts';
+import { combinePolicies, isAllowed } from '../../../shared/domain/robots.ts';
+import type { RobotsReader } from '../observe/robots-cache.ts';
+import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
+
+/** Longest wait for an answer: a person watches the terminal, and a fleet waits. */
+const LONGEST_MS = 15_000;
+/** Maximum number of products checked against the rules before a run. */
+const TRIED = 1_000;
+
+/** Reads the site's robots.txt; null if it is ignored. */
+export function robotsReader(site: SiteSettings): RobotsReader | null {
+  if (site.robots === 'ignore') return null;
+  const requests = templatesOf(site.productUrl).map((template) => ({
+    ...site,
+    origin: new URL(productUrl(template, 'x')).origin,
+    timeoutMs: Math.min(LONGEST_MS, site.timeoutMs),
+    clock: systemClock,
+  }));
+  return { read: async () => combinePolicies(await Promise.all(requests.map(fetchRobots))) };
+}
+
+/** The current robots.txt; if it is ignored, a policy that allows everything, without a request. */
+export async function readRobots(site: SiteSettings): Promise<RobotsReading> {
+  return (await robotsReader(site)?.read()) ?? IGNORED_ROBOTS;
+}
+
+/** What robots.txt means for these products, in the words of a plan; `fault`: why a run would be pointless. */
+export function findingsOf(
+  policy: RobotsPolicy,
+  site: { productUrl: ProductUrl; intervalMs: number },
+  ids: readonly string[],
+): { warnings: string[]; fault: string | null } {
+  if (policy.version === IGNORED_ROBOTS.version)
+    return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
+  const domains = templatesOf(site.productUrl).map((_, domain) => policyAt(policy, domain)!);
+  const unreadable = domains
+    .filter(({ access }) => access === 'none')
+    .map(({ source }) => `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(source)}`);
+  if (policy.access === 'none') return { warnings: unreadable, fault: null };
+  const tried = ids.slice(0, TRIED);
+  const isRefused = (id: string): boolean => {
+    const own = domains[domainOf(site.productUrl, id)]!;
+    return own.access !== 'none' && !isAllowed(own, pathOf(site.productUrl, id));
+  };
+  const refused = tried.filter(isRefused);
+  const warnings = [...unreadable, ...domains.flatMap((own) => delayWarning(own, site.intervalMs))];
+  if (refused.length === 0) return { warnings, fault: null };
+  const example = `for example ${productUrl(site.productUrl, refused[0]!).slice(0, 200)}`;
+  const some = tried.length < ids.length ? `of the first ${tried.length} products` : `of ${tried.length} products`;
+  if (refused.length === tried.length)
+    return {
+      warnings,
+      fault: `robots.txt forbids all ${some}, ${example} (${oneLine(policy.source)}).`,
+    };
+  return {
+    warnings: [
+      ...warnings,
+      `robots.txt forbids ${refused.length} ${some}, ${example}; they will end as failed(robots)`,
+    ],
+    fault: null,
+  };
+}
+
+/** For a dry run: a paid one has AWS's clock to compare with. */
+export function clockWarnings({ skewMs = 0 }: RobotsReading): string[] {
+  if (skewMs === 0) return [];
+  const off = `${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? 'behind' : 'ahead of'}`;
+  return [
+    `the clock of this machine is ${off} that of the site, by the date of its robots.txt: keep time by NTP (timedatectl set-ntp true); a clock that is corrected in mid-run moves the deadline`,
+  ];
+}
+
+function delayWarning({ crawlDelayMs, source }: RobotsPolicy, intervalMs: number): string[] {
+  if (crawlDelayMs === null || crawlDelayMs <= intervalMs) return [];
+  return [
+    `robots.txt asks for ${formatDuration(crawlDelayMs)} between two requests: that wins over site.interval (${formatDuration(intervalMs)}); ${oneLine(source)}`,
+  ];
+}
+
+function pathOf(templates: ProductUrl, id: string): string {
+  const url = new URL(productUrl(templates, id));
+  return url.pathname + url.search;
+}

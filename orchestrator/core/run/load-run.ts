@@ -1,0 +1,158 @@
+/** Loads the results of a run from the bucket into the database, even if the database has lost the run. */
+import type { Caller } from '../caller.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { isRunEnd } from '../../../shared/domain/states.ts';
+import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import { buildReport, publishRun } from '../act/results/finish.ts';
+import {
+  type BucketEpoch,
+  closeRebuilt,
+  isOver,
+  isRebuilt,
+  listEpochs,
+  loadEpochs,
+  noteUnknownEpochs,
+  noteUnproven,
+  provenEpochs,
+  rebuiltRun,
+} from '../act/results/recover.ts';
+import { readProductIds, readRunDescription } from '../act/results/run-description.ts';
+import { powerOffAtMs } from '../model/run-deadlines.ts';
+import type { RunRecord } from '../model/stores.ts';
+import type { Database } from '../db/connect.ts';
+import { createStores } from '../db/create-stores.ts';
+import { migrate } from '../db/migrate.ts';
+import { createResultTable } from '../db/result-table.ts';
+import { publishReport } from './carry-out.ts';
+import type { ConfigPlace } from '../config/load-config.ts';
+import { createOfflineCore } from './run-session.ts';
+import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
+import { lockNamesOfConfig, lockNamesOfRun, underLock } from '../lookup/run-lock.ts';
+import { type Resumption, resumeRun } from './resume.ts';
+import { withDatabase } from '../lookup/find-run.ts';
+
+export interface LoadOptions extends ConfigPlace {
+  runId: string;
+}
+
+/** The inputs of a load; the caller holds the lock. */
+type Loading = Omit<Resumption, 'run'> &
+  Pick<LoadOptions, 'runId' | 'environment'> & { database: Database; names: readonly string[] };
+
+export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
+  const { runId, environment } = options;
+  return withDatabase(options, caller.output, async (database, config) => {
+    await migrate(database);
+    const stores = createStores(database);
+    const known = await stores.runs.get(runId);
+    const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
+    return underLock(stores.runs, names, async (lock) => {
+      await lock.setRun(runId);
+      return loadUnder({ ...caller, runId, config, environment, database, stores, lock, names });
+    });
+  });
+}
+
+async function loadUnder(loading: Loading): Promise<ExitCode> {
+  const { runId, stores, output, config, environment } = loading;
+  const run = await stores.runs.get(runId);
+  if (run === null || (isRebuilt(run) && !isFinished(run))) {
+    return withUnknownBucket(config, runId, environment, (objects, folder) => rebuild(loading, objects, folder));
+  }
+  if (isFinished(run)) {
+    output.line(`Run ${runId} has ended already (${run.phase}): there is nothing to load.`);
+    output.document({ run: runId, state: run.phase, loaded: { parts: 0, stored: 0, gone: 0, failed: 0 }, over: true });
+    return EXIT.complete;
+  }
+  return loadKnown(loading, run);
+}
+
+/** No process has this pid: Linux ends at 2^22. */
+const GONE_PID = 2 ** 30;
+
+const isFinished = (run: RunRecord): boolean => isRunEnd(run.phase) && run.report !== null;
+
+/** A run without its main server: loads its results from the bucket; after its deadline the control loop ends it. */
+async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
+  const { output, config } = loading;
+  const loaded = await withRunBucket(run, async (objects) => {
+    const core = { ...createOfflineCore({ ...loading, runId: run.id }), objects };
+    const epochs = await listEpochs(objects, run.id);
+    await noteUnknownEpochs(core, run, epochs);
+    return loadEpochs(core, epochs);
+  });
+  output.line(`Loaded ${loaded.parts} parts of run ${run.id}: ${loaded.stored} products stored.`);
+  if (systemClock.now() > run.deadlineAtMs) return (await resumeRun({ ...loading, run })).exitCode;
+  output.line(`Its deadline is ahead (${new Date(run.deadlineAtMs).toISOString()}); take it up with:`);
+  output.line(`  orchestrator resume ${run.id} --config ${config.file}`);
+  output.document({ run: run.id, state: run.phase, loaded, over: false });
+  return EXIT.complete;
+}
+
+/** A run that only the bucket knows, from its description to its report. Resumes a load that died in the middle. */
+async function rebuild(loading: Loading, objects: ObjectStore, folder: string | null): Promise<ExitCode> {
+  const { runId, database, stores, lock, output, config } = loading;
+  const description = await readRunDescription(objects, runId);
+  if (!description) {
+    throw new AppError('run-unknown', `there is no run ${runId}, neither in this database nor in its bucket`, {
+      hint: 'List the runs of the database with: orchestrator status',
+    });
+  }
+  const lost = rebuiltRun(description);
+  const others = lockNamesOfRun(lost).filter((name) => !loading.names.includes(name));
+  if (others.length > 0)
+    throw new AppError(
+      'config-invalid',
+      `run ${runId} is of another site or result table than ${config.file}: ${others.join(', ')}`,
+      {
+        hint: 'Name the configuration of that run with --config, with its site.product_url and results.table.',
+      },
+    );
+  // Without the list of what it took nothing can be proved, and links cannot be judged without depths.
+  if (lost.settings.discover)
+    throw new AppError(
+      'run-unknown',
+      `run ${runId} was a discovery: which URLs it took, and their depth, was in the lost database alone`,
+      {
+        hint: `orchestrator discover finds its pages again. The rows it uploaded can be read from runs/${runId}/ in the bucket: docs/discovery.md, "If the database is lost".`,
+      },
+    );
+  // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
+  if (folder !== null)
+    lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };
+  const listed = await listEpochs(objects, runId);
+  const epochs = await provenEpochs(objects, lost, listed);
+  if (!(await isOver(objects, lost, epochs, systemClock.now()))) throw stillAtWork(runId, powerOffAtMs(lost), epochs);
+  if ((await stores.runs.get(runId)) === null) {
+    output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
+    await createResultTable(database, lost.settings.results, lost.settings.mapping);
+    await stores.runs.create(lost, await readProductIds(objects, description), lock.fence, systemClock.now());
+  }
+  const core = { ...createOfflineCore(loading), objects };
+  const run = (await core.run.get())!;
+  await noteUnproven(core, listed, epochs);
+  const loaded = await loadEpochs(core, epochs);
+  output.line(`Loaded ${loaded.parts} parts: ${loaded.stored} products stored.`);
+  await closeRebuilt(core, run, epochs);
+  await publishRun(core);
+  const report = await buildReport(core);
+  await core.run.setReport(report);
+  const record = (await core.run.get())!;
+  publishReport(report, record, config, output);
+  return record.exitCode ?? EXIT.internal;
+}
+
+function stillAtWork(runId: string, powerOffMs: number, epochs: readonly BucketEpoch[]): AppError {
+  const closed = epochs.filter((e) => e.manifests.length > 0).length;
+  return new AppError(
+    'run-unfinished',
+    `run ${runId} is not over: ${closed} of the ${epochs.length} instances that have left something in the bucket have ended`,
+    {
+      hint:
+        'Without the database no main server can control its instances; they upload what they have and switch ' +
+        `themselves off. Load it again after ${new Date(powerOffMs).toISOString()}`,
+    },
+  );
+}

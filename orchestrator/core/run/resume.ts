@@ -1,0 +1,230 @@
+/** Takes up a run whose main server died or left. It is the loop started again. */
+import type { Caller, Output } from '../caller.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import type { Bundle } from '../../../userdata/bundle.ts';
+import { isRebuilt } from '../act/results/recover.ts';
+import type { RunRecord, Stores } from '../model/stores.ts';
+import { createStores } from '../db/create-stores.ts';
+import { migrate } from '../db/migrate.ts';
+import { type CarriedOut, workOn } from './carry-out.ts';
+import { type CloudAccess, openCloud } from '../cloud-access/cloud-access.ts';
+import type { Config, ConfigPlace } from '../config/load-config.ts';
+import { findRun, hasLeftovers, isUnfinished, withDatabase } from '../lookup/find-run.ts';
+import { provideBrowser } from '../prepare/browser-boot.ts';
+import { ownNetwork } from '../cloud-access/launch-network.ts';
+import { bundleOfRun, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud-access/launch-template.ts';
+import { lockNamesOfRun, type RunLock, underLock } from '../lookup/run-lock.ts';
+import {
+  replaceSandbox,
+  type SandboxHandle,
+  sandboxPid,
+  type SandboxSettings,
+  stopSandbox,
+  superviseSandbox,
+} from '../cloud-access/sandbox-process.ts';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import type { RunSettings } from '../model/run-settings.ts';
+import { listen, splitAddress } from '../server/listen.ts';
+import { findPortHolder } from '../server/port-holder.ts';
+import { portOf } from '../../../shared/domain/same-site.ts';
+
+export interface ResumeOptions extends ConfigPlace {
+  runId: string | undefined;
+}
+
+/** `finished` is false when a signal made this process leave before the run and its instances were gone. */
+export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
+  return withDatabase(options, caller.output, async (database, config) => {
+    await migrate(database);
+    const stores = createStores(database);
+    const run = await findRun(stores.runs, { runId: options.runId, config }, 'unfinished', isUnfinished);
+    if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {
+      throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
+        hint: `Look at it with: orchestrator status ${run.id}`,
+      });
+    }
+    const work = async (lock: RunLock) => {
+      await lock.setRun(run.id);
+      return resumeRun({ ...caller, run, stores, lock, config });
+    };
+    // An earlier main server that is only frozen keeps its port: without it nothing would be gained by its lock.
+    return underLock(stores.runs, lockNamesOfRun(run), work, () => listenOnce(run, config));
+  });
+}
+
+/** Throws as `resumeRun` would when the run's callback address cannot be listened on. */
+async function listenOnce(run: RunRecord, config: Config): Promise<void> {
+  if (isRebuilt(run)) return;
+  const address = await callbackListenOf(config.values.server.listen, run.settings.server);
+  const listener = await listen(() => undefined, address, 'server.listen').catch((error: unknown) => {
+    throw explainTakenPort(error, run.id, address);
+  });
+  await listener.close();
+}
+
+export interface Resumption extends Caller {
+  run: RunRecord;
+  stores: Stores;
+  lock: RunLock;
+  config: Config;
+}
+
+/** Under the caller's lock. A run rebuilt from the bucket has no private key to sign orders: `run-ended`. */
+export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
+  const { run, stores, config, interrupts, output } = resumption;
+  if (isRebuilt(run))
+    throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
+      hint: `Go on with: orchestrator load ${run.id}`,
+    });
+  const makeBundle = onceMade(() => bundleOfRun(run, { configFile: config.file, output, signal: interrupts.leave }));
+  if (run.dryRun) await provideBrowser(run.settings.site.render, resumption.env);
+  // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
+  // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the
+  // version that wrote them.
+  const bundles =
+    run.settings.sandbox === null
+      ? []
+      : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
+  const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
+  const sandbox = await findSandbox(run, options, output);
+  const unwatch = sandbox && superviseSandbox(sandbox, options, resumption);
+  const standIn = run.settings.sandbox?.endpoint;
+  using cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
+  let finished = false;
+  try {
+    const result = await takeUp(resumption, cloud, makeBundle);
+    finished = result.finished;
+    return result;
+  } finally {
+    await unwatch?.();
+    if (sandbox && finished) await stopSandbox(sandbox);
+  }
+}
+
+async function takeUp(
+  { run, stores, lock, config, interrupts, output, progress, env }: Resumption,
+  cloud: CloudAccess,
+  makeBundle: () => Promise<Bundle>,
+) {
+  const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
+  const options = {
+    runId: run.id,
+    privateKey: run.privateKey,
+    lock,
+    stores,
+    cloud,
+    config,
+    settings: run.settings,
+    deadlineMs: run.deadlineAtMs - run.startedAtMs,
+    callbackListen,
+    launchKit: saidOnce(output, async () => {
+      const instances = await stores.of(run.id).fleet.instances();
+      const bundle = await bundleToGoOnWith(makeBundle, instances, cloud.objects, (text) => output.line(`! ${text}`));
+      const own = ownNetwork(run.dryRun, env);
+      return prepareLaunch(cloud, run, { plannedType: run.plan.instanceType, bundle, own });
+    }),
+    output,
+    interrupts,
+    progress: progress(run.plan),
+  };
+  return workOn(options, () =>
+    output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`),
+  ).catch((error: unknown) => {
+    throw explainTakenPort(error, run.id, callbackListen);
+  });
+}
+
+/** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */
+function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = null;
+      throw error;
+    });
+    return made;
+  };
+}
+
+/** The loop retries, and the run continues with its instances: the user sees only the first failure. */
+function saidOnce<T>(output: Output, prepare: () => Promise<T>): () => Promise<T> {
+  let said = false;
+  return async () => {
+    try {
+      return await prepare();
+    } catch (error) {
+      if (!said)
+        output.line(`! no further instance can be launched for now, the launch is retried: ${describeError(error)}`);
+      said = true;
+      throw error;
+    }
+  };
+}
+
+/** The sandbox of a dry run: the one that is still up, or a new one on the same folder and port. */
+async function findSandbox(run: RunRecord, options: SandboxSettings, output: Output): Promise<SandboxHandle | null> {
+  const { sandbox, aws } = run.settings;
+  if (sandbox === null || aws.endpoint === null) return null;
+  const endpoint = sandbox.endpoint ?? aws.endpoint;
+  const known: SandboxHandle = { ...sandbox, endpoint };
+  const pid = await sandboxPid(known);
+  // Its process may be newer than the one stored with the run.
+  if (pid !== null) return { ...known, pid };
+  output.line('The sandbox of this run is gone, and its instances with it; a new one takes its place.');
+  return replaceSandbox(known, options);
+}
+
+/** The sandbox's first region, and further options of one that only provides the machines for another endpoint. */
+function standInOptions({ id, settings }: RunRecord): Pick<SandboxSettings, 'region' | 'standInFor'> {
+  const { aws, sandbox } = settings;
+  const { region } = aws;
+  if (sandbox?.endpoint === undefined || aws.endpoint === null) return { region };
+  return { region, standInFor: { endpoint: aws.endpoint, runId: id } };
+}
+
+/** A minute after the last instance has powered itself off. */
+function endOfSandbox(run: RunRecord): number {
+  return Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
+}
+
+/**
+ * The callback address the run's instances were launched with: they call it now, whatever the configuration says by
+ * now, which may belong to another crawl. `configured` is used only where the run's own address cannot work: on a
+ * machine that lacks that address, and behind a proxy that forwards the calls (then `server.url` has another port, and
+ * leads to the configured address).
+ */
+export async function callbackListenOf(configured: string | null, server: RunSettings['server']): Promise<string> {
+  const own = server.callbackListen;
+  if (configured === null || configured.endsWith(':0') || configured === own) return own;
+  const { host, port } = splitAddress(own);
+  if (portOf(new URL(server.callbackUrl)) !== port) return configured;
+  return (await isAddressHere(host)) ? own : configured;
+}
+
+async function isAddressHere(host: string): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(0, host);
+    await once(server, 'listening');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
+}
+
+/** A resumed run cannot change its port: names who holds it and how to free it. Other errors pass unchanged. */
+export function explainTakenPort(error: unknown, runId: string, listen: string): unknown {
+  if (!(error instanceof AppError) || error.code !== 'port-taken') return error;
+  const holder = findPortHolder(splitAddress(listen).port);
+  const end = holder
+    ? `If that is an earlier main server of this run which hangs, end it with: kill -9 ${holder.pid}`
+    : 'It may be an earlier main server of this run which hangs: find it with ss -ltnp, end it with kill -9';
+  return new AppError('port-taken', error.message, {
+    hint: `The instances of run ${runId} call this very port. ${end}; then: orchestrator resume ${runId}`,
+    cause: error,
+  });
+}

@@ -1,0 +1,177 @@
+/** One main server at work on one run: the core with its adapters, the callback listener and the loop. */
+import { dirname } from 'node:path';
+import { destination, type Logger, pino } from 'pino';
+import { systemRandom } from '../../../shared/adapters/random.ts';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { ED25519 } from '../../../shared/wire/signature.ts';
+import { HttpOfferSender } from '../cloud/http-offer-sender.ts';
+import { watchStore } from '../cloud/watched-store.ts';
+import type { Core, LaunchTemplate } from '../model/core.ts';
+import { eventOf } from '../model/run-event.ts';
+import { createMainServer } from '../main-server.ts';
+import { buildReport, type FinishCore } from '../act/results/finish.ts';
+import type { RunReport } from '../model/report.ts';
+import type { Stores } from '../model/stores.ts';
+import type { World } from '../model/world.ts';
+import type { RunSettings } from '../model/run-settings.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import { LogRotation, boundLine } from './log-file.ts';
+import { createCallbackApp } from '../server/callback-app.ts';
+import { listen } from '../server/listen.ts';
+import type { Output, Progress } from '../caller.ts';
+import type { Config } from '../config/load-config.ts';
+import { logFileOf } from '../config/state-dir.ts';
+import { robotsReader } from '../prepare/site-robots.ts';
+import type { CloudAccess } from '../cloud-access/cloud-access.ts';
+import type { RunLock } from '../lookup/run-lock.ts';
+import { announceAlarms } from '../../features/notify/announce.ts';
+import { type RaisedAlarm, RunAlarms } from '../../features/notify/run-alarms.ts';
+import { SampleRecorder, embeddedMetrics } from '../../features/serve/sample-recorder.ts';
+import { makeStateFolder } from '../config/state-folder.ts';
+import { ProcessState } from '../model/process-state.ts';
+
+export interface SessionOptions {
+  runId: string;
+  privateKey: string;
+  lock: RunLock;
+  stores: Stores;
+  cloud: CloudAccess;
+  config: Config;
+  /** Of the run, whatever the configuration says by now. */
+  settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
+  deadlineMs: number;
+  callbackListen: string;
+  launchKit: () => Promise<LaunchTemplate>;
+  output: Output;
+  progress: Progress;
+}
+
+export type Session = Awaited<ReturnType<typeof openSession>>;
+
+export async function openSession(options: SessionOptions) {
+  const { runId, privateKey, stores, cloud, lock, config, output, progress, deadlineMs } = options;
+  const { aws, site, results } = options.settings;
+  const onAlarm = (text: string): void => output.line(`! ${text}`);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
+  const unlisten = output.onLost?.((text) => log.warn(text));
+  const offers = new HttpOfferSender(aws.certificate?.name);
+  const samples = new SampleRecorder(
+    async (sample) => {
+      if (config.values.cloudwatch) log.info(embeddedMetrics(sample, results.table), 'metrics');
+      await stores.runs.addSample?.(runId, sample);
+    },
+    (text) => log.warn(text),
+  );
+  const raise = async (raised: RaisedAlarm[], world: World): Promise<void> => {
+    for (const fault of await announceAlarms(world, raised, config)) log.warn(fault);
+  };
+  const alarms = new RunAlarms((raised, world) => void raise(raised, world));
+  const server = createMainServer({
+    runId,
+    clock: systemClock,
+    random: systemRandom,
+    log,
+    ...stores.bind({ runId, fence: lock.fence, clock: systemClock }),
+    regions: cloud.regions,
+    objects: cloud.objects,
+    watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
+    offers,
+    signatures: ED25519,
+    launchTemplate: options.launchKit,
+    alarm: createAlarm({ runId, stores, onAlarm }, log),
+    privateKey,
+    robots: { reader: robotsReader(site), deadlineMs },
+    onWorld(world) {
+      progress.show(world);
+      samples.note(world);
+      alarms.note(world);
+    },
+  });
+  const { core, loop } = server;
+  const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
+  return {
+    listener,
+    /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
+    async run(signal: AbortSignal): Promise<void> {
+      try {
+        await server.run(AbortSignal.any([signal, lock.lost]));
+      } finally {
+        progress.end();
+        await samples.end();
+      }
+      if (lock.lost.aborted) throw lock.lost.reason;
+    },
+    async stop(): Promise<void> {
+      await stores.runs.setRequest(runId, 'stop');
+      loop.wake();
+    },
+    /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
+    async report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport> {
+      const report = await buildReport(core);
+      for (const fault of await announce(report)) {
+        await core.alarm(fault);
+        report.notes.push(fault);
+      }
+      await core.run.setReport(report);
+      return report;
+    },
+    async close(): Promise<void> {
+      await listener.close();
+      await offers.close();
+      unlisten?.();
+      log.flush();
+    },
+  };
+}
+
+/** Writes to the log, the terminal and the run's events; the report reads the events. */
+export function createAlarm(
+  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores'> & { onAlarm: (text: string) => void },
+  log: Logger,
+): Core['alarm'] {
+  return async (given, at) => {
+    // It may quote an instance, a page or AWS, and is printed in many places.
+    const detail = oneLine(given);
+    // Only slot and epoch, whatever else the caller's object holds.
+    log.warn(at === undefined ? {} : { slot: at.slot, epoch: at.epoch }, detail);
+    onAlarm(detail);
+    await stores.of(runId).run.addEvent(eventOf('alarm', systemClock.now(), detail, at));
+  };
+}
+
+/** A full disk costs log lines, never the run: its state is in the database. Reports the failure once. */
+export function openLog(file: string, runId: string, onAlarm: (text: string) => void, onLog?: Output['log']): Logger {
+  makeStateFolder(dirname(file));
+  const target = destination({ dest: file, sync: true });
+  let said = false;
+  // Without a listener the first line that cannot be written would end the main server.
+  target.on('error', (error: unknown) => {
+    if (!said) onAlarm(`the log ${file} cannot be written, the run goes on without it: ${describeError(error)}`);
+    said = true;
+  });
+  const rotation = new LogRotation(file, () => target.reopen());
+  const streamWrite = (line: string): string => {
+    const bounded = boundLine(line);
+    onLog?.(bounded);
+    rotation.makeRoomFor(bounded);
+    return bounded;
+  };
+  return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
+}
+
+/** Under the fence of the lock that the command holds. */
+export function createOfflineCore(options: {
+  runId: string;
+  stores: Stores;
+  lock: RunLock;
+  config: Config;
+  output: Output;
+}): FinishCore & Pick<Core, 'runId' | 'alarm'> {
+  const { runId, stores, lock, config, output } = options;
+  const onAlarm = (text: string): void => output.line(`! ${text}`);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm);
+  const alarm = createAlarm({ runId, stores, onAlarm }, log);
+  const binding = { runId, fence: lock.fence, clock: systemClock };
+  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: new ProcessState() };
+}

@@ -1,0 +1,304 @@
+/**
+ * The crawl of a modelled instance: one page at a time, at the pace of each domain, until the site bans its address.
+ */
+import { type DomainPace, domainPaces } from '../../../../shared/domain/domains.ts';
+import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
+import { policyAt, type RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
+import type { Progress } from '../../../../shared/wire/callbacks.ts';
+import { type ItemResult, PART_PRODUCTS } from '../../../../shared/wire/part.ts';
+import type { InstanceSettings } from '../../../../shared/wire/settings.ts';
+import type { Queued, Shard } from './shard.ts';
+import type { OwnIncident, Site, Visitor } from './site.ts';
+
+/** What an instance does wrong: each must break an invariant. */
+export interface Wrongs {
+  forgetsPace?: boolean;
+  keepsCrawlingBanned?: boolean;
+}
+
+export interface CrawlParts {
+  instance: Visitor;
+  settings: InstanceSettings;
+  shard: Shard;
+  site: Site;
+  wrongs: Wrongs;
+  /** An incident has begun or ended, or the crawl is over: the main server should know. */
+  onChange: () => void;
+  /** A result has come, and no other one waits for a part. */
+  onFirstResult: (atMs: number) => void;
+  /** The last product that waited is done. */
+  onEmpty: (atMs: number) => void;
+}
+
+interface AtDomain {
+  /** When it sent its last request there, refused or not; null before the first. */
+  lastRequestMs: number | null;
+  /** When the pace was last kept from: null in a process that has forgotten it. */
+  pacedFromMs: number | null;
+  pacedGapMs: number;
+  /** When a page was last right. */
+  okAtMs: number | null;
+  /** When the last product that waited was done. */
+  emptiedMs: number;
+}
+
+interface Page {
+  queued: Queued;
+  isDown: boolean;
+  doneAtMs: number;
+}
+
+/** Counters that begin again with each process. */
+type Tally = Pick<Progress, 'tried' | 'unavailable' | 'served' | 'pageMs'>;
+const NO_TALLY: Tally = { tried: 0, unavailable: 0, served: 0, pageMs: null };
+
+export class SimulatedCrawl {
+  incident: OwnIncident | null = null;
+  robots: RobotsPolicy | null = null;
+  /** As ordered, whatever the Crawl-delay of a domain. */
+  intervalMs: number;
+  deadlineMs: number;
+  isSealed = false;
+  /** By order: the page under way is the last one. */
+  isDraining = false;
+  /** No request follows: what is left is to upload. */
+  isOver = false;
+  readonly #p: CrawlParts;
+  readonly #at: readonly AtDomain[];
+  readonly #domains: readonly DomainPace[];
+  readonly #busiestShare: number;
+  #minGapMs: number | null = null;
+  #tally: Tally = { ...NO_TALLY };
+  #page: Page | null = null;
+  /** Since when nothing has changed for it: orders, grants, an incident. */
+  #wokenMs = -Infinity;
+
+  constructor(parts: CrawlParts) {
+    const { site, deadline } = parts.settings;
+    this.#p = parts;
+    this.intervalMs = site.intervalMs;
+    this.deadlineMs = Date.parse(deadline);
+    this.#domains = domainPaces(site.productUrl, null);
+    this.#busiestShare = Math.max(...this.#domains.map(({ share }) => share));
+    const none = { lastRequestMs: null, pacedFromMs: null, pacedGapMs: 0, okAtMs: null, emptiedMs: -Infinity };
+    this.#at = this.#domains.map(() => ({ ...none }));
+  }
+
+  get progress(): Pick<Progress, 'minGapMs' | keyof Tally> {
+    return { minGapMs: this.#minGapMs, ...this.#tally };
+  }
+
+  get hasPage(): boolean {
+    return this.#page !== null;
+  }
+
+  /** The process died, and another begins at that time. `lost`: results whose records did not reach the disk whole. */
+  restart(atMs: number, lost: number): void {
+    const { shard, wrongs } = this.#p;
+    const page = this.#page;
+    this.#page = null;
+    this.#tally = { ...NO_TALLY };
+    this.#wokenMs = atMs;
+    const first = shard.lose(lost);
+    if (first !== null && page !== null) {
+      page.queued.asked = false;
+      shard.requests--;
+    }
+    const dying = first ?? page?.queued;
+    if (dying !== undefined) shard.die(dying, new Date(atMs).toISOString());
+    for (const at of this.#at) {
+      // The time since the last request is not known to it: it waits for a whole interval.
+      at.pacedFromMs = wrongs.forgetsPace || at.lastRequestMs === null ? null : atMs;
+      at.pacedGapMs = 0;
+    }
+  }
+
+  /** The queue or the orders have changed. */
+  wake(now: number): void {
+    this.#wokenMs = now;
+  }
+
+  begin(verdict: OwnIncident['verdict'], rule: string, now: number): void {
+    const untilMs = verdict === 'banned' ? now + this.#p.settings.site.ban.coolDownMs : null;
+    this.#setIncident({ verdict, rule, atMs: now, untilMs }, now);
+  }
+
+  /** The main server's decision about a suspicion; ignored without one. */
+  decide(verdict: 'ok' | 'banned', now: number): void {
+    const { incident } = this;
+    if (incident?.verdict !== 'suspect') return;
+    if (verdict === 'banned') this.begin('banned', incident.rule, now);
+    else this.#setIncident(null, now);
+  }
+
+  #setIncident(incident: OwnIncident | null, now: number): void {
+    this.incident = incident;
+    this.wake(now);
+    this.#p.onChange();
+  }
+
+  /** Ends what is over, takes the page that has come, and sends the next request when it may. */
+  advance(now: number): void {
+    this.#settlePage(now);
+    this.#endWhenOver(now);
+    if (this.isOver) return;
+    const { incident } = this;
+    if (incident !== null && incident.untilMs !== null && now >= incident.untilMs) this.#setIncident(null, now);
+    if (now < this.#nextRequestMs()) return;
+    this.#request(now);
+    this.#endWhenOver(now);
+  }
+
+  /** The deadline aborts the page under way; a drain does not. */
+  #endWhenOver(now: number): void {
+    if (this.isOver) return;
+    const isFinished = this.isSealed && this.#p.shard.open === 0;
+    if (now < this.deadlineMs && !((this.isDraining || isFinished) && this.#page === null)) return;
+    this.isOver = true;
+    this.#page = null;
+    this.#p.shard.stopCrawling();
+    this.#p.onChange();
+  }
+
+  /** When it has to act again; Infinity for never. */
+  dueMs(now: number): number {
+    if (this.isOver) return Infinity;
+    let due = Math.min(this.deadlineMs, this.incident?.untilMs ?? Infinity);
+    if (this.#page) {
+      const { shard } = this.#p;
+      // A result is counted with the next request or heartbeat; only the last one of all, or of a part, has
+      // consequences of its own.
+      const hasConsequences = this.isDraining || shard.open === 1 || shard.uncut + 1 >= PART_PRODUCTS;
+      if (hasConsequences) due = Math.min(due, this.#page.doneAtMs);
+    }
+    return Math.max(now, Math.min(due, Math.max(now + 1, this.#nextRequestMs())));
+  }
+
+  /** Chunks of the page under way, and of the products that are next in turn: they are not returned. */
+  visited(): ReadonlySet<string> {
+    const visited = new Set<string>();
+    if (this.#page) visited.add(this.#page.queued.chunk);
+    for (let domain = 0; domain < this.#at.length; domain++) {
+      const next = this.#isOpen(domain) ? this.#p.shard.next(domain, this.isSealed) : null;
+      if (next) visited.add(next.chunk);
+    }
+    return visited;
+  }
+
+  /** True when nothing forbids a request to the domain, at the pace. */
+  #isOpen(domain: number): boolean {
+    const { shard, settings, wrongs } = this.#p;
+    if (this.isDraining || (this.incident !== null && !wrongs.keepsCrawlingBanned)) return false;
+    if (shard.requests >= (settings.site.maxRequests ?? Infinity)) return false;
+    if (settings.site.robots === 'ignore') return true;
+    const policy = policyAt(this.robots, domain);
+    return policy !== null && policy.access !== 'none';
+  }
+
+  /** When the page under way is there, and a domain may be asked for a product; Infinity without one. */
+  #nextRequestMs(): number {
+    const domain = this.#nextDomain();
+    return domain === -1 ? Infinity : Math.max(this.#page?.doneAtMs ?? -Infinity, this.#askMs(domain));
+  }
+
+  /** The domain that may be asked soonest; -1 for none. */
+  #nextDomain(): number {
+    let best = -1;
+    let bestMs = Infinity;
+    for (let domain = 0; domain < this.#at.length; domain++) {
+      const askMs = this.#askMs(domain);
+      if (askMs >= bestMs) continue;
+      best = domain;
+      bestMs = askMs;
+    }
+    return best;
+  }
+
+  /** When this domain may be asked for its next product, after the one under way. */
+  #askMs(domain: number): number {
+    if (!this.#isOpen(domain)) return Infinity;
+    const { shard } = this.#p;
+    const { queued } = this.#page ?? {};
+    const left = (again: boolean): number =>
+      shard.count(domain, again) - (queued?.domain === domain && queued.again === again ? 1 : 0);
+    if (left(false) > 0) return this.#freeMs(domain);
+    if (left(true) > 0) return Math.max(this.#freeMs(domain), this.#retryMs(domain));
+    return Infinity;
+  }
+
+  /** When postponed products are tried again: once no more will come, or none has come for a heartbeat. */
+  #retryMs(domain: number): number {
+    if (this.isSealed) return -Infinity;
+    return Math.max(this.#at[domain]!.emptiedMs, this.#wokenMs) + this.#p.settings.heartbeatMs;
+  }
+
+  /**
+   * By the pace in force, whatever it was when the last request began; the Crawl-delay of the rules it knows
+   * counts.
+   */
+  #freeMs(domain: number): number {
+    const { pacedFromMs, pacedGapMs } = this.#at[domain]!;
+    if (pacedFromMs === null) return -Infinity;
+    const intervalMs = Math.max(this.intervalMs, policyAt(this.robots, domain)?.crawlDelayMs ?? 0);
+    return pacedFromMs + Math.max(intervalMs + paceMarginMs(intervalMs), pacedGapMs);
+  }
+
+  #request(now: number): void {
+    const { shard, site, instance } = this.#p;
+    const domain = this.#nextDomain();
+    const queued = shard.next(domain, true)!;
+    queued.asked = true;
+    shard.requests++;
+    const at = this.#at[domain]!;
+    if (at.lastRequestMs !== null) this.#minGapMs = Math.min(this.#minGapMs ?? Infinity, now - at.lastRequestMs);
+    at.lastRequestMs = now;
+    at.pacedFromMs = now;
+    at.pacedGapMs = (queued.gapMs * instance.slowness) / this.#busiestShare;
+    site.onRequest(instance, queued.product);
+    const treatment = site.treat(instance, queued.product);
+    if (treatment === 'ban' || treatment === 'odd') {
+      this.#tally.tried++;
+      if (treatment === 'odd') return this.begin('suspect', 'required-missing', now);
+      this.begin('banned', 'status-403', now);
+      if (!this.#p.wrongs.keepsCrawlingBanned) return;
+    }
+    const pageMs = Math.max(instance.pageMs, queued.pageMs * instance.slowness);
+    this.#page = { queued, isDown: treatment === 'down', doneAtMs: now + pageMs };
+    if (pageMs === 0) this.#settlePage(now);
+  }
+
+  #settlePage(now: number): void {
+    const page = this.#page;
+    if (page === null || now < page.doneAtMs) return;
+    this.#page = null;
+    const { shard, site, instance, onFirstResult, onEmpty } = this.#p;
+    const { queued, doneAtMs } = page;
+    const isRetry = queued.again;
+    const result = page.isDown ? serverError(queued, doneAtMs) : site.result(queued.product, instance);
+    const at = this.#at[queued.domain]!;
+    const tally = this.#tally;
+    tally.tried++;
+    tally.pageMs = instance.slowness > 1 ? queued.gapMs * instance.slowness : queued.pageMs;
+    tally.pageMs = Math.max(tally.pageMs, instance.pageMs);
+    if (result.outcome !== 'failed') tally.served++;
+    else if (page.isDown || result.reason === 'network' || result.reason === 'timeout') tally.unavailable++;
+    if (result.outcome === 'stored') at.okAtMs = doneAtMs;
+    const { uncut } = shard;
+    shard.settle(queued, result);
+    if (uncut === 0 && shard.uncut > 0) onFirstResult(doneAtMs);
+    if (shard.count(queued.domain, false) > 0) return;
+    if (!isRetry) at.emptiedMs = doneAtMs;
+    if (this.#domains.every((_, domain) => shard.count(domain, false) === 0)) onEmpty(doneAtMs);
+  }
+
+  /** Since the last right page, of the domain where that is longest ago; null while one has had none. */
+  okAgoMs(now: number): number | null {
+    const times = this.#at.filter((at) => at.lastRequestMs !== null || at.okAtMs !== null).map((at) => at.okAtMs);
+    return times.length === 0 || times.includes(null) ? null : now - Math.min(...(times as number[]));
+  }
+}
+
+function serverError({ product: { n, id } }: Queued, atMs: number): ItemResult {
+  const at = new Date(atMs).toISOString();
+  return { n, id, url: '', at, attempts: 1, outcome: 'failed', reason: 'http-status', detail: 'status 503' };
+}

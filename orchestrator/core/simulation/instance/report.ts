@@ -1,0 +1,59 @@
+/** What a modelled instance reports in its heartbeats. */
+import { type Heartbeat, type Incident, NO_PROGRESS, type Progress } from '../../../../shared/wire/callbacks.ts';
+import type { SimulatedCrawl } from './crawl.ts';
+import type { Shard } from './shard.ts';
+import type { OwnIncident } from './site.ts';
+import type { SimulatedUploads } from './uploads.ts';
+
+export interface Reported {
+  shard: Shard;
+  crawl: SimulatedCrawl;
+  uploads: SimulatedUploads;
+  /** The main server has confirmed the completion. */
+  isClosed: boolean;
+}
+
+/** As of `now`; what is not modelled is as at the beginning. */
+export function progressOf({ shard, crawl, uploads }: Omit<Reported, 'isClosed'>, now: number): Progress {
+  const { assigned, open, counts, requests } = shard;
+  return {
+    ...NO_PROGRESS,
+    assigned,
+    pending: open,
+    ...counts,
+    requests,
+    ...crawl.progress,
+    okAgoMs: crawl.okAgoMs(now),
+    uploadMs: uploads.slowestMs,
+  };
+}
+
+/** @param clockMs by its own clock */
+export function heartbeatOf(reported: Reported, now: number, clockMs: number): Heartbeat {
+  const { shard, crawl, uploads } = reported;
+  return {
+    phase: phaseOf(reported),
+    clock: new Date(clockMs).toISOString(),
+    offered: shard.offered(crawl.incident !== null),
+    transferred: [...shard.returned],
+    progress: { ...progressOf(reported, now), ...uploads.storeRefused },
+    parts: shard.unacknowledged(500),
+    problem: uploads.problem,
+    incident: crawl.incident && incidentOf(crawl.incident, now),
+    robots: crawl.robots?.version ?? null,
+  };
+}
+
+function phaseOf({ shard, crawl, isClosed }: Reported): Heartbeat['phase'] {
+  if (isClosed) return 'done';
+  if (crawl.isOver) return 'uploading';
+  if (crawl.incident !== null) return 'banned';
+  return shard.assigned > 0 ? 'crawling' : 'ready';
+}
+
+function incidentOf({ verdict, rule, atMs, untilMs }: OwnIncident, now: number): Incident {
+  const status = rule === 'status-403' ? 403 : 200;
+  const page = { url: 'https://shop.example/item/x', headers: { server: 'test' }, body: '<h1>Forbidden</h1>' };
+  const evidence = { rule, status, ...page };
+  return { verdict, sinceMs: now - atMs, leftMs: untilMs === null ? null : Math.max(0, untilMs - now), evidence };
+}

@@ -1,0 +1,48 @@
+/** The shop as a modelled instance meets it, and the instance as the shop does. */
+import type { Product } from '../../../../shared/domain/product.ts';
+import type { RobotsPolicy } from '../../../../shared/domain/robots-matcher.ts';
+import type { Incident } from '../../../../shared/wire/callbacks.ts';
+import type { ItemResult } from '../../../../shared/wire/part.ts';
+
+/**
+ * How the shop treats a request. `ban`: refused beyond doubt; `odd`: canary pages are unreadable too; `down`: a
+ * server error.
+ */
+export type Treatment = 'fine' | 'ban' | 'odd' | 'down';
+
+/** Why an instance has stopped crawling; `untilMs` is null when only the main server can end it. */
+export interface OwnIncident {
+  verdict: Incident['verdict'];
+  rule: string;
+  atMs: number;
+  untilMs: number | null;
+}
+
+/** An instance that sends requests. */
+export interface Visitor {
+  readonly slot: number;
+  readonly epoch: number;
+  readonly address: string;
+  /** The rules that it knows; null before the first. */
+  readonly robots: RobotsPolicy | null;
+  readonly incident: OwnIncident | null;
+  /** From the request to its page, where the site does not say. */
+  readonly pageMs: number;
+  /** How many times longer its products take than the site says. */
+  readonly slowness: number;
+}
+
+export interface Site {
+  treat(instance: Visitor, product: Product): Treatment;
+  /** What becomes of a product whose page is right. */
+  result(product: Product, instance: Visitor): ItemResult;
+  /** Sees every request, also one whose page never comes. */
+  onRequest(instance: Visitor, product: Product): void;
+  /** From one product to the next at the least, and from the request to its result, for the products of a chunk. */
+  pace(products: number): Pace;
+}
+
+export interface Pace {
+  gapMs: number;
+  pageMs: number;
+}

@@ -1,0 +1,170 @@
+/**
+ * A database in memory, for simulation and fault tests: what the tables hold, and one transaction at a time. A body checks
+ * first and changes then, so a method either happens or does not; it can be told to fail before or after its commit. Runs
+ * know nothing of each other and give one row a product: what several runs of one table owe each other, records and
+ * ambiguous numbers are the SQL stores' alone.
+ */
+import { type EpochId, epochKey } from '../../../../shared/domain/epoch-id.ts';
+import { AppError } from '../../../../shared/domain/errors.ts';
+import type { FailureReason, Outcome } from '../../../../shared/domain/outcome.ts';
+import type {
+  InstanceRecord,
+  LockHolder,
+  PartId,
+  PartRecord,
+  RunBinding,
+  RunEvent,
+  RunRecord,
+  AddressIncident,
+  WorkCounts,
+  LoadTotals,
+} from '../../model/stores.ts';
+import type { Evidence } from '../../../../shared/domain/verdict.ts';
+
+export interface MemoryItem {
+  n: number;
+  id: string;
+  outcome: Outcome | null;
+  reason: FailureReason | null;
+  detail: string | null;
+  /** The part that settled it; null while it is open, and where the main server settled it itself. */
+  slot: number | null;
+  epoch: number | null;
+  seq: number | null;
+  rows: number;
+  /** It was stored, and refused before its rows were published. */
+  refused?: true;
+}
+
+export interface MemoryChunk {
+  /** `<index>-<generation>`. */
+  id: string;
+  index: number;
+  first: number;
+  last: number;
+  products: number;
+  generation: number;
+  state: 'waiting' | 'granted' | 'closed';
+  slot: number | null;
+  epoch: number | null;
+  grantedAtMs: number | null;
+}
+
+export interface MemoryPart extends PartRecord {
+  rows: number;
+  putAside?: number;
+  detail: string | null;
+}
+
+export interface MemoryIncident extends AddressIncident {
+  slot: number;
+  epoch: number;
+  evidence: Evidence;
+}
+
+type MemoryRow = Record<string, unknown> & { product_id: string };
+
+/** What the tables hold of one run. Records are replaced, never changed, so that they can be handed out as they are. */
+export interface MemoryRun {
+  record: RunRecord;
+  items: MemoryItem[];
+  chunks: MemoryChunk[];
+  /** By `<slot>.<epoch>`. */
+  instances: Map<string, InstanceRecord>;
+  /** The same in order; null when it has to be made again. */
+  ordered: InstanceRecord[] | null;
+  incidents: MemoryIncident[];
+  /** By `<slot>/<epoch>/<seq>`. */
+  parts: Map<string, MemoryPart>;
+  /** Those that are not loaded. */
+  openParts: Map<string, MemoryPart>;
+  /** By product; null once it is dropped. */
+  staging: Map<string, MemoryRow> | null;
+  /** By staged product: the page on which its request ended, if it is not its own. */
+  landings: Map<string, string>;
+  /** What it has published, by product. */
+  rows: Map<string, MemoryRow>;
+  events: RunEvent[];
+  /** No chunk before this place waits. */
+  firstWaiting: number;
+  /** Number of chunks that wait. */
+  waiting: number;
+  /** Granted chunks by their owner, `<slot>.<epoch>`. */
+  granted: Map<string, Set<MemoryChunk>>;
+  /** Indexes of the chunks that each instance was granted at any time, by `<slot>.<epoch>`. */
+  grants: Map<string, Set<number>>;
+  /** Null when they have to be counted again. */
+  counts: WorkCounts | null;
+  /** Kept up by the store of results. */
+  totals: LoadTotals;
+}
+
+/** True when the product with this number was granted to the instance at some time; also in a run that keeps no grants. */
+export function wasGranted({ record, grants }: MemoryRun, at: EpochId, n: number): boolean {
+  if (record.settings.grantsKept !== true) return true;
+  return grants.get(epochKey(at))?.has(Math.ceil(n / record.plan.chunkSize)) === true;
+}
+
+export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;
+
+export class MemoryDatabase {
+  readonly runs = new Map<string, MemoryRun>();
+  lease: { fence: number; holder: LockHolder | null } = { fence: 0, holder: null };
+  /** Called before a method does anything; throw from it and nothing has happened. */
+  beforeCall: (method: string) => void = () => undefined;
+  /** Called when a method has happened; throw from it and the caller does not know. */
+  afterCall: (method: string) => void = () => undefined;
+  /** True for products whose rows the result table refuses. */
+  refusesRow: (productId: string) => boolean = () => false;
+
+  /** One call without a fence. */
+  async call<T>(method: string, body: () => T): Promise<T> {
+    this.beforeCall(method);
+    const result = body();
+    this.afterCall(method);
+    return result;
+  }
+
+  /** One transaction under a fence; throws `lock-held` when it is past. */
+  write<T>(method: string, fence: number, body: () => T): Promise<T> {
+    return this.call(method, () => {
+      this.assertFence(fence);
+      return body();
+    });
+  }
+
+  assertFence(fence: number): void {
+    if (this.lease.fence !== fence)
+      throw new AppError('lock-held', 'this main server has lost its lock on the memory; it writes nothing more');
+  }
+
+  /** Throws `run-unknown`. */
+  run(id: string): MemoryRun {
+    const run = this.runs.get(id);
+    if (!run) throw new AppError('run-unknown', `there is no run ${id} in the database`);
+    return run;
+  }
+}
+
+/** One run of the database as its stores see it, and the fence under which they write. */
+export class BoundMemory {
+  readonly db: MemoryDatabase;
+  readonly #binding: RunBinding;
+
+  constructor(db: MemoryDatabase, binding: RunBinding) {
+    this.db = db;
+    this.#binding = binding;
+  }
+
+  now(): number {
+    return this.#binding.clock.now();
+  }
+
+  read<T>(method: string, look: (run: MemoryRun) => T): Promise<T> {
+    return this.db.call(method, () => look(this.db.run(this.#binding.runId)));
+  }
+
+  write<T>(method: string, body: (run: MemoryRun) => T): Promise<T> {
+    return this.db.write(method, this.#binding.fence, () => body(this.db.run(this.#binding.runId)));
+  }
+}

@@ -1,0 +1,126 @@
+/** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
+import { dirname, resolve } from 'node:path';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { Database } from '../../core/db/connect.ts';
+import { countWaiting, createFrontier } from './frontier.ts';
+import { enterBeginnings, judgeLinks, openFrontier } from './link-intake.ts';
+import { createProductSource } from '../../core/db/product-source.ts';
+import { inQuery } from '../../core/db/retry.ts';
+import { beginRound, bestWaiting, lastTaken, settleFrontier, storeDenyList, storeScores } from './settle-frontier.ts';
+import { denyPrefixes, idleDenyLines, type LinkRules } from './link-rules.ts';
+import type { Output } from '../../core/caller.ts';
+import type { Config } from '../../core/config/load-config.ts';
+import { readTextFile } from '../../core/config/text-file.ts';
+import type { ProductList } from '../../core/prepare/products.ts';
+import type { RunSource } from '../../core/prepare/run-source.ts';
+import { readSitemaps } from './read-sitemaps.ts';
+
+/** URLs in one transaction. */
+const BATCH = 5_000;
+/** Paths that are compared with robots.txt before the run. */
+const SAMPLE = 1_000;
+
+export const discoverSource = (output: Output, signal: AbortSignal): RunSource => ({
+  choose: async ({ config, database }) => ({
+    products: await prepareFrontier(config, database, { output, signal }),
+    parentId: null,
+  }),
+});
+
+async function prepareFrontier(
+  config: Config,
+  db: Database,
+  { output, signal }: { output: Output; signal: AbortSignal },
+): Promise<ProductList> {
+  const { results, discover } = config.values;
+  const settings = config.discovery!;
+  const { table } = results;
+  await createFrontier(db, table);
+  const deny = discover!.deny === null ? [] : readLines(config, 'deny', discover!.deny);
+  const idle = idleDenyLines(deny, settings.origin);
+  if (idle.length > 0) output.line(idleNote(idle));
+  await storeDenyList(db, table, deny);
+  const left = await settleFrontier(db, table, settings.seen);
+  if (left === 0) await beginRound(db, table);
+  const site = { discover: settings, mapping: config.mapping, table };
+  const opened = await inQuery(db, (knex) => openFrontier(knex, db, site));
+  await storeScores(db, table, settings.order === 'score' ? await readScores(config, opened.rules) : null);
+  let entered = 0;
+  const refused = new Map<string, number>();
+  const enter = async (batch: readonly Begin[]): Promise<void> => {
+    const { fresh, denied } = await enterBeginnings(db, opened, batch, systemClock.now());
+    for (const why of denied) refused.set(why, (refused.get(why) ?? 0) + 1);
+    entered += fresh;
+  };
+  let batch: Begin[] = [];
+  for await (const one of beginnings(config, output, signal)) {
+    if (batch.push(one) < BATCH) continue;
+    await enter(batch);
+    batch = [];
+  }
+  await enter(batch);
+  const waiting = await inQuery(db, (knex) => countWaiting(knex, table));
+  const denied = [...refused].map(([why, urls]) => `${why} ${urls}`).join(', ');
+  output.line(
+    `Frontier of ${table}: ${waiting} URLs wait, ${entered} of them new${denied === '' ? '' : `; not taken: ${denied}`}.`,
+  );
+  const { pages: most } = settings;
+  const likely = Math.min(most, Math.max(waiting, (await lastTaken(db, table)) ?? 0));
+  const discovery = { waiting: Math.min(most, waiting), likely, most };
+  return {
+    ids: await bestWaiting(db, table, SAMPLE),
+    duplicates: 0,
+    discovery,
+    entered,
+    deny: denyPrefixes(deny, settings.origin),
+  };
+}
+
+const idleNote = (lines: readonly string[]): string =>
+  `! discover.deny: ${lines.length} ${lines.length === 1 ? 'line' : 'lines'} can match no link, such as ${oneLine(lines[0]!)}: write a path with its leading /, a domain, or a URL of the site without tracking parameters`;
+
+/** A URL to begin with; when its sitemap says that it has changed. */
+interface Begin {
+  url: string;
+  modifiedMs: number | null;
+}
+
+async function* beginnings(config: Config, output: Output, signal: AbortSignal): AsyncGenerator<Begin> {
+  const { seeds, search, sitemaps } = config.values.discover!;
+  for (const url of seeds) yield { url, modifiedMs: null };
+  for (const term of search === null ? [] : readLines(config, 'search.terms', search.terms))
+    yield { url: search!.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
+  if (sitemaps !== null) yield* readSitemaps(config, { sitemaps, signal, say: (text) => output.line(text) });
+}
+
+/** By the key of each URL. */
+async function readScores(config: Config, rules: LinkRules): Promise<Map<string, number>> {
+  const { database, discover } = config.values;
+  const scores = new Map<string, number>();
+  const source = createProductSource(database.url, discover!.scores!);
+  try {
+    for await (const { id, score } of source.listed('score')) {
+      const { candidates } = judgeLinks(rules, [new URL(id, config.discovery!.origin).href], 0);
+      for (const { key } of candidates) scores.set(key, score);
+    }
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    throw new AppError(error.code, error.message.replaceAll('products.query', 'discover.scores'), {
+      hint: 'It yields id, a URL or a path, and score, a number.',
+    });
+  }
+  return scores;
+}
+
+function readLines(config: Config, key: string, file: string): string[] {
+  try {
+    const lines = readTextFile(resolve(dirname(config.file), file)).split(/\r?\n/);
+    return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'));
+  } catch (error) {
+    throw new AppError('config-invalid', `cannot read discover.${key}, ${file}: ${describeError(error)}`, {
+      hint: 'The file is relative to the configuration.',
+    });
+  }
+}

@@ -1,0 +1,63 @@
+/** The configuration of `orchestrator discover`: a run whose products are paths of the site. */
+import type { Mapping } from '../../../shared/domain/mapping.ts';
+import { templatesOf } from '../../../shared/domain/domains.ts';
+import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { Config } from '../../core/config/load-config.ts';
+
+type Page = Mapping['pages'][number];
+
+/** Every link of a page, where the mapping names none. */
+const ALL_LINKS: Page['urlParsers'] = [
+  {
+    description: 'links',
+    steps: [{ type: 'css', selector: 'a', attribute: 'href' }, { type: 'trim' }, { type: 'all' }],
+  },
+];
+
+/** Of an ordinary product, a parser gives the next page; here, every link that it selects. */
+const allOf = (parser: Page['urlParsers'][number]): Page['urlParsers'][number] =>
+  parser.steps.some(({ type }) => ['first', 'all', 'join', 'split'].includes(type))
+    ? parser
+    : { ...parser, steps: [...parser.steps, { type: 'all' }] };
+
+/** Throws `config-invalid` when nothing says what to discover. */
+export function discoveryConfig(config: Config): Config {
+  const { discover, site, results, products } = config.values;
+  if (discover === null)
+    throw new AppError('config-invalid', `${config.file} has no discover: nothing says where to begin`, {
+      hint: 'For example: discover: { seeds: ["https://shop.example/"], into: { table: products, id: "/item/(\\\\w+)" } }',
+    });
+  // Of several domains the first: all have the same products.
+  const [template] = templatesOf(site.product_url);
+  const { origin } = new URL(productUrl(template!, 'x'));
+  const pathOf = (id: string): string => {
+    const { pathname, search } = new URL(productUrl(template!, id));
+    return pathname + search;
+  };
+  const { into, depth, order, allow, keep, pages, seen } = discover;
+  return {
+    ...config,
+    values: {
+      ...config.values,
+      site: {
+        ...site,
+        product_url: origin + PATH_MARK,
+        pages_per_product: 1,
+        // A page that is unchanged says nothing of its links.
+        conditional: false,
+        canaries: site.canaries.map((canary) => ({ ...canary, id: pathOf(canary.id) })),
+      },
+      // Pages of another kind each night: their number and their fields are no measure of each other.
+      results: { ...results, table: into.table, guard: null },
+      products: { ...products, recrawl: null },
+    },
+    mapping: {
+      pages: config.mapping.pages.map((page) => ({
+        ...page,
+        urlParsers: page.urlParsers.length === 0 ? ALL_LINKS : page.urlParsers.map(allOf),
+      })),
+    },
+    discovery: { origin, id: into.id, depth, order, allow, keep, pages, seen },
+  };
+}

@@ -1,0 +1,338 @@
+/**
+ * The frontier of a discovery: every URL that was found and not forgotten, in tables beside the result table. A waiting
+ * URL becomes a product of the run when it is taken; only then does it count as seen. docs/decisions/0029-discovery.md.
+ */
+import type { Knex } from 'knex';
+import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
+import { cutChunks } from '../../../shared/domain/sharing.ts';
+import type { DiscoveryCounts } from '../../core/model/report.ts';
+import type { FrontierStore } from '../../core/model/stores.ts';
+import type { Candidate, DiscoverSettings } from './link-rules.ts';
+import { BloomSeen, hashOf } from './seen-urls.ts';
+import type { Plan } from '../../core/plan/plan.ts';
+import type { RunSettings } from '../../core/model/run-settings.ts';
+import { BoundRun } from '../../core/db/bound-run.ts';
+import { bulkInsert, type SqlValue } from '../../core/db/bulk-insert.ts';
+import { CHUNKS, insertChunks, ITEMS } from '../../core/db/chunk-rows.ts';
+import { byteText } from '../../core/db/column-types.ts';
+import type { Database } from '../../core/db/connect.ts';
+import { inQuery } from '../../core/db/retry.ts';
+import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from '../../core/db/rows.ts';
+import { readSettings } from '../../core/db/run-shape.ts';
+import { LONG_STATEMENT_MS } from '../../core/db/statement-timeout.ts';
+import { createTable } from '../../core/db/table-statements.ts';
+
+const HASH_CHARS = 22;
+/** Rows in one statement. */
+const LIST = 500;
+/** Beyond it, how many wait makes no difference to the run. */
+const COUNTED = 10_000;
+
+export const frontierTable = (resultTable: string): string => `${resultTable}_frontier`;
+/** What a discovery remembers beside its URLs, by name: the deny list, patterns of traps, the Bloom filter. */
+export const notesTable = (resultTable: string): string => `${resultTable}_discovery`;
+export const scoresTable = (resultTable: string): string => `${resultTable}_scores`;
+
+/** Creates the tables unless they exist. */
+export async function createFrontier(db: Database, resultTable: string): Promise<void> {
+  const hash = byteText(db, HASH_CHARS);
+  const long = byteText(db, MAX_ID_CHARS);
+  const urls = `hash ${hash} not null primary key, path ${long} not null, id ${long}, depth integer not null,
+    place double not null, state varchar(8) not null, tries integer not null, parent ${hash}, found_at bigint not null,
+    found_run varchar(64), run_id varchar(64), n integer, modified_at bigint`;
+  const indexes = { place: 'state, place, found_at', taken: 'run_id, n', id: 'id' };
+  const notes = [`name ${byteText(db, 700)} not null primary key`, 'value longtext not null'];
+  const scores = [`hash ${hash} not null primary key`, 'score double not null'];
+  await inQuery(db, async (knex) => {
+    await createTable(knex, db, { table: frontierTable(resultTable), lines: [urls], indexes });
+    await createTable(knex, db, { table: notesTable(resultTable), lines: notes });
+    await createTable(knex, db, { table: scoresTable(resultTable), lines: scores });
+  });
+}
+
+export interface FrontierRow {
+  hash: string;
+  path: string;
+  id: string | null;
+  depth: number;
+  place: number;
+  state: 'waiting' | 'taken' | 'done';
+  /** How often it has failed. */
+  tries: number;
+  parent: string | null;
+  found_at: SqlNumber;
+  found_run: string | null;
+  run_id: string | null;
+  n: number | null;
+  /** By its sitemap. */
+  modified_at: SqlNumber | null;
+}
+
+const COLUMNS = 'hash path id depth place state tries parent found_at found_run run_id n modified_at'.split(' ');
+
+const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'];
+
+/** A candidate and where it was found. */
+export interface Found extends Candidate {
+  /** Hash of the page that links to it; null for a seed. */
+  parent: string | null;
+  modifiedMs?: number | null;
+}
+
+export interface Entered {
+  fresh: number;
+  known: number;
+  /** Found by this run, and worse than what waits. */
+  dropped: number;
+  /** Found by earlier runs, and now worse than what waits. */
+  fell: number;
+  /** How many of `known` a Bloom filter has probably hidden. */
+  hidden: number;
+}
+
+/** The URLs of one result table: enters what was found, each once, and keeps the best. */
+export class Frontier {
+  readonly #settings: DiscoverSettings;
+  readonly #table: string;
+  readonly #db: Database;
+  readonly #seen: BloomSeen | null;
+
+  constructor(db: Database, resultTable: string, settings: DiscoverSettings, seen: BloomSeen | null) {
+    this.#db = db;
+    this.#table = resultTable;
+    this.#settings = settings;
+    this.#seen = seen;
+  }
+
+  /** @param runId of the run that has found them; null before it has begun */
+  async enter(
+    trx: Knex.Transaction,
+    found: readonly Found[],
+    { runId, nowMs }: { runId: string | null; nowMs: number },
+  ): Promise<Entered> {
+    const fresh = new Map<string, Found>();
+    for (const one of found) {
+      const hash = hashText(one.key);
+      const other = fresh.get(hash);
+      if (other === undefined || one.depth < other.depth) fresh.set(hash, one);
+    }
+    await this.#removeKnown(trx, fresh);
+    const hidden = this.#removeSeen(fresh);
+    const scores = await this.#scoresOf(trx, [...fresh.keys()]);
+    const rows = [...fresh].map(([hash, { path, id, depth, parent, modifiedMs }]): SqlValue[] => {
+      const place = this.#settings.order === 'score' ? -(scores.get(hash) ?? 0) : depth;
+      return [hash, path, id, depth, place, 'waiting', 0, parent, nowMs, runId, null, null, modifiedMs ?? null];
+    });
+    const target = { table: frontierTable(this.#table), columns: COLUMNS, existing: 'error' } as const;
+    const refused = await bulkInsert(trx, this.#db, target, rows);
+    const counts = { fresh: rows.length - refused.length, known: found.length - rows.length + refused.length };
+    const evicted = counts.fresh > 0 ? await this.#evict(trx, runId) : { dropped: 0, fell: 0 };
+    return { ...counts, fresh: counts.fresh - evicted.dropped, ...evicted, hidden };
+  }
+
+  /** Its hash by the run and number under which it was taken. */
+  async parents(trx: Knex.Transaction, runId: string, numbers: readonly number[]): Promise<Map<number, FrontierRow>> {
+    const parents = new Map<number, FrontierRow>();
+    for (const piece of inPieces(numbers, LIST)) {
+      const rows = trx(frontierTable(this.#table)).where({ run_id: runId }).whereIn('n', piece);
+      for (const row of await rowsOf<FrontierRow>(rows)) parents.set(row.n!, row);
+    }
+    return parents;
+  }
+
+  /** Drops what waits of a pattern that was found to be a trap, and stores the pattern. Returns how many of this run. */
+  async cut(
+    trx: Knex.Transaction,
+    pattern: string,
+    { runId, isCut }: { runId: string; isCut: (path: string) => boolean },
+  ): Promise<Pick<Entered, 'dropped' | 'fell'>> {
+    const row = { name: `trap ${pattern}`.slice(0, 700), value: '' };
+    await trx(notesTable(this.#table)).insert(row).onConflict('name').ignore();
+    const waiting = await rowsOf<FrontierRow>(
+      trx(frontierTable(this.#table)).where({ state: 'waiting', id: null }).select('hash', 'path', 'found_run'),
+    );
+    const trapped = waiting.filter(({ path }) => isCut(path));
+    return this.#remove(trx, trapped, runId);
+  }
+
+  async #removeKnown(trx: Knex.Transaction, fresh: Map<string, Found>): Promise<void> {
+    for (const piece of inPieces([...fresh.keys()], LIST)) {
+      const known = await rowsOf<{ hash: string }>(
+        trx(frontierTable(this.#table)).whereIn('hash', piece).select('hash'),
+      );
+      for (const { hash } of known) {
+        const modifiedMs = fresh.get(hash)!.modifiedMs ?? null;
+        // What a sitemap says feeds `products.recrawl`, of known URLs too.
+        if (modifiedMs !== null)
+          await trx(frontierTable(this.#table)).where({ hash }).update({ modified_at: modifiedMs });
+        fresh.delete(hash);
+      }
+    }
+  }
+
+  /** Returns how many the filter has probably hidden: each new URL is, with the probability of a false positive. */
+  #removeSeen(fresh: Map<string, Found>): number {
+    if (this.#seen === null) return 0;
+    for (const hash of fresh.keys()) if (this.#seen.has(Buffer.from(hash, 'base64url'))) fresh.delete(hash);
+    const rate = this.#seen.falsePositiveRate();
+    return (fresh.size * rate) / (1 - rate);
+  }
+
+  async #scoresOf(trx: Knex.Transaction, hashes: readonly string[]): Promise<Map<string, number>> {
+    const scores = new Map<string, number>();
+    if (this.#settings.order !== 'score') return scores;
+    for (const piece of inPieces(hashes, LIST)) {
+      const rows = trx(scoresTable(this.#table)).whereIn('hash', piece);
+      for (const { hash, score } of await rowsOf<{ hash: string; score: number }>(rows)) scores.set(hash, score);
+    }
+    return scores;
+  }
+
+  /** The worst beyond `keep`: they are unseen, so a better score may bring them back. */
+  async #evict(trx: Knex.Transaction, runId: string | null): Promise<Pick<Entered, 'dropped' | 'fell'>> {
+    const excess = (await countWaiting(trx, this.#table)) - this.#settings.keep;
+    if (excess <= 0) return { dropped: 0, fell: 0 };
+    const worst = await rowsOf<FrontierRow>(
+      trx(frontierTable(this.#table))
+        .where({ state: 'waiting' })
+        .orderBy(['place', 'found_at', 'hash'].map((column) => ({ column, order: 'desc' })))
+        .limit(excess)
+        .select('hash', 'found_run'),
+    );
+    return this.#remove(trx, worst, runId);
+  }
+
+  async #remove(
+    trx: Knex.Transaction,
+    rows: readonly Pick<FrontierRow, 'hash' | 'found_run'>[],
+    runId: string | null,
+  ): Promise<Pick<Entered, 'dropped' | 'fell'>> {
+    for (const piece of inPieces(rows, LIST)) {
+      const hashes = piece.map(({ hash }) => hash);
+      await trx(frontierTable(this.#table)).whereIn('hash', hashes).delete();
+    }
+    const dropped = rows.filter(({ found_run: run }) => run === runId).length;
+    return { dropped, fell: rows.length - dropped };
+  }
+}
+
+const hashText = (key: string): string => hashOf(key).toString('base64url');
+
+export const countWaiting = (knex: Knex, resultTable: string): Promise<number> =>
+  countOf(knex(frontierTable(resultTable)).where({ state: 'waiting' }));
+
+/** The rows of the notes table whose names begin with this word, without it. */
+export async function readNotes(knex: Knex, resultTable: string, word: string): Promise<Map<string, string>> {
+  const rows = await rowsOf<{ name: string; value: string }>(
+    knex(notesTable(resultTable)).where('name', 'like', `${word} %`).options({ timeout: LONG_STATEMENT_MS }),
+  );
+  return new Map(rows.map(({ name, value }) => [name.slice(word.length + 1), value]));
+}
+
+/** The Bloom filter of earlier nights; null while every URL is known exactly. */
+export async function readSeen(knex: Knex, resultTable: string): Promise<BloomSeen | null> {
+  const notes = await readNotes(knex, resultTable, 'seen');
+  const head = notes.get('head');
+  if (head === undefined) return null;
+  const { capacity, count, pages } = JSON.parse(head) as { capacity: number; count: number; pages: number };
+  const bytes = Array.from({ length: pages }, (_, i) => Buffer.from(notes.get(String(i))!, 'base64'));
+  return BloomSeen.from(capacity, count, bytes);
+}
+
+/** FrontierStore on knex. */
+export class KnexFrontier extends BoundRun implements FrontierStore {
+  #table: string | null = null;
+
+  /** In one statement: what is taken in between would be missing on both sides. */
+  async state(): ReturnType<FrontierStore['state']> {
+    const { id } = this;
+    const table = await this.#resultTable();
+    return this.query(async (knex) => {
+      const waiting = knex(frontierTable(table)).where({ state: 'waiting' }).select(knex.raw('1')).limit(COUNTED);
+      const settled = knex('crawlfleet_parts')
+        .where({ run_id: id })
+        .select(
+          knex.raw(`sum(case state when 'loaded' then stored + gone + failed when 'failed' then products else 0 end)`),
+        );
+      const row = await rowOf<{ planned: SqlNumber; waiting: SqlNumber; settled: SqlNumber | null }>(
+        knex('crawlfleet_runs')
+          .where({ id })
+          .first(
+            'planned',
+            knex.raw('(select count(*) from ? as w) as waiting', [waiting]),
+            knex.raw('? as settled', [settled]),
+          ),
+      );
+      const planned = toNumber(row?.planned);
+      return { waiting: toNumber(row?.waiting), planned, open: Math.max(0, planned - toNumber(row?.settled)) };
+    });
+  }
+
+  async waiting(): Promise<number> {
+    const table = await this.#resultTable();
+    return this.query((knex) => countWaiting(knex, table));
+  }
+
+  async take(limit: number): Promise<number> {
+    const { db, id } = this;
+    const table = await this.#resultTable();
+    return this.write(async (trx) => {
+      const run = await rowOf<{ planned: SqlNumber; plan: string; settings: string }>(
+        trx('crawlfleet_runs').where({ id }).forUpdate().first('planned', 'plan', 'settings'),
+      );
+      const planned = toNumber(run?.planned);
+      const { discover } = JSON.parse(run!.settings) as RunSettings;
+      const rows = await rowsOf<FrontierRow>(
+        trx(frontierTable(table))
+          .where({ state: 'waiting' })
+          .orderBy(['place', 'found_at', 'hash'])
+          .limit(Math.max(0, Math.min(limit, discover!.pages - planned))),
+      );
+      if (rows.length === 0) return 0;
+      const taken = rows.map((row, i) => ({ ...row, state: 'taken', run_id: id, n: planned + i + 1 }));
+      for (const piece of inPieces(taken, LIST))
+        await trx(frontierTable(table)).insert(piece).onConflict('hash').merge(['state', 'run_id', 'n']);
+      const target = { table: ITEMS, columns: ITEM_COLUMNS, existing: 'error' } as const;
+      const items = taken.map(({ n, id: product, path }) => [
+        id,
+        n,
+        product ?? path,
+        path,
+        product === null ? 1 : null,
+      ]);
+      await bulkInsert(trx, db, target, items);
+      await this.#addChunks(trx, planned, taken.length, JSON.parse(run!.plan) as Plan);
+      await trx('crawlfleet_runs').where({ id }).increment('planned', taken.length);
+      return taken.length;
+    });
+  }
+
+  /** Smaller than planned while there is less than a chunk for each instance. */
+  async #addChunks(trx: Knex.Transaction, before: number, added: number, plan: Plan): Promise<void> {
+    const run_id = this.id;
+    const last = await rowOf<{ idx: SqlNumber | null }>(trx(CHUNKS).where({ run_id }).max({ idx: 'idx' }).first());
+    const size = Math.min(plan.chunkSize, Math.ceil(added / Math.max(1, plan.instances)));
+    const chunks = cutChunks(added, size).map(({ index, first, last: end }) => ({
+      index: toNumber(last?.idx) + index,
+      first: before + first,
+      last: before + end,
+    }));
+    await insertChunks(trx, this.db, run_id, chunks);
+  }
+
+  async #resultTable(): Promise<string> {
+    this.#table ??= (await this.query((knex) => readSettings(knex, this.id))).results.table;
+    return this.#table;
+  }
+}
+
+export const noDiscovery = (entered = 0): DiscoveryCounts => ({
+  entered,
+  found: 0,
+  fresh: 0,
+  known: 0,
+  denied: {},
+  dropped: 0,
+  fell: 0,
+  hidden: 0,
+});

@@ -1,0 +1,190 @@
+/** Which of the URLs that a discovery finds it may take, and as what. Pure. */
+import { compilePattern, type Pattern } from '../../../shared/adapters/steps/regex.ts';
+import type { Mapping } from '../../../shared/domain/mapping.ts';
+import {
+  canonicalForm,
+  canonicalPath,
+  findPathFault,
+  MAX_PATH_CHARS,
+  patternOf,
+} from '../../../shared/domain/canonical-url.ts';
+import { DenyList, shortestPrefixes } from '../../../shared/domain/deny-list.ts';
+import { siteHostOf } from '../../../shared/domain/same-site.ts';
+
+/** What a run keeps of `discover`. */
+export interface DiscoverSettings {
+  /** Of the site, such as `https://shop.example`: paths are relative to it. */
+  origin: string;
+  /** RE2 pattern whose first group is the product ID in a product's path; null: the path is the ID. */
+  id: string | null;
+  /** Maximum links from a seed to a page. */
+  depth: number;
+  order: 'breadth' | 'score';
+  /** RE2 patterns; a path that matches none of them is not taken. None: any path of the site. */
+  allow: string[];
+  /** Maximum URLs that wait. */
+  keep: number;
+  /** Maximum URLs of a run. */
+  pages: number;
+  /** How known URLs are remembered. */
+  seen: 'exact' | 'bloom' | 'auto';
+}
+
+/**
+ * site     another host, or no page
+ * list     in the deny file
+ * allow    matches no pattern of `discover.allow`
+ * mapping  no page of the mapping is for it
+ * depth    too many links from the seeds
+ * trap     endless: steps that repeat, too many parameters, or a pattern that was cut
+ */
+export const DENIALS = ['site', 'list', 'allow', 'mapping', 'depth', 'trap'] as const;
+export type Denial = (typeof DENIALS)[number];
+
+/** A URL that may be taken. */
+export interface Candidate {
+  /** Canonical, relative to the origin. */
+  path: string;
+  /** What it is known by: two URLs with one key are one. */
+  key: string;
+  /** The ID of the product that it shows; null for a page that only has links. */
+  id: string | null;
+  depth: number;
+}
+
+export type LinkJudgement = Candidate | { denied: Denial };
+
+export class LinkRules {
+  readonly traps: TrapWatch;
+  readonly #settings: DiscoverSettings;
+  readonly #base: URL;
+  readonly #allow: Pattern[];
+  readonly #id: Pattern | null;
+  readonly #pages: { patterns: Pattern[]; hasFields: boolean }[];
+  readonly #deny: DenyList;
+
+  /** @param deny lines of the deny file @param cut patterns that were found to be traps */
+  constructor(
+    settings: DiscoverSettings,
+    mapping: Mapping,
+    lists: { deny: readonly string[]; cut: readonly string[] },
+  ) {
+    this.#settings = settings;
+    this.#base = new URL(settings.origin);
+    this.#allow = settings.allow.map(compilePattern);
+    this.#id = settings.id === null ? null : compilePattern(settings.id);
+    this.#pages = mapping.pages.map(({ urlPatterns, fields }) => ({
+      patterns: urlPatterns.map(compilePattern),
+      hasFields: fields.length > 0,
+    }));
+    this.#deny = new DenyList(denyPrefixes(lists.deny, settings.origin), this.#base);
+    this.traps = new TrapWatch(lists.cut);
+  }
+
+  /** @param link an absolute URL @param depth links from a seed to it */
+  judge(link: string, depth: number): LinkJudgement {
+    const path = canonicalPath(link, this.#base);
+    if (path === null) return { denied: 'site' };
+    if (this.#deny.has(path)) return { denied: 'list' };
+    const isAllowed = this.#allow.some((pattern) => pattern.isIn(path));
+    if (this.#allow.length > 0 && !isAllowed) return { denied: 'allow' };
+    const url = this.#settings.origin + path;
+    const page = this.#pages.find(({ patterns }) => patterns.length === 0 || patterns.some((p) => p.isIn(url)));
+    if (page === undefined) return { denied: 'mapping' };
+    const id = page.hasFields ? this.#idOf(path) : null;
+    if (page.hasFields && id === null) return { denied: 'mapping' };
+    if (depth > this.#settings.depth) return { denied: 'depth' };
+    // A user who allows a path by name knows it.
+    if (!isAllowed && (findPathFault(path) !== null || this.traps.isCut(path))) return { denied: 'trap' };
+    return { path, key: id === null ? `page ${path}` : `item ${id}`, id, depth };
+  }
+
+  #idOf(path: string): string | null {
+    return this.#id === null ? path : firstGroup(this.#id, path);
+  }
+}
+
+/** The ID of the product in a path of the site; null when the pattern finds none. */
+export const idIn = (path: string, pattern: string | null): string | null =>
+  pattern === null ? path : firstGroup(compilePattern(pattern), path);
+
+function firstGroup(pattern: Pattern, path: string): string | null {
+  const [span] = pattern.spans(path, Math.min(1, pattern.groupCount), 1, () => undefined);
+  return span ? path.slice(...span) : null;
+}
+
+/**
+ * The prefix of canonical paths that a line of a deny file denies: the line is a domain, a URL or the beginning of a
+ * path, in any spelling. `other-site`: it names one. `idle`: no link can match it. Null for an empty line.
+ */
+function readDenyLine(line: string, base: URL): { prefix: string } | 'other-site' | 'idle' | null {
+  const text = line.replace(/#.*$/, '').trim();
+  if (text === '') return null;
+  const isPath = text.startsWith('/');
+  const url = URL.parse(isPath ? base.origin + text : /^https?:\/\//i.test(text) ? text : `https://${text}`);
+  if (url === null) return 'idle';
+  if (!isPath && !isSameOrParent(siteHostOf(base), siteHostOf(url)))
+    return /^[\w-]+(\.[\w-]+)+\.?$|^\[/.test(url.hostname) ? 'other-site' : 'idle';
+  const canonical = canonicalForm(url);
+  // Of a query of nothing but tracking parameters nothing is left: the line would deny the whole path.
+  if (canonical === null || canonical.length > MAX_PATH_CHARS || (url.search !== '' && !canonical.includes('?')))
+    return 'idle';
+  return { prefix: text.endsWith('?') && !canonical.includes('?') ? `${canonical}?` : canonical };
+}
+
+/** The lines of a deny file that no link of the site can match. Lines with the domain of another site are not among them. */
+export const idleDenyLines = (lines: readonly string[], origin: string): string[] =>
+  lines.filter((line) => readDenyLine(line, new URL(origin)) === 'idle');
+
+/** What a `DenyList` of the site takes, from the lines of a deny file. */
+export const denyPrefixes = (lines: readonly string[], origin: string): string[] =>
+  shortestPrefixes(
+    lines.flatMap((line) => {
+      const read = readDenyLine(line, new URL(origin));
+      return read !== null && typeof read === 'object' ? [read.prefix] : [];
+    }),
+  );
+
+const isSameOrParent = (host: string, denied: string): boolean => host === denied || host.endsWith(`.${denied}`);
+
+/** Pages of one pattern that may lead to no new product, one after the other, before the pattern is cut. */
+const FRUITLESS = 50;
+
+/**
+ * Notices patterns of pages that lead to nothing but more of themselves, such as a calendar or the same list in another
+ * order. Counts in this process only; what it cuts is stored.
+ */
+export class TrapWatch {
+  readonly #cut: Set<string>;
+  /** Cut by this process and not stored yet. */
+  readonly fresh = new Set<string>();
+  readonly #patterns = new Map<string, { fruitless: number; shown: Set<string> }>();
+
+  constructor(cut: readonly string[]) {
+    this.#cut = new Set(cut);
+  }
+
+  isCut(path: string): boolean {
+    return this.#cut.has(patternOf(path));
+  }
+
+  /**
+   * Call for each page without a product.
+   * @param targets what the page links to
+   */
+  note(path: string, targets: readonly Pick<Candidate, 'path' | 'key' | 'id'>[]): void {
+    const pattern = patternOf(path);
+    if (this.#cut.has(pattern)) return;
+    let seen = this.#patterns.get(pattern);
+    if (seen === undefined) this.#patterns.set(pattern, (seen = { fruitless: 0, shown: new Set() }));
+    const before = seen.shown.size;
+    // A product, or a page of another kind: new for pages of this pattern, whether or not it is known already.
+    for (const { path: target, key, id } of targets)
+      if (id !== null || patternOf(target) !== pattern) seen.shown.add(id === null ? patternOf(target) : key);
+    seen.fruitless = seen.shown.size > before ? 0 : seen.fruitless + 1;
+    if (seen.fruitless < FRUITLESS) return;
+    this.#cut.add(pattern);
+    this.fresh.add(pattern);
+    this.#patterns.delete(pattern);
+  }
+}

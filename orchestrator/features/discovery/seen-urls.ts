@@ -1,0 +1,133 @@
+/**
+ * Which URLs discovery has taken before, in 10 bits each: a Bloom filter. It never forgets one; of those it has not
+ * seen it takes about one in a hundred for seen, when it is as full as it was made for.
+ */
+import { hash as digest } from 'node:crypto';
+import { AppError } from '../../../shared/domain/errors.ts';
+
+/** Length of the hashes that filters take. */
+export const HASH_BYTES = 16;
+/** The filter is stored in pages of this size; the last one is shorter. */
+export const PAGE_BYTES = 65_536;
+
+const BITS_PER_URL = 10;
+const BITS_PER_HASH = 5;
+/** Above this, 48 bits of a hash no longer reach every bit evenly. */
+const MAX_CAPACITY = 1e9;
+
+/** The first 16 bytes of the key's SHA-256. */
+export function hashOf(key: string): Buffer {
+  // As text and back: asking for a Buffer of 32 bytes takes three times as long.
+  return Buffer.from(digest('sha256', key, 'binary').slice(0, HASH_BYTES), 'latin1');
+}
+
+export class BloomSeen {
+  /** How many URLs it is made for. It takes more, at a higher rate of false positives. */
+  readonly capacity: number;
+  readonly #bits: number;
+  readonly #bytes: Uint8Array;
+  /** Indexes of the last hash; one array for all, because `has` is called for every link. */
+  readonly #indexes = new Float64Array(BITS_PER_HASH);
+  #count = 0;
+  #bitsSet = 0;
+
+  /** An empty filter. */
+  constructor(capacity: number) {
+    if (!Number.isInteger(capacity) || capacity < 1 || capacity > MAX_CAPACITY)
+      throw new RangeError(`a filter for ${capacity} URLs: not a whole number from 1 to ${MAX_CAPACITY}`);
+    this.capacity = capacity;
+    this.#bits = capacity * BITS_PER_URL;
+    this.#bytes = new Uint8Array(Math.ceil(this.#bits / 8));
+  }
+
+  /** A stored filter: the capacity it was made with, its `count`, and its pages in order. */
+  static from(capacity: number, count: number, pages: Iterable<Uint8Array>): BloomSeen {
+    const seen = new BloomSeen(capacity);
+    const expected = seen.#bytes.length;
+    let length = 0;
+    for (const page of pages) {
+      if (length + page.length <= expected) seen.#bytes.set(page, length);
+      length += page.length;
+    }
+    if (length !== expected)
+      throw new AppError(
+        'internal',
+        `the stored set of seen URLs has ${length} bytes, but one for ${capacity} URLs has ${expected}`,
+      );
+    seen.#count = count;
+    seen.#bitsSet = countBits(seen.#bytes);
+    return seen;
+  }
+
+  /** URLs added that were not there, or not thought to be. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** False when the hash was there before, or seemed to be. */
+  add(hash: Uint8Array): boolean {
+    const before = this.#bitsSet;
+    const indexes = this.#locate(hash);
+    for (let i = 0; i < BITS_PER_HASH; i++) {
+      const index = indexes[i]!;
+      const at = Math.floor(index / 8);
+      const mask = 1 << (index % 8);
+      if ((this.#bytes[at]! & mask) !== 0) continue;
+      this.#bytes[at]! |= mask;
+      this.#bitsSet++;
+    }
+    const isNew = this.#bitsSet > before;
+    if (isNew) this.#count++;
+    return isNew;
+  }
+
+  /** Always true for a hash that was added; true for another one at `falsePositiveRate()`. */
+  has(hash: Uint8Array): boolean {
+    const indexes = this.#locate(hash);
+    for (let i = 0; i < BITS_PER_HASH; i++) {
+      const index = indexes[i]!;
+      if ((this.#bytes[Math.floor(index / 8)]! & (1 << (index % 8))) === 0) return false;
+    }
+    return true;
+  }
+
+  /** The share of unseen URLs that `has` takes for seen, from how many bits are set now. */
+  falsePositiveRate(): number {
+    return (this.#bitsSet / this.#bits) ** BITS_PER_HASH;
+  }
+
+  /** The filter's bytes for storing: views, which later additions change. */
+  *pages(): Generator<Uint8Array> {
+    for (let start = 0; start < this.#bytes.length; start += PAGE_BYTES)
+      yield this.#bytes.subarray(start, start + PAGE_BYTES);
+  }
+
+  /** Double hashing (Kirsch and Mitzenmacher): a start and a step, 48 bits of the hash each, give all indexes. */
+  #locate(hash: Uint8Array): Float64Array {
+    if (hash.length !== HASH_BYTES) throw new RangeError(`a hash of ${hash.length} bytes instead of ${HASH_BYTES}`);
+    const bits = this.#bits;
+    let index = Math.floor(fractionAt(hash, 0) * bits);
+    const step = 1 + Math.floor(fractionAt(hash, 8) * (bits - 1));
+    for (let i = 0; i < BITS_PER_HASH; i++) {
+      this.#indexes[i] = index;
+      index += step;
+      if (index >= bits) index -= bits;
+    }
+    return this.#indexes;
+  }
+}
+
+/** Six bytes as a number from 0 to below 1. */
+function fractionAt(hash: Uint8Array, at: number): number {
+  const high = (hash[at]! << 16) | (hash[at + 1]! << 8) | hash[at + 2]!;
+  const low = (hash[at + 3]! << 16) | (hash[at + 4]! << 8) | hash[at + 5]!;
+  return (high * 2 ** 24 + low) * 2 ** -48;
+}
+
+const BITS_OF_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => byte.toString(2).replaceAll('0', '').length);
+
+function countBits(bytes: Uint8Array): number {
+  let sum = 0;
+  for (const byte of bytes) sum += BITS_OF_BYTE[byte]!;
+  return sum;
+}

@@ -1,0 +1,149 @@
+/**
+ * `results.history: changes`: what a run changes, a row for each field of each row, written in the transaction that
+ * publishes and before the rows are replaced. A row without a field says that the product itself vanished or came back.
+ */
+import type { Knex } from 'knex';
+import { hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
+import { ITEMS } from '../../core/db/chunk-rows.ts';
+import { keyColumns, productIdType, rowKeyType } from '../../core/db/column-types.ts';
+import { toCrawledAt } from '../../core/db/column-values.ts';
+import type { Database } from '../../core/db/connect.ts';
+import type { ExceptSettled } from '../../core/db/newer-runs.ts';
+import { type Decisions, fieldValues } from '../../core/db/number-columns.ts';
+import { inQuery } from '../../core/db/retry.ts';
+import type { RunShape } from '../../core/db/run-shape.ts';
+import { type ColumnInfo, findColumn, readTable, typeOf } from '../../core/db/table-info.ts';
+import { createTable, insertSelect, withTemporaryTable } from '../../core/db/table-statements.ts';
+
+const CHANGED = 'crawlfleet_changed';
+
+export const historyTable = (resultTable: string): string => `${resultTable}_history`;
+
+/** Creates the table unless it exists; the result table must. */
+export async function createHistoryTable(db: Database, resultTable: string, mapping: Mapping): Promise<void> {
+  const table = historyTable(resultTable);
+  const id = db.engine === 'mysql' ? 'bigint not null auto_increment' : 'integer';
+  await inQuery(db, async (knex) => {
+    if (await readTable(knex, db, table)) return;
+    const crawledAt = findColumn((await readTable(knex, db, resultTable))!, 'crawled_at')!;
+    const lines = [
+      `id ${id} primary key`,
+      `product_id ${productIdType(db, mapping)} not null`,
+      ...(hasRows(mapping) ? [`row_key ${rowKeyType(db)}`] : []),
+      'field varchar(64), old_value longtext, new_value longtext',
+      `changed_at ${typeOf(crawledAt)} not null, run_id varchar(64) not null`,
+    ];
+    await createTable(knex, db, { table, lines, indexes: { product_id: 'product_id', run_id: 'run_id' } });
+  });
+}
+
+interface Publication {
+  runId: string;
+  shape: RunShape;
+  decisions: Decisions;
+  exceptSettled: ExceptSettled;
+  nowMs: number;
+}
+
+/** Writes what replacing the rows is about to change. New products are no change. */
+export async function noteChanges(trx: Knex.Transaction, db: Database, publication: Publication): Promise<void> {
+  const { runId, shape, decisions, exceptSettled } = publication;
+  const { table } = shape.results;
+  const info = (await readTable(trx, db, table))!;
+  const keys = keyColumns(shape.mapping);
+  const fields = shape.columns.map((column) => findColumn(info, column.name)!);
+  const staged = trx(shape.staging).select(
+    ...keys,
+    ...fieldValues(shape, decisions).map(({ sql, bindings }, i) =>
+      trx.raw(`${sql} as ??`, [...bindings, shape.columns[i]!.name]),
+    ),
+    'crawled_at',
+  );
+  const quoted = (of: string, { name }: ColumnInfo): string => trx.ref(`${of}.${name}`).toQuery();
+  const sameRow = keys.map((key) => isSameKey(db, key, findColumn(info, key)!)).join(' and ');
+  const differences = fields.map((field) => isOther(db, field, quoted('r', field), quoted('s', field)));
+  const types = [productIdType(db, shape.mapping), rowKeyType(db)];
+  const lines = [...keys.map((key, i) => `${key} ${types[i]} not null`), `primary key (${keys.join(', ')})`];
+  await withTemporaryTable(trx, db, { table: CHANGED, lines }, async () => {
+    // One pass over all rows finds the few that differ; only those are compared field by field.
+    const changed = trx
+      .select(keys.map((key) => `s.${key}`))
+      .from(staged.clone().modify(exceptSettled).as('s'))
+      .joinRaw('join ?? as r on', [table])
+      .joinRaw(sameRow)
+      .whereRaw(`(${differences.join(' or ')})`);
+    await insertSelect(trx, { table: CHANGED, columns: keys }, changed);
+    const columns = [...keys, 'field', 'old_value', 'new_value', 'changed_at', 'run_id'];
+    for (const [i, field] of fields.entries()) {
+      const text = (of: string): Knex.Raw =>
+        trx.raw(`cast(${quoted(of, field)} as ${db.engine === 'mysql' ? 'char' : 'text'})`);
+      const rows = trx
+        .select(
+          ...keys.map((key) => `s.${key}`),
+          trx.raw('?', [field.name]),
+          text('r'),
+          text('s'),
+          's.crawled_at',
+          trx.raw('?', [runId]),
+        )
+        .from(`${CHANGED} as c`)
+        .join(staged.clone().as('s'), (on) => {
+          for (const key of keys) void on.on(`c.${key}`, `s.${key}`);
+        })
+        .joinRaw('join ?? as r on', [table])
+        .joinRaw(sameRow)
+        .whereRaw(differences[i]!);
+      await insertSelect(trx, { table: historyTable(table), columns }, rows);
+    }
+  });
+  await noteVanished(trx, publication);
+}
+
+/** Products whose page is gone for the first time, or there again. */
+async function noteVanished(trx: Knex.Transaction, { runId, shape, exceptSettled, nowMs }: Publication): Promise<void> {
+  const table = historyTable(shape.results.table);
+  const at = toCrawledAt(new Date(nowMs).toISOString(), shape.crawledAt);
+  // The newest row without a field says what the product is by now.
+  const isGone = (product: Knex.QueryBuilder): void =>
+    void product
+      .select(trx.raw('1'))
+      .from(`${table} as h`)
+      .whereRaw('h.product_id = i.product_id and h.field is null and h.new_value = ?', ['gone'])
+      .whereNotExists((later) => {
+        void later
+          .select(trx.raw('1'))
+          .from(`${table} as l`)
+          .whereRaw('l.product_id = h.product_id and l.field is null and l.id > h.id');
+      });
+  for (const [outcome, before] of [
+    ['gone', 'stored'],
+    ['stored', 'gone'],
+  ] as const) {
+    const columns = ['product_id', 'old_value', 'new_value', 'changed_at', 'run_id'];
+    const products = trx(`${ITEMS} as i`)
+      .where({ run_id: runId, outcome })
+      .modify(exceptSettled)
+      .modify((query) => void (outcome === 'gone' ? query.whereNotExists(isGone) : query.whereExists(isGone)))
+      .select('product_id', ...[before, outcome, at, runId].map((value) => trx.raw('?', [value])));
+    await insertSelect(trx, { table, columns }, products);
+  }
+}
+
+/** Finds a staged row's predecessor by the user's key, exactly as the upsert does. */
+export function isSameKey(db: Database, key: string, column: ColumnInfo): string {
+  if (db.engine === 'sqlite') return `r.${key} = s.${key}`;
+  if (column.charset !== null)
+    return `r.${key} = convert(s.${key} using ${column.charset}) collate ${column.collation}`;
+  // Beside a text MySQL would compare both as doubles, which are equal too often above 2^53.
+  if (/int/.test(column.type))
+    return `r.${key} = cast(s.${key} as ${/unsigned/.test(column.declared) ? 'unsigned' : 'signed'})`;
+  return `r.${key} = cast(s.${key} as binary)`;
+}
+
+/** SQL that is true where two values differ. By bytes: to the user's collation "a" and "A" may be the same. */
+export function isOther(db: Database, column: ColumnInfo, old: string, fresh: string): string {
+  if (db.engine === 'sqlite') return `${old} is not (${fresh} collate binary)`;
+  return column.charset === null
+    ? `not (${old} <=> ${fresh})`
+    : `not (cast(${old} as binary) <=> cast(${fresh} as binary))`;
+}

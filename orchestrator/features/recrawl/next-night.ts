@@ -1,0 +1,66 @@
+/** What a run leaves for the nights after it: what was crawled when, and nothing that is older than `retention`. */
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { systemClock } from '../../../shared/adapters/system-clock.ts';
+import { describeError } from '../../../shared/domain/errors.ts';
+import { formatDuration } from '../../../shared/domain/quantity.ts';
+import type { RunStore } from '../../core/model/stores.ts';
+import type { Database } from '../../core/db/connect.ts';
+import { createStores } from '../../core/db/create-stores.ts';
+import { noteCrawls } from './crawls.ts';
+import { settleFrontier } from '../discovery/settle-frontier.ts';
+import { prune, type Pruned } from '../../core/db/prune.ts';
+import type { Output } from '../../core/caller.ts';
+import type { Config } from '../../core/config/load-config.ts';
+import { probeTable } from '../../core/prepare/settings-of.ts';
+import { stateDirOf } from '../../core/config/state-dir.ts';
+
+/** After a run; what is left then is removed after the next one. */
+const QUIET_MS = 120_000;
+
+/**
+ * Of this configuration's runs, discoveries and probes: other sites that share the database have their own `retention`. The folder
+ * of a dry run, with its bucket and its machines, goes with the rest.
+ */
+export async function pruneRuns(
+  db: Database,
+  { file, values: { results, discover } }: Config,
+  retentionMs: number,
+  signal: AbortSignal,
+): Promise<Pruned> {
+  const nowMs = systemClock.now();
+  const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
+  const pruned = await prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
+  await removeSandboxes(file, createStores(db).runs);
+  return pruned;
+}
+
+/** Also of runs that were pruned before: one that is only over still has results for `load` and `verify` there. */
+async function removeSandboxes(configFile: string, runs: Pick<RunStore, 'get'>): Promise<void> {
+  const { sandboxes, sandbox } = stateDirOf(configFile);
+  if (!existsSync(sandboxes)) return;
+  for (const id of readdirSync(sandboxes)) {
+    const run = await runs.get(id);
+    if (run !== null && run.prunedAtMs !== null) rmSync(sandbox(id), { recursive: true, force: true });
+  }
+}
+
+/** After a run: takes bounded time and never fails. */
+export async function prepareNextNight(db: Database, config: Config, output: Output): Promise<void> {
+  const { retention: retentionMs, products, results } = config.values;
+  try {
+    // Otherwise the next run does it, but `plan` would know nothing of this one.
+    if (products.recrawl) await noteCrawls(db, results.table, systemClock.now());
+    if (config.discovery) {
+      const waiting = await settleFrontier(db, results.table, config.discovery.seen);
+      if (waiting > 0) output.line(`  frontier    ${waiting} URLs wait for the next discovery`);
+    }
+    if (retentionMs === null) return;
+    const { runs } = await pruneRuns(db, config, retentionMs, AbortSignal.timeout(QUIET_MS));
+    if (runs.length > 0) output.line(`  retention   removed what ${describePruned(runs.length, retentionMs)}`);
+  } catch (error) {
+    output.line(`! what the next night goes by could not be brought up to date: ${describeError(error)}`);
+  }
+}
+
+export const describePruned = (runs: number, retentionMs: number): string =>
+  `${runs === 1 ? 'one run' : `${runs} runs`} of more than ${formatDuration(retentionMs)} ago had left beside their rows and reports`;

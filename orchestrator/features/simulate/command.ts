@@ -1,0 +1,158 @@
+/** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
+import { existsSync } from 'node:fs';
+import { seededRandom } from '../../../shared/adapters/random.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { openDatabase } from '../../core/db/connect.ts';
+import { largestChunk, shareOf, workOf } from '../../core/plan/fleet-sums.ts';
+import type { Plan, PlanInput } from '../../core/plan/plan.ts';
+import { planRun } from '../../core/plan/plan-run.ts';
+import { renderPlan } from '../../core/plan/render-plan.ts';
+import { renderSummary, renderTimeline } from './render-summary.ts';
+import type { SimResult } from '../../core/simulation/result.ts';
+import { type Chances, NO_CHANCES, type Rules, scenarioOf } from '../../core/simulation/scenario.ts';
+import { simulate } from '../../core/simulation/simulation.ts';
+import { summarize } from './summary.ts';
+import { type Config, type Environment, type FlagValue, loadConfig } from '../../core/config/load-config.ts';
+import { configSchema } from '../../core/config/schema.ts';
+import { fitNight } from '../recrawl/fit-night.ts';
+import { planInputOf, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
+import { offlineFacts } from '../../core/prepare/preflight.ts';
+import { type ProductList, readWholeList } from '../../core/prepare/products.ts';
+import { assumedTarget } from '../../core/config/target.ts';
+import type { Output } from '../../cli/output.ts';
+
+export interface SimulateOptions {
+  /** Default: `fleet.yaml`, if it exists. */
+  configPath: string | undefined;
+  flags: readonly FlagValue[];
+  deadlineMs?: number | undefined;
+  maxCost?: number | undefined;
+  products?: number | undefined;
+  intervalMs?: number | undefined;
+  /** Simulates with this many, whatever the plan says. */
+  instances?: number | undefined;
+  chances: Partial<Chances>;
+  runs: number;
+  seed: number;
+  /** Boot and page times of this machine. */
+  dryRun: boolean;
+  environment: Environment;
+}
+
+const DEFAULT_CONFIG = 'fleet.yaml';
+/** All products are held in memory: 2 GB at this limit. */
+const MAX_SIMULATED = 1_000_000;
+const DEFAULT_PRODUCTS = 30_000;
+const DEFAULT_DEADLINE_MS = 4 * 3_600_000;
+/** More than a target group takes: a simulation may explore thousands. */
+const MOST_INSTANCES = 5_000;
+/** Keeps the seeds of neighbouring runs far apart. */
+const SEED_STEP = 1_000_003;
+
+/** Prints what happened; the exit code is the most frequent one of the runs, or the plan's when it is infeasible. */
+export async function simulateCommand(options: SimulateOptions, output: Output): Promise<ExitCode> {
+  const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
+  const config = configFor(options, path === null ? null : loadConfig(path, options.environment, options.flags));
+  const count = options.products ?? (path === null ? DEFAULT_PRODUCTS : undefined);
+  const products = count === undefined ? await readList(config) : { ids: [], duplicates: 0 };
+  const target = assumedTarget(config, options.dryRun, options.environment);
+  const facts = await offlineFacts({ config, target, products });
+  const night = fitNight(facts, count);
+  refuseTooMany(night.plan.products);
+  const balanced = { ...planInputOf(facts), products: night.plan.products };
+  const input = night.plan.noBalancer ? unbalanced(balanced) : balanced;
+  const plan = withInstances(night.plan, input, options.instances);
+  if (plan.verdict !== 'feasible' && options.instances === undefined) return refuse(plan, output);
+  const scenario = scenarioOf(input, plan, {
+    rules: rulesOf(config),
+    chances: { ...NO_CHANCES, ...options.chances },
+  });
+  const results: SimResult[] = [];
+  for (let run = 0; run < options.runs; run++) {
+    const random = seededRandom(options.seed + run * SEED_STEP);
+    results.push(await simulate(scenario, random));
+  }
+  const summary = summarize(scenario, results);
+  const [only] = results;
+  output.line(
+    `${plan.products.toLocaleString('en-US')} products on ${plan.instances} x ${plan.instanceType}, seed ${options.seed}`,
+  );
+  output.line();
+  if (options.runs === 1 && only) output.line(`${renderTimeline(only)}\n`);
+  output.line(renderSummary(summary));
+  output.document({
+    seed: options.seed,
+    ...summary,
+    ...(options.runs === 1 && only ? { timeline: only.timeline } : {}),
+  });
+  return summary.exitCode;
+}
+
+/** What the flags leave of the configuration, or of the defaults without one. */
+function configFor({ deadlineMs, intervalMs, maxCost, instances }: SimulateOptions, given: Config | null): Config {
+  const config = given ?? NO_CONFIG;
+  const { site, run } = config.values;
+  return {
+    ...config,
+    values: {
+      ...config.values,
+      site: { ...site, interval: intervalMs ?? site.interval },
+      run: {
+        ...run,
+        deadline: deadlineMs ?? run.deadline ?? DEFAULT_DEADLINE_MS,
+        max_cost: maxCost ?? run.max_cost,
+        max_instances: Math.max(instances ?? 0, given === null ? MOST_INSTANCES : run.max_instances),
+      },
+    },
+  };
+}
+
+const NO_CONFIG: Config = {
+  file: DEFAULT_CONFIG,
+  mapping: { pages: [] },
+  values: configSchema.parse({
+    site: { product_url: 'https://shop.example/item/{id}', mapping: {} },
+    products: { query: 'select id from products' },
+    database: { url: 'sqlite::memory:' },
+    aws: { region: 'ap-northeast-1' },
+  }),
+};
+
+/** The list of the night, as a plan reads it. */
+async function readList(config: Config): Promise<ProductList> {
+  await using database = await openDatabase(config.values.database.url);
+  return await readWholeList(config, database);
+}
+
+function refuseTooMany(products: number): void {
+  if (products <= MAX_SIMULATED) return;
+  throw new AppError('usage', `a simulation takes at most ${MAX_SIMULATED.toLocaleString('en-US')} products`, {
+    hint: 'Divide --products and --instances by the same number.',
+  });
+}
+
+/** The plan, or with `instances` that of exactly so many, whether they suffice or not. */
+function withInstances(night: Plan, input: PlanInput, instances: number | undefined): Plan {
+  if (instances === undefined) return night;
+  const plan = planRun({ ...input, minInstances: instances, maxInstances: instances }, seededRandom(1));
+  if (plan.instances === instances) return plan;
+  const { each, chunks, chunkSize } = shareOf(input.products, instances, largestChunk(input, workOf(input)));
+  return { ...plan, instances, productsEach: each, chunks, chunkSize };
+}
+
+function rulesOf({ values: { site, run, aws } }: Config): Partial<Rules> {
+  return {
+    onBan: site.on_ban,
+    coolDownMs: site.ban.cool_down,
+    maxFailed: run.max_failed,
+    ...(aws.subnets.length > 0 ? { subnets: aws.subnets } : {}),
+  };
+}
+
+/** A run with this plan would not start. */
+function refuse(plan: Plan, output: Output): ExitCode {
+  output.line(renderPlan(plan));
+  output.document(plan);
+  return refusalOfPlan(plan)!.exitCode;
+}

@@ -1,0 +1,62 @@
+import { expect, it } from 'vitest';
+import type { RunPhase } from '../../../../shared/domain/states.ts';
+import { NO_PROGRESS } from '../../../../shared/wire/callbacks.ts';
+import { at, bound, createInstance, createRun, onBothEngines, settings, toLoading } from './harness.ts';
+
+onBothEngines('Runs over a product list', (bench, engine) => {
+  it('are those that have ended, newest first: not the held, the cancelled, or runs of other products', async () => {
+    const { runs } = bench().stores;
+    const aRun = async (products: number, end: RunPhase | null, key: string | null = 'list', accepted = false) => {
+      const list = key === null ? {} : { list: { key, usual: null, accepted } };
+      const { id, run } = await createRun(bench(), products, { settings: { ...settings(`lists_${engine}`), ...list } });
+      if (end === 'held') {
+        await toLoading(bench(), id);
+        await run.move('loading', 'held');
+      } else if (end !== null) await run.move('planned', end);
+      return id;
+    };
+    await aRun(1, 'completed');
+    await aRun(2, 'completed', 'list', true);
+    const cancelled = await aRun(3, null);
+    await runs.setRequest(cancelled, 'cancel');
+    await bound(bench(), cancelled).run.move('planned', 'cancelled');
+    const stopped = await aRun(4, null);
+    await runs.setRequest(stopped, 'stop');
+    await bound(bench(), stopped).run.move('planned', 'cancelled');
+    await aRun(5, 'held');
+    await aRun(6, null);
+    await aRun(7, 'completed', 'another');
+    await aRun(8, 'completed', null);
+    const all = [
+      { products: 4, accepted: false },
+      { products: 2, accepted: true },
+      { products: 1, accepted: false },
+    ];
+    expect(await runs.listedRuns('list', 5)).toEqual(all);
+    expect(await runs.listedRuns('list', 2)).toEqual(all.slice(0, 2));
+    expect(await runs.listedRuns('unknown', 5)).toEqual([]);
+  });
+
+  it('tell how long a page took in the newest one that rendered alike', async () => {
+    const { runs } = bench().stores;
+    const aRun = async (render: 'http' | 'browser', pagesMs: (number | null)[]) => {
+      const own = settings(`times_${engine}`);
+      const list = { key: 'times', usual: null, accepted: false };
+      const { id, run } = await createRun(bench(), 1, {
+        settings: { ...own, site: { ...own.site, render }, list },
+      });
+      for (const [slot, pageMs] of pagesMs.entries()) {
+        await createInstance(bench(), id, slot);
+        const progress = { ...NO_PROGRESS, pageMs };
+        expect(await bound(bench(), id).fleet.heartbeat(at(slot), { counter: 1, progress, problem: null })).toBe(true);
+      }
+      await run.move('planned', 'completed');
+    };
+    await aRun('browser', [100]);
+    await aRun('browser', [700, null, 3_000, 900]);
+    await aRun('http', [50]);
+    expect(await runs.measuredPageMs('times', 'browser', 5)).toBe(900);
+    expect(await runs.measuredPageMs('times', 'browser', 1)).toBe(null);
+    expect(await runs.measuredPageMs('times', 'auto', 5)).toBe(null);
+  });
+});

@@ -1,0 +1,358 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { type FlagValue, loadConfig, refuseMisspelt } from '../../../../orchestrator/core/config/load-config.ts';
+import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../../orchestrator/features/init/templates.ts';
+import { AppError } from '../../../../shared/domain/errors.ts';
+import { columnsOf } from '../../../../shared/domain/mapping.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'crawlfleet-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+let files = 0;
+function write(text: string): string {
+  const path = join(folder, `fleet-${++files}.yaml`);
+  writeFileSync(path, text);
+  return path;
+}
+
+const GOOD = `site:
+  product_url: "https://shop.example/item/{id}"
+  interval: 200ms
+  mapping: { fields: { title: "h1" } }
+products: { query: "select id from products" }
+database: { url: "sqlite:./fleet.db" }
+run: { deadline: 45s }
+`;
+
+const withDiscover = (keys: string): string => `${GOOD}discover: { ${keys} }\n`;
+const withSite = (key: string): string => GOOD.replace('interval: 200ms', key);
+const withDomains = (list: string): string => GOOD.replace('"https://shop.example/item/{id}"', list);
+
+function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
+  try {
+    loadConfig(write(text), environment, flags);
+  } catch (error) {
+    if (error instanceof AppError) return `${error.code} ${error.exitCode}\n${error.message}`;
+    throw error;
+  }
+  return 'no fault';
+}
+
+describe('loadConfig', () => {
+  it('reads a small file and fills in the defaults', () => {
+    const { values, mapping } = loadConfig(write(GOOD), {});
+    expect(values.site.interval).toBe(200);
+    expect(values.run).toMatchObject({ deadline: 45_000, max_failed: 0.05, grace: 600_000, max_instances: 100 });
+    expect(values.results.table).toBe('product_snapshots');
+    expect(mapping.pages).toHaveLength(1);
+    expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([['title', false]]);
+  });
+
+  it('follows aliases, and merges by `<<`, in the configuration and in a mapping file; own keys win', () => {
+    writeFileSync(
+      join(folder, 'merged.yaml'),
+      'fields:\n  title: &text { css: h1, required: true }\n  brand: { <<: *text, css: .brand }\n',
+    );
+    const notify =
+      'notify:\n  - &base { webhook: "https://a.example/", on: [failed] }\n  - { <<: *base, webhook: "https://b.example/" }\n' +
+      '  - { command: &own [echo, "$${HOME}"] }\n  - { command: *own, on: [late] }\n';
+    const { values, mapping } = loadConfig(
+      write(GOOD.replace('{ fields: { title: "h1" } }', 'merged.yaml') + notify),
+      {},
+    );
+    expect(values.notify).toMatchObject([
+      { webhook: 'https://a.example/', on: ['failed'] },
+      { webhook: 'https://b.example/', on: ['failed'] },
+      { command: ['echo', '${HOME}'] },
+      { command: ['echo', '${HOME}'], on: ['late'] },
+    ]);
+    expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([
+      ['title', true],
+      ['brand', true],
+    ]);
+  });
+
+  it('lets 1,000 mappings share what an anchor names', () => {
+    const shared = Array.from({ length: 1_000 }, (_, i) => `  - { url_patterns: [/c${i}/], fields: *own }\n`);
+    const first = '  - { url_patterns: [/first/], fields: &own { title: h1 } }\n';
+    writeFileSync(join(folder, 'shared.yaml'), `mappings:\n${first}${shared.join('')}`);
+    const { mapping } = loadConfig(write(GOOD.replace('{ fields: { title: "h1" } }', 'shared.yaml')), {});
+    expect(mapping.pages).toHaveLength(1_001);
+  });
+
+  it.each([
+    ['a merge of a text', 'run: { <<: 45s }', '`<<`: Merge sources must be maps'],
+    [
+      'an alias without its anchor',
+      'run: *absent',
+      'Unresolved alias (the anchor must be set before the alias): absent',
+    ],
+    ['an alias inside its own anchor', 'run: &run { deadline: *run }', 'an alias or `<<`: '],
+    ['a fault in what is merged', 'run: { <<: { colour: red }, deadline: 45s }', 'line 7: run.colour: unknown key'],
+  ])('refuses %s', (_what, line, fault) => {
+    const text = faultsOf(GOOD.replace('run: { deadline: 45s }', line));
+    expect(text).toContain('config-invalid 4');
+    expect(text).toContain(fault);
+  });
+
+  it('reads a path that finds nothing as a warning, which only some commands refuse', () => {
+    const misspelt = loadConfig(write(GOOD.replace('"h1"', '{ json_ld: "$.name" }')), {});
+    expect(misspelt.misspelt).toEqual([
+      expect.stringMatching(/^line 4: site\.mapping\.fields\.title\.json_ld: .*write name$/),
+    ]);
+    expect(() => refuseMisspelt(misspelt)).toThrow(/finds nothing/);
+    expect(() => refuseMisspelt(loadConfig(write(GOOD), {}))).not.toThrow();
+  });
+
+  it('reads the settings of the crawl and of ban detection', () => {
+    const text = GOOD.replace(
+      'interval: 200ms',
+      'render: auto\n  on_ban: replace\n  ban: { statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 5m }\n  canaries: [{ id: P1, fields: { title: Teapot } }]',
+    );
+    expect(loadConfig(write(text), {}).values.site).toMatchObject({
+      render: 'auto',
+      robots: 'respect',
+      on_ban: 'replace',
+      ban: { statuses: [403], redirects: ['/verify'], patterns: ['captcha'], cool_down: 300_000 },
+      canaries: [{ id: 'P1', fields: { title: 'Teapot' } }],
+      pages_per_product: 1,
+    });
+    expect(loadConfig(write(GOOD), {}).values.site).toMatchObject({
+      on_ban: 'cool-down',
+      ban: { statuses: [], redirects: [], patterns: [], cool_down: 1_800_000 },
+    });
+  });
+
+  it('prefers flags over the environment, and the environment over the file', () => {
+    const path = write(GOOD);
+    const flag = { path: ['run', 'deadline'], flag: '--deadline', value: '2h' };
+    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }).values.run.deadline).toBe(3_600_000);
+    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }, [flag]).values.run.deadline).toBe(7_200_000);
+    expect(
+      loadConfig(path, { FLEET_AWS_INSTANCE_TYPES: '[t3.nano]', FLEET_RUN_MAX_INSTANCES: '7' }).values,
+    ).toMatchObject({
+      aws: { instance_types: ['t3.nano'] },
+      run: { max_instances: 7 },
+    });
+  });
+
+  it('takes an empty variable as unset, and says so', () => {
+    const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
+    const empty = { FLEET_RUN_MAX_COST: '', FLEET_RESULTS_GUARD: '  ', FLEET_SITE_BAN: '\uFEFF' };
+    const { values, notes } = loadConfig(path, empty);
+    expect(values).toEqual(loadConfig(path, {}).values);
+    expect(notes).toEqual([
+      'FLEET_RUN_MAX_COST, FLEET_RESULTS_GUARD, FLEET_SITE_BAN are empty, which counts as unset; the text null clears a setting that may be null',
+    ]);
+    expect(loadConfig(path, {}).notes).toBeUndefined();
+    expect(faultsOf(GOOD.replace(/database.*/, ''), { FLEET_DATABASE_URL: '' })).toMatch(
+      /line 1: database: .*\n.*note: FLEET_DATABASE_URL is empty/,
+    );
+    expect(faultsOf(GOOD, { FLEET_RUN_DEDLINE: '' })).toContain('environment FLEET_RUN_DEDLINE: no such setting');
+  });
+
+  it('clears a setting that may be null by the exact text null, and no other', () => {
+    const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
+    const cleared = { FLEET_RUN_MAX_COST: 'null', FLEET_RESULTS_GUARD: 'null', FLEET_RUN_DEADLINE: 'null' };
+    expect(loadConfig(path, cleared).values).toMatchObject({
+      run: { max_cost: null, deadline: null },
+      results: { guard: null },
+    });
+    for (const other of ['~', 'Null', 'NULL', '# none', 'none'])
+      expect(faultsOf(GOOD, { FLEET_RUN_MAX_COST: other })).toContain('environment FLEET_RUN_MAX_COST: must be');
+    expect(faultsOf(GOOD, { FLEET_RUN_MAX_INSTANCES: 'null' })).toContain(
+      'environment FLEET_RUN_MAX_INSTANCES: must be',
+    );
+    expect(loadConfig(path, { FLEET_RESULTS_TABLE: 'null' }).values.results.table).toBe('null');
+  });
+
+  it.each([
+    'Tr0ub4dor-and-more #3',
+    "'quoted secret of mine'",
+    '00123456789012345',
+    '[a, b] and so on',
+    '{ a: 1 } x y z z',
+    'true: or false or so',
+    'pa$${ss ${NONE} ${ word',
+    '- - - - - - - - -',
+  ])('takes a text whole: %s', (secret) => {
+    const { values } = loadConfig(write(GOOD), {
+      FLEET_SERVER_OPERATOR_TOKEN: `\uFEFF${secret}`,
+      FLEET_PRODUCTS_QUERY: secret,
+      FLEET_SCHEDULE_WEBHOOK: 'https://h/',
+      FLEET_SCHEDULE_WEBHOOK_SECRET: secret,
+    });
+    expect(values.server.operator_token).toBe(secret);
+    expect(values.products.query).toBe(secret);
+    expect(values.notify[0]!.secret).toBe(secret);
+  });
+
+  it('reads everything else as YAML, and what may be text or a list as either', () => {
+    const { values, mapping } = loadConfig(write(GOOD), {
+      FLEET_SITE_PRODUCT_URL: '[{ url: "https://a.example/{id}" }, { url: "https://b.example/{id}", weight: 2 }]',
+      FLEET_SITE_MAPPING: '{ fields: { name: h2 } }',
+      FLEET_SITE_CONDITIONAL: 'true',
+      FLEET_SITE_COUNTRIES: '[JP, ap-northeast-1]',
+      FLEET_SITE_MAX_RATE: '5/s',
+      FLEET_RUN_MAX_FAILED: '0.1',
+      FLEET_RETENTION: '90d',
+      FLEET_NOTIFY: '[{ slack: "https://hooks.slack.example/x" }]',
+      FLEET_SERVER_OPERATOR_TLS: 'proxy',
+      FLEET_SERVER_OPERATOR_TOKEN: 'sixteen characters: or more',
+    });
+    expect(values.site).toMatchObject({ conditional: true, countries: ['JP', 'ap-northeast-1'], max_rate: 5 });
+    expect(values.site.product_url).toHaveLength(2);
+    expect(values).toMatchObject({ run: { max_failed: 0.1 }, retention: 90 * 86_400_000, notify: [{}] });
+    expect(values.server.operator_tls).toBe('proxy');
+    expect(columnsOf(mapping).map((c) => c.name)).toEqual(['name']);
+    expect(
+      loadConfig(write(GOOD), { FLEET_SITE_PRODUCT_URL: 'http://a.example/{id}?x=#1' }).values.site.product_url,
+    ).toBe('http://a.example/{id}?x=#1');
+  });
+
+  it('lists all faults together, each with its line', () => {
+    const text = faultsOf(`site:
+  product_url: "https://shop.example/item"
+  interval: 10
+  colour: red
+  mapping: { fields: { title: "h1", price: { css: ".p", attr: x, number: true, integer: true }, url: "a" } }
+products: { sql: "select 1" }
+database: { url: "postgres://x" }
+`);
+    expect(text).toContain('config-invalid 4');
+    expect(text).toContain('line 2: site.product_url: must contain {id}');
+    expect(text).toContain('line 3: site.interval: must be a duration such as 200ms, 10s, 4h or 1h30m, not 10');
+    expect(text).toContain('line 4: site.colour: unknown key');
+    expect(text).toContain('line 5: site.mapping.fields.price.integer: number and integer exclude each other');
+    expect(text).toContain('line 5: site.mapping.fields.url: the name is taken');
+    expect(text).toContain('line 6: products.query: missing');
+    expect(text).toContain('line 6: products.sql: unknown key');
+    expect(text).toContain('line 7: database.url: must begin with mysql://');
+  });
+
+  it.each([
+    ['site: missing', ''],
+    ['must be a mapping with site', '- a\n'],
+    ['line 2', 'site: [\n'],
+    ['line 8', `${GOOD}run: { deadline: 1h }\n`],
+    ['not in the host', GOOD.replace('shop.example', '{id}.shop.example')],
+    ['is not a URL', GOOD.replace('https://shop.example', '')],
+    ['must begin with http', GOOD.replace('https:', 'ftp:')],
+    ['line 2: site.product_url: must be a URL, or a list', GOOD.replace('"https://shop.example/item/{id}"', '7')],
+    ['site.product_url.0.url: must contain {id}', withDomains('[{ url: "https://a.example/" }]')],
+    ['site.product_url.1.url: missing', withDomains('[{ url: "https://a.example/{id}" }, { weight: 1 }]')],
+    ['site.product_url.0.wieght: unknown key', withDomains('[{ url: "https://a.example/{id}", wieght: 1 }]')],
+    ['site.product_url.0.weight: must be', withDomains('[{ url: "https://a.example/{id}", weight: 0 }]')],
+    ['site.product_url: must be at least 1 entries', withDomains('[]')],
+    [
+      'site.product_url.1.url: must be on a host of its own',
+      withDomains('[{ url: "https://a.example/{id}" }, { url: "http://www.a.example:8080/{id}" }]'),
+    ],
+    ['must be longer than zero', GOOD.replace('200ms', '0s')],
+    ['cannot read the mapping none.yaml', GOOD.replace('{ fields: { title: "h1" } }', 'none.yaml')],
+    ['site.mapping.fields.title', GOOD.replace('"h1"', '"h1[["')],
+    ['a field name is a letter', GOOD.replace('title:', '"a-b":')],
+    ['another field has this name', GOOD.replace('title: "h1"', 'title: "h1", Title: "h2"')],
+    [
+      'line 3: site.ban.patterns.1: the pattern "(?<=x)y" cannot be used',
+      withSite('ban: { patterns: ["captcha", "(?<=x)y"] }'),
+    ],
+    ['site.ban.patterns.0: fits every page', withSite('ban: { patterns: ["<"] }')],
+    ['site.ban.statuses.0: is the status of good pages', withSite('ban: { statuses: [200] }')],
+    ['site.ban.redirects.0: is part of site.product_url', withSite('ban: { redirects: ["/"] }')],
+    [
+      'site.user_agent: may have letters, digits and signs of ASCII only',
+      withSite('user_agent: "ボット/1.0 (+https://example.jp)"'),
+    ],
+    ['site.timeout: must be at most 1h', withSite('timeout: 30d')],
+    ['site.ban.patterns.0: fits every page', withSite('ban: { patterns: [".*"] }')],
+    ['site.canaries.0.id: the product ID is a dot segment', withSite('canaries: [{ id: "..", fields: {} }]')],
+    [
+      'site.canaries.0.fields.titel: the mapping has no field of this name',
+      withSite('canaries: [{ id: P1, fields: { titel: Teapot } }]'),
+    ],
+    ...[
+      's3://crawl/x',
+      'https://crawl.s3.amazonaws.com',
+      'arn:aws:s3:::crawl',
+      'crawl/x',
+      'Crawl',
+      'a_b',
+      'ab',
+      '10.0.0.1',
+      'a..b',
+    ].map((bucket): [string, string] => [
+      'aws.bucket: must be the name of a bucket, without s3://',
+      `${GOOD}aws: { bucket: "${bucket}" }\n`,
+    ]),
+    ['aws.tags.CostCenter: must be a text, in quotes', `${GOOD}aws: { tags: { CostCenter: 4711 } }\n`],
+    ['aws.tags.crawlfleet:owner: is set by AWS or by crawlfleet', `${GOOD}aws: { tags: { "crawlfleet:owner": me } }\n`],
+    [
+      'aws.certificate: is for a load balancer, and aws.load_balancer is none',
+      `${GOOD}aws: { load_balancer: none, certificate: { arn: "arn:aws:iam::1:server-certificate/c", name: a.example } }\n`,
+    ],
+    ['aws.tags.a: may have letters, digits, blanks', `${GOOD}aws: { tags: { a: "$(rm)" } }\n`],
+    ['site.pages_per_product', withSite('pages_per_product: 0.5')],
+    [
+      'is more than run.max_instances',
+      GOOD.replace('deadline: 45s', 'deadline: 45s, min_instances: 5, max_instances: 2'),
+    ],
+    [
+      'run.max_instances: must be at most 1000, 1000 in each region',
+      GOOD.replace('deadline: 45s', 'deadline: 45s, max_instances: 1001'),
+    ],
+    [
+      'run.max_instances: must be at most 2000',
+      `${GOOD.replace('deadline: 45s', 'deadline: 45s, max_instances: 2001')}aws: { regions: [{ region: eu-west-1 }, { region: us-east-1 }] }\n`,
+    ],
+    [
+      'aws.regions.1.region: is listed twice',
+      `${GOOD}aws: { regions: [{ region: eu-west-1 }, { region: eu-west-1 }] }\n`,
+    ],
+    [
+      'aws.subnets: goes into the entries of aws.regions',
+      `${GOOD}aws: { regions: [{ region: eu-west-1 }], subnets: [subnet-1] }\n`,
+    ],
+    ['aws.regions: must', `${GOOD}aws: { regions: [] }\n`],
+    ['results.table: is too long', `${GOOD}results: { table: ${'t'.repeat(60)}, history: changes }\n`],
+    [
+      'discover.into.table: is too long',
+      withDiscover(`seeds: ["https://shop.example/"], into: { table: ${'t'.repeat(60)} }`),
+    ],
+    [
+      'discover.seeds.0: must be on the host',
+      withDiscover('seeds: ["https://other.example/"], into: { table: found }'),
+    ],
+    ['discover.seeds: must name a page', withDiscover('into: { table: found }')],
+    ['discover.order: needs discover.scores', withDiscover('sitemaps: auto, order: score, into: { table: found }')],
+    ['discover.into.id: the pattern', withDiscover('sitemaps: auto, into: { table: found, id: "(" }')],
+    [
+      'discover.search.url: must contain {term}',
+      withDiscover('search: { url: "https://shop.example/s", terms: t }, into: { table: t }'),
+    ],
+  ])('says what is wrong: %s', (expected, text) => {
+    expect(faultsOf(text)).toContain(expected);
+  });
+
+  it('names the flag or the variable that is invalid', () => {
+    expect(faultsOf(GOOD, { FLEET_RUN_DEADLINE: 'soon' })).toContain(
+      'environment FLEET_RUN_DEADLINE: must be a duration',
+    );
+    expect(faultsOf(GOOD, { FLEET_RUN_DEDLINE: '1h' })).toContain('environment FLEET_RUN_DEDLINE: no such setting');
+    expect(faultsOf(GOOD, {}, [{ path: ['run', 'deadline'], flag: '--deadline', value: 'soon' }])).toContain(
+      'flag --deadline: must be a duration',
+    );
+  });
+
+  it('names the path of a missing file', () => {
+    expect(() => loadConfig(join(folder, 'nowhere.yaml'), {})).toThrow(/cannot read the configuration .*nowhere\.yaml/);
+  });
+
+  it('accepts the file that `orchestrator init` writes', () => {
+    writeFileSync(join(folder, 'mapping.yaml'), MAPPING_TEMPLATE);
+    const { mapping } = loadConfig(write(FLEET_TEMPLATE), {});
+    expect(columnsOf(mapping).map((c) => c.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);
+  });
+});

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { NO_EFFECTS, ordersFor } from '../../../orchestrator/core/callbacks/orders.ts';
+import { drainAtMs } from '../../../orchestrator/core/model/run-deadlines.ts';
+import { type Heartbeat, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
+import {
+  ALL_GRANTED,
+  ALLOW_ALL,
+  aHeartbeat,
+  anIncident,
+  anInstance,
+  aRun,
+  aWorld,
+  type WorldChange,
+} from './builders.ts';
+
+type Sender = Parameters<typeof ordersFor>[1];
+
+const crawling = anInstance(0, { phase: 'crawling', progress: { ...NO_PROGRESS, assigned: 10, pending: 4 } });
+const GRANTED = { work: ALL_GRANTED };
+
+const orders = (sender: Partial<Sender>, heartbeat: Partial<Heartbeat> = {}, world: WorldChange = {}) =>
+  ordersFor(aWorld({ instances: [crawling], ...world }), {
+    ...NO_EFFECTS,
+    record: crawling,
+    heartbeat: aHeartbeat({ progress: crawling.progress!, ...heartbeat }),
+    robots: null,
+    maxProducts: null,
+    awaited: false,
+    fenced: false,
+    ...sender,
+  });
+
+const idle = { progress: { ...NO_PROGRESS, assigned: 10, stored: 10, requests: 10 } };
+
+describe('ordersFor', () => {
+  it('drops every offered chunk that was not granted', () => {
+    const reply = orders({ granted: ['1-0'] }, { offered: ['1-0', '2-0'] });
+    expect(reply).toMatchObject({ grants: ['1-0'], drops: ['2-0'] });
+  });
+
+  it('seals an idle instance only when no chunk waits', () => {
+    expect(orders({}, idle).sealed).toBe(false);
+    expect(orders({}, idle, GRANTED).sealed).toBe(true);
+  });
+
+  it('does not seal an instance that still has products, has just been granted some, or is to receive some', () => {
+    expect(orders({}, {}, GRANTED).sealed).toBe(false);
+    expect(orders({ granted: ['1-0'] }, { ...idle, offered: ['1-0'] }, GRANTED).sealed).toBe(false);
+    expect(orders({ awaited: true }, idle, GRANTED).sealed).toBe(false);
+  });
+
+  it('keeps an instance sealed', () => {
+    expect(orders({ record: { ...crawling, sealed: true } }).sealed).toBe(true);
+  });
+
+  it('drains at the deadline minus the tail, and after a stop request', () => {
+    const run = aRun();
+    expect(orders({}, {}, { nowMs: drainAtMs(run) - 1 }).drain).toBe(false);
+    expect(orders({}, {}, { nowMs: drainAtMs(run) })).toMatchObject({ drain: true, sealed: true });
+    expect(orders({}, {}, { run: aRun({ request: 'stop' }) }).drain).toBe(true);
+  });
+
+  it('does not seal an idle instance while an address with an open incident may return products', () => {
+    const banned = anInstance(1, { phase: 'banned', incident: anIncident(), progress: crawling.progress });
+    expect(orders({}, idle, { ...GRANTED, instances: [crawling, banned] }).sealed).toBe(false);
+  });
+
+  it('sends robots.txt only to instances with another version', () => {
+    const robots = { ...ALLOW_ALL, version: 'b' };
+    expect(orders({ robots }, { robots: 'a' }).robots).toEqual(robots);
+    expect(orders({ robots }, { robots: 'b' }).robots).toBeNull();
+    expect(orders({ robots: null }, { robots: null }).robots).toBeNull();
+  });
+
+  it('applies a longer Crawl-delay instead of the interval, but not a shorter one', () => {
+    const under = (crawlDelayMs: number) => orders({ robots: { ...ALLOW_ALL, crawlDelayMs } }).intervalMs;
+    expect(under(30_000)).toBe(30_000);
+    expect(under(1_000)).toBe(10_000);
+  });
+});
