@@ -58,7 +58,7 @@ const LIBRARIES: Record<string, string[]> = {
   esbuild: ['userdata/', 'orchestrator/features/serve/bundle-page.ts'],
   tar: ['userdata/', 'sandbox/host/'],
   commander: ['orchestrator/main.ts', 'orchestrator/cli/program/'],
-  croner: ['orchestrator/features/schedule/'],
+  croner: ['orchestrator/core/config/'],
   'fastest-levenshtein': ['orchestrator/core/config/'],
   yaml: ['orchestrator/core/config/', 'orchestrator/features/init/propose-shop.ts'],
   pino: ['orchestrator/', 'crawl-api/', 'sandbox/'],

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { DEFAULT_INSTANCE_TYPES } from '../plan/defaults.ts';
 import { NOTICE_KINDS } from '../../features/notify/notice.ts';
-import { createTimetable } from '../../features/schedule/timetable.ts';
+import { createTimetable } from './timetable.ts';
 import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { checked, duration, httpUrl, orNull, positiveDuration, share, text } from './forms.ts';
 import { siteSection } from './site-section.ts';

@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
-import { createTimetable } from './timetable.ts';
+import { createTimetable } from '../../core/config/timetable.ts';
 import { scheduleNameOf } from '../notify/announce.ts';
 import { type ConfigPlace, type Environment, loadConfig } from '../../core/config/load-config.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';

@@ -10,7 +10,7 @@ import { ScheduleStore } from './schedule-store.ts';
 import { dueNotice, type Notice, stuckNotice } from '../notify/notice.ts';
 import { notifyPatiently } from '../notify/deliver.ts';
 import type { StoredDueTime } from './due-times.ts';
-import { createTimetable } from './timetable.ts';
+import { createTimetable } from '../../core/config/timetable.ts';
 import { createHealthApp } from '../../core/server/health-app.ts';
 import { listen, type Listener } from '../../core/server/listen.ts';
 import { endOf, senderOf, targetsOf } from '../notify/announce.ts';

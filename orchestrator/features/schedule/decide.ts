@@ -4,7 +4,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { NO_RESULT, type RunResult, type StuckRun } from '../notify/notice.ts';
 import { type DueState, type DueTime, isOpen, type StoredDueTime } from './due-times.ts';
-import type { Timetable } from './timetable.ts';
+import type { Timetable } from '../../core/config/timetable.ts';
 
 const MINUTE_MS = 60_000;
 /** An owner that is frozen, or on a host that died, loses a row that it has not written for this long. */

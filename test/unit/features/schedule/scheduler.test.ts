@@ -1,6 +1,6 @@
 /** Daemons on a virtual clock: who starts what when, and what the record says about the rest. */
 import { describe, expect, it } from 'vitest';
-import { createTimetable } from '../../../../orchestrator/features/schedule/timetable.ts';
+import { createTimetable } from '../../../../orchestrator/core/config/timetable.ts';
 import { HOUR, MINUTE, Stage } from './stage.ts';
 
 describe('the schedule', () => {

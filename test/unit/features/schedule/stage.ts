@@ -4,7 +4,7 @@ import { Scheduler, type SchedulerOptions } from '../../../../orchestrator/featu
 import { NO_RESULT, type RunResult } from '../../../../orchestrator/features/notify/notice.ts';
 import type { ProcessExit } from '../../../../orchestrator/features/schedule/decide.ts';
 import type { StoredDueTime } from '../../../../orchestrator/features/schedule/due-times.ts';
-import { createTimetable } from '../../../../orchestrator/features/schedule/timetable.ts';
+import { createTimetable } from '../../../../orchestrator/core/config/timetable.ts';
 import type { ExitCode } from '../../../../shared/domain/exit-codes.ts';
 import type { Clock } from '../../../../shared/ports/clock.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 /** When a schedule is due: daily is daily, in every zone, on the days when the clocks change too. */
 import { describe, expect, it } from 'vitest';
-import { createTimetable } from '../../../../orchestrator/features/schedule/timetable.ts';
+import { createTimetable } from '../../../../orchestrator/core/config/timetable.ts';
 import { showLocal } from '../../../../shared/domain/local-time.ts';
 
 const at = (iso: string): number => Date.parse(iso);
