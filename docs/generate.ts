@@ -7,7 +7,9 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { mappingJsonSchema } from '../orchestrator/core/config/json-schema.ts';
-import { configSchema } from '../orchestrator/core/config/schema.ts';
+import { loadFeatures } from '../orchestrator/cli/program/feature.ts';
+import { schemaWith } from '../orchestrator/core/config/section.ts';
+import { FEATURES } from '../orchestrator/features.ts';
 import { ERROR_KINDS } from '../shared/domain/errors.ts';
 import { dashboard } from '../examples/grafana/dashboard.ts';
 import { exitCodesPage } from './generate-exit-codes.ts';
@@ -25,7 +27,8 @@ interface JsonSchema {
   required?: string[];
 }
 
-const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+const sections = (await loadFeatures(FEATURES)).flatMap((feature) => feature.sections ?? []);
+const schema = z.toJSONSchema(schemaWith(sections), { io: 'input', unrepresentable: 'any' }) as JsonSchema;
 
 referToMappingSchema(schema);
 
@@ -40,7 +43,7 @@ function configurationPage(): string {
   const lines = [
     '# Configuration',
     '',
-    'Made from `orchestrator/core/config/schema.ts` by `npm run docs`; do not edit it by hand.',
+    'Made from `orchestrator/core/config/schema.ts` and the sections of features by `npm run docs`; do not edit it by hand.',
     '',
     'The configuration is one YAML file, `fleet.yaml` unless `--config` (or `FLEET_CONFIG`) names another. `orchestrator init` writes a',
     'commented one to start from, and an editor can check yours against [fleet.schema.json](fleet.schema.json).',

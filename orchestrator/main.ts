@@ -6,6 +6,7 @@ import { outliveOutput } from './cli/closed-output.ts';
 import { createOutput, printError } from './cli/output.ts';
 import { provideHome } from './cli/passwd-entry.ts';
 import { createProgram } from './cli/program/program.ts';
+import { FEATURES } from './features.ts';
 
 outliveOutput();
 // Node would print the text of the error as it is.
@@ -17,7 +18,7 @@ provideHome(process.env);
 if (process.env.FLEET_CONFIG === '') delete process.env.FLEET_CONFIG;
 
 try {
-  await createProgram().parseAsync();
+  await createProgram(FEATURES).parseAsync();
 } catch (error) {
   // commander has already printed its message; help and --version are not errors.
   if (!(error instanceof CommanderError)) throw error;

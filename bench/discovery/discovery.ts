@@ -2,6 +2,7 @@
  * Discovery on a shop of 100,000 products and on a wiki of 50,000 pages: real pages, extraction, loader and frontier
  * (SQLite); without instances and HTTP, which other benches measure.
  */
+import { readConfig } from '../../test/support/features.ts';
 import { rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { compileMapping } from '../../crawl-api/extract/compile-mapping.ts';
 import { PageExtractor } from '../../crawl-api/extract/page-extractor.ts';
 import { discoverSource } from '../../orchestrator/features/discovery/discover-source.ts';
 import { discoveryConfig } from '../../orchestrator/features/discovery/discovery-config.ts';
-import { type Config, loadConfig } from '../../orchestrator/core/config/load-config.ts';
+import { type Config } from '../../orchestrator/core/config/load-config.ts';
 import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts';
 import type { RunStores } from '../../orchestrator/core/model/stores.ts';
 import { type Database, openDatabase } from '../../orchestrator/core/db/connect.ts';
@@ -61,7 +62,7 @@ class Site {
     };
     writeFileSync(file, stringify(values));
     writeFileSync(join(folder, 'fleet.db'), '');
-    const config = discoveryConfig(loadConfig(file, {}));
+    const config = discoveryConfig(readConfig(file, {}));
     const db = await openDatabase(config.values.database.url);
     await migrate(db);
     await prepare?.(db);

@@ -133,7 +133,7 @@ const FLOORS: [folder: string, allowed: string[]][] = [
 const PRINTS = /\bprocess\.(?:stdout|stderr|exit)\b/;
 const READS_ENVIRONMENT = /\bprocess\.(?:env|argv)\b/;
 const MAY_READ_ENVIRONMENT =
-  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|core\/(?:checks\/machine|cloud-access\/cloud-access)\.ts$|features\/serve\/build-page\.ts$)/;
+  /(?:^|\/)main\.ts$|^orchestrator\/(?:cli\/|core\/(?:checks\/machine|cloud-access\/cloud-access)\.ts$|features\/(?:[a-z]+\/index|serve\/build-page)\.ts$)/;
 
 function findViolations(file: string, source: string): string[] {
   const code = withoutComments(source);

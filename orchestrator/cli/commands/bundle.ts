@@ -6,7 +6,8 @@ import type { Bundle } from '../../../userdata/bundle.ts';
 import { NODE_VERSION } from '../../../userdata/node-release.ts';
 import { type Architecture, architectureOf } from '../../core/plan/instance-types.ts';
 import { openBucket } from '../../core/cloud-access/cloud-access.ts';
-import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import { type Config, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import { PLATFORM_OF, bundleFor, putBundle } from '../../core/cloud-access/launch-template.ts';
 import { createOutput, type Output } from '../output.ts';
 import { fileOf, writeBytes } from '../output-file.ts';
@@ -37,7 +38,7 @@ export async function bundleCommand(options: BundleCommandOptions, terminal: Out
   // On stdout there is nothing but the bundle.
   const said = isToStdout ? createOutput(true) : terminal;
   const output = { ...terminal, line: (text?: string) => said.line(text) };
-  const config = loadConfig(options.configPath, options.environment);
+  const config = loadConfig(options);
   const architectures = architecturesOf(config, options);
   const bucket = options.upload ? bucketOf(config, options.environment) : null;
   const made: MadeBundle[] = [];

@@ -4,7 +4,7 @@ import type { GcReport } from '../../core/gc/gc.ts';
 import { createStores } from '../../core/db/create-stores.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { collectGarbage, ACTION_WORDS } from '../../core/run/collect-garbage.ts';
-import type { ConfigPlace } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';

@@ -19,7 +19,7 @@ const LOOK_EVERY_MS = 500;
 export async function logsCommand(options: LogsOptions, output: Output): Promise<ExitCode> {
   if (options.follow && output.json)
     throw new AppError('usage', '--json is one document, and --follow never ends', { hint: 'Leave one of them out.' });
-  const config = loadConfig(options.configPath, options.environment);
+  const config = loadConfig(options);
   const { runId, file } = findLog(config.file, options.runId);
   const entries: LogEntry[] = [];
   let shown = 0;

@@ -8,13 +8,11 @@ import { renderPlan, startInWords } from '../../core/plan/render-plan.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { listen } from '../../core/server/listen.ts';
 import { metricsText } from '../../features/serve/metrics.ts';
-import { loadConfig, refuseMisspelt } from '../../core/config/load-config.ts';
+import { type Config, loadConfig, refuseMisspelt } from '../../core/config/load-config.ts';
 import { refusalOfPlan } from '../../core/prepare/make-plan.ts';
 import { preflight } from '../../core/prepare/preflight.ts';
 import { chooseTarget } from '../../core/config/target.ts';
 import type { Caller, Progress } from '../../core/caller.ts';
-import { discoverSource } from '../../features/discovery/discover-source.ts';
-import { discoveryConfig } from '../../features/discovery/discovery-config.ts';
 import { firstOfQuery, idsFrom } from '../../features/recrawl/chosen-products.ts';
 import type { CarriedOut } from '../../core/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../core/run/load-run.ts';
@@ -49,7 +47,7 @@ interface PlanOptions extends Omit<RunOptions, 'yes'> {
 
 /** What a run would take, when it would end, and what it would cost. Changes nothing. */
 export async function planCommand(options: PlanOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment, options.flags);
+  const config = loadConfig(options);
   refuseMisspelt(config);
   const { environment, retry: runId } = options;
   const source =
@@ -72,17 +70,28 @@ export async function planCommand(options: PlanOptions, output: Output): Promise
 }
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
-export function runCommand(options: RunOptions, output: Output): Promise<ExitCode> {
+export const runCommand = (options: RunOptions, output: Output): Promise<ExitCode> =>
+  startInTerminal(options, output, () => ({ source: sourceOf(options) }));
+
+/** As runCommand, of other products: `configure` says what the run goes by instead of the configuration as it stands. */
+export function startInTerminal(
+  options: RunOptions,
+  output: Output,
+  what: (caller: Caller) => { source: RunSource; configure?: (config: Config) => Config },
+): Promise<ExitCode> {
   return withMetrics(options, output, () =>
-    inTerminal(output, (caller) => startRun(confirmed(options, output, caller), caller, sourceOf(options))),
+    inTerminal(output, (caller) => {
+      const { source, ...configured } = what(caller);
+      return startRun({ ...confirmed(options, output, caller), ...configured }, caller, source);
+    }),
   );
 }
 
 /** Carries `work` out while `/metrics` is served, if it is asked for. A night does not end for a taken port. */
 async function withMetrics<T>(options: RunOptions, output: Output, work: () => Promise<T>): Promise<T> {
-  const { configPath, environment, metrics } = options;
+  const { metrics } = options;
   if (metrics === undefined) return work();
-  await using database = await openWaiting(loadConfig(configPath, environment), output);
+  await using database = await openWaiting(loadConfig(options), output);
   const stores = createStores(database);
   const app = express();
   app.use(refuseWebPages(metrics.slice(0, metrics.lastIndexOf(':'))));
@@ -101,19 +110,6 @@ async function withMetrics<T>(options: RunOptions, output: Output, work: () => P
 function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {
   if (ids !== undefined) return idsFrom(ids);
   return limit === undefined ? wholeQuery(acceptDrop === true) : firstOfQuery(limit);
-}
-
-/** A run that finds what it crawls. */
-export function discoverCommand(options: RunOptions, output: Output): Promise<ExitCode> {
-  return withMetrics(options, output, () =>
-    inTerminal(output, (caller) =>
-      startRun(
-        { ...confirmed(options, output, caller), configure: discoveryConfig },
-        caller,
-        discoverSource(caller.output, caller.interrupts.leave),
-      ),
-    ),
-  );
 }
 
 /** A child run of the products that failed in another one. */

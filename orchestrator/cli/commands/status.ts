@@ -5,7 +5,7 @@ import { productUrl } from '../../../shared/domain/product.ts';
 import { type Standing, standingInWords } from '../../../shared/domain/standing.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { ConfigPlace } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import {
   type InstanceDocument,
   type LiveCounts,

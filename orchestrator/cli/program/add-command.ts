@@ -1,42 +1,10 @@
 /** From a declared command to a running one, and from its end to an exit code. */
-import type { Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
-import type { ConfigPlace, FlagValue } from '../../core/config/load-config.ts';
 import { endWithOutput } from '../closed-output.ts';
 import { createOutput, type Output, printError } from '../output.ts';
+import { type CommandDeclaration, type FeatureDeclaration, type Given, loadFeatures } from './feature.ts';
 import { jsonFlag } from './flags.ts';
-
-/** What every command is given, beside its own flags under commander's names; `--x` without a value may be missing. */
-export interface Given extends ConfigPlace {
-  /** Its argument: nearly always the name of a run. */
-  runId: string | undefined;
-  /** The words after it; empty for a command that takes none. */
-  rest: string[];
-  /** Flags that stand for settings, in the form the configuration takes: a flag wins over the file. */
-  flags: FlagValue[];
-  deadline?: string;
-  maxCost?: number;
-  dryRun: boolean;
-  yes: boolean;
-  acceptDrop: boolean;
-}
-
-export interface CommandDeclaration {
-  name: string;
-  description: string;
-  /** A page with more, relative to the package, and examples, as they are typed after `orchestrator`. */
-  help: readonly [page: string, ...examples: string[]];
-  /** Name, description and default of its argument. */
-  argument?: readonly [name: string, description: string, byDefault?: string];
-  /** Name and description of the words after its argument. */
-  rest?: readonly [name: string, description: string];
-  /** In the order of its help; --json comes last. */
-  options: readonly Option[];
-  /** `shows`: it only prints, so it ends when its output cannot be written; `works`, the default: it goes on. */
-  kind?: 'works' | 'shows';
-  /** Loads its code when it is called, to keep start-up fast. What it calls must take `Given` and these flags. */
-  load: () => Promise<(given: never, output: Output) => Promise<ExitCode> | ExitCode>;
-}
 
 /** The variables that commands read settings from; our other variables, which are no settings, are left out. */
 function fleetEnvironment(): Record<string, string | undefined> {
@@ -44,10 +12,14 @@ function fleetEnvironment(): Record<string, string | undefined> {
   return rest;
 }
 
-type Flags = Partial<Given> & { config: string; json?: boolean; quiet?: boolean; verbose?: boolean };
+type Flags = Partial<Omit<Given, 'features'>> & { config: string; json?: boolean; quiet?: boolean; verbose?: boolean };
 
 /** Adds the command; any error it ends with becomes a message and an exit code. */
-export function addCommand(program: Command, declared: CommandDeclaration): void {
+export function addCommand(
+  program: Command,
+  declared: CommandDeclaration,
+  features: readonly FeatureDeclaration[],
+): void {
   const command = program.command(declared.name).description(declared.description);
   if (declared.argument) command.argument(...declared.argument);
   if (declared.rest) command.argument(...declared.rest);
@@ -59,14 +31,14 @@ export function addCommand(program: Command, declared: CommandDeclaration): void
     const output = createOutput(flags.json === true, flags.quiet ? 'quiet' : flags.verbose ? 'verbose' : 'normal');
     try {
       const run = (await declared.load()) as (given: Given, output: Output) => Promise<ExitCode>;
-      process.exitCode = await run(givenBy(flags, words), output);
+      process.exitCode = await run({ ...givenBy(flags, words), features: await loadFeatures(features) }, output);
     } catch (error) {
       process.exitCode = printError(error, flags.json === true);
     }
   });
 }
 
-function givenBy(flags: Flags, [runId, rest = []]: [argument?: string, rest?: string[]]): Given {
+function givenBy(flags: Flags, [runId, rest = []]: [argument?: string, rest?: string[]]): Omit<Given, 'features'> {
   const { deadline, maxCost, dryRun = false, yes = false, acceptDrop = false } = flags;
   const settings = [
     { path: ['run', 'deadline'], flag: '--deadline', value: deadline },

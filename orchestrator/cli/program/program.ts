@@ -5,29 +5,55 @@ import { writeData } from '../terminal.ts';
 import { ACCOUNT_COMMANDS } from './account-commands.ts';
 import { addCommand } from './add-command.ts';
 import { addCompletion } from './completion.ts';
+import type { CommandDeclaration, FeatureDeclaration } from './feature.ts';
 import { READING_COMMANDS } from './reading-commands.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
 import { asTyped } from '../typed-name.ts';
 import { TRIAL_COMMANDS } from './trial-commands.ts';
 
-const COMMANDS = {
-  'Getting ready, and clearing up:': ACCOUNT_COMMANDS,
-  'Trying things out:': TRIAL_COMMANDS,
-  'Runs:': RUN_COMMANDS,
-  'Inspecting runs:': READING_COMMANDS,
+/** The commands of the help, by heading; one of a feature that is not there is left out. */
+const HEADINGS = {
+  'Getting ready, and clearing up:': ['init', 'setup', 'doctor', 'bundle', 'image', 'gc', 'prune'],
+  'Trying things out:': ['extract', 'simulate', 'probe', 'sandbox'],
+  'Runs:': [
+    'plan',
+    'run',
+    'discover',
+    'resume',
+    'retry',
+    'stop',
+    'cancel',
+    'publish',
+    'exec',
+    'load',
+    'schedule',
+    'serve',
+    'notify',
+  ],
+  'Inspecting runs:': ['status', 'watch', 'explain', 'product', 'export', 'report', 'logs', 'cost', 'verify'],
 };
 
-/** A page and examples by command. A test parses every example and opens every page. */
-export const HELP_NOTES: ReadonlyMap<string, readonly string[]> = new Map([
-  ...Object.values(COMMANDS).flatMap((commands) => commands.map(({ name, help }) => [name, help] as const)),
-  [
-    'completion',
-    ['docs/README.md', 'completion bash > /etc/bash_completion.d/orchestrator', 'completion zsh', 'completion fish'],
-  ],
-]);
+/** A page and examples of a command. */
+export type HelpNotes = readonly [page: string, ...examples: string[]];
+
+const COMPLETION_HELP: HelpNotes = [
+  'docs/README.md',
+  'completion bash > /etc/bash_completion.d/orchestrator',
+  'completion zsh',
+  'completion fish',
+];
+
+const commandsWith = (features: readonly FeatureDeclaration[]): readonly CommandDeclaration[] => [
+  ...[ACCOUNT_COMMANDS, TRIAL_COMMANDS, RUN_COMMANDS, READING_COMMANDS].flat(),
+  ...features.flatMap(({ commands = [] }) => commands),
+];
+
+/** By command. A test parses every example and opens every page. */
+export const helpNotes = (features: readonly FeatureDeclaration[]): ReadonlyMap<string, HelpNotes> =>
+  new Map([...commandsWith(features).map(({ name, help }) => [name, help] as const), ['completion', COMPLETION_HELP]]);
 
 /** Parsing runs the command and sets the exit code; usage errors and --help throw commander's CommanderError. */
-export function createProgram(): Command {
+export function createProgram(features: readonly FeatureDeclaration[]): Command {
   const program = new Command('orchestrator')
     .description('Plans, boots and watches a polite crawl fleet, and has the rows in the database before the deadline.')
     .version(VERSION)
@@ -38,20 +64,22 @@ export function createProgram(): Command {
     })
     // Commands created after this call inherit it.
     .exitOverride();
-  for (const [heading, commands] of Object.entries(COMMANDS)) {
+  const commands = commandsWith(features);
+  for (const [heading, names] of Object.entries(HEADINGS)) {
     program.commandsGroup(heading);
-    for (const command of commands) addCommand(program, command);
+    for (const command of names.flatMap((name) => commands.find((one) => one.name === name) ?? []))
+      addCommand(program, command, features);
   }
   addCompletion(program.commandsGroup('Help:'));
-  addHelpNotes(program);
+  addHelpNotes(program, helpNotes(features));
   return program.helpCommand(true);
 }
 
 /** Adds examples and a page to every command, and makes a usage error name the help of the command that was called. */
-function addHelpNotes(program: Command): void {
+function addHelpNotes(program: Command, notes: ReadonlyMap<string, HelpNotes>): void {
   for (const command of program.commands) {
     command.showHelpAfterError(`(orchestrator ${command.name()} --help lists its flags)`);
-    const [page, ...examples] = HELP_NOTES.get(command.name()) ?? [];
+    const [page, ...examples] = notes.get(command.name()) ?? [];
     if (page === undefined) continue;
     const lines = examples.map((example) => `  orchestrator ${example}`).join('\n');
     command.addHelpText('after', `\nExamples:\n${lines}\n\nMore in ${page}`);

@@ -1,8 +1,7 @@
 /** Commands that inspect runs. */
 import { LEVELS } from '../log-lines.ts';
-import type { ExportFormat } from '../../features/export/export-rows.ts';
 import type { Output } from '../output.ts';
-import type { CommandDeclaration, Given } from './add-command.ts';
+import type { CommandDeclaration, Given } from './feature.ts';
 import { configFlag, flag, toFlag } from './flags.ts';
 import { readSlot } from './readers.ts';
 
@@ -26,15 +25,6 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     load: async () => (await import('../commands/watch.ts')).watchCommand,
   },
   {
-    name: 'explain',
-    help: ['docs/what-happens-when.md', 'explain', 'explain RUN'],
-    kind: 'shows',
-    description: 'what happened in a run and why, and what the next one would need',
-    argument: ['[run]', 'default: the newest run'],
-    options: [configFlag],
-    load: async () => (await import('../../features/explain/command.ts')).explainCommand,
-  },
-  {
     name: 'product',
     help: ['docs/dashboard.md', 'product P1', 'product https://shop.example/item/P1 --json'],
     kind: 'shows',
@@ -42,31 +32,10 @@ export const READING_COMMANDS: readonly CommandDeclaration[] = [
     argument: ['<product>', 'its ID, or the URL of its page'],
     options: [configFlag],
     async load() {
-      const { productCommand } = await import('../commands/rows.ts');
+      const { productCommand } = await import('../commands/product.ts');
       return ({ runId: product, ...given }: Given, output: Output) =>
         productCommand({ ...given, product: product! }, output);
     },
-  },
-  {
-    name: 'export',
-    help: [
-      'docs/dashboard.md',
-      'export > rows.csv',
-      'export --safe --to for-excel.csv',
-      'export RUN --format parquet --to rows.parquet',
-    ],
-    kind: 'shows',
-    description: 'the rows of a run as CSV, JSON lines or Parquet',
-    argument: ['[run]', 'default: the newest published run'],
-    options: [
-      flag('--format <format>', 'form of the rows')
-        .choices(['csv', 'jsonl', 'parquet'] satisfies ExportFormat[])
-        .default('csv'),
-      toFlag,
-      flag('--safe', 'CSV in which no text of a page is a formula to a spreadsheet (asked on a terminal)'),
-      configFlag,
-    ],
-    load: async () => (await import('../commands/rows.ts')).exportCommand,
   },
   {
     name: 'report',

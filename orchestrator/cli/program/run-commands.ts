@@ -1,9 +1,7 @@
 /** Commands that start a run, end it, or load its results. */
-import { parseDuration } from '../../../shared/domain/quantity.ts';
 import { FAILURE_REASONS, type FailureReason } from '../../../shared/domain/outcome.ts';
-import type { ScheduleOptions } from '../../features/schedule/command.ts';
 import type { Output } from '../output.ts';
-import type { CommandDeclaration, Given } from './add-command.ts';
+import type { CommandDeclaration, Given } from './feature.ts';
 import {
   acceptDropFlag,
   configFlag,
@@ -15,7 +13,7 @@ import {
   planFlags,
   yesFlag,
 } from './flags.ts';
-import { readCount, readDueStart, readDuration, readFewCount, readReasons, readSlots } from './readers.ts';
+import { readCount, readDueStart, readReasons } from './readers.ts';
 
 export const RUN_COMMANDS: readonly CommandDeclaration[] = [
   {
@@ -58,13 +56,6 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
       flag('--due <start>', 'the due time of a schedule that it is started for', readDueStart).hideHelp(),
     ],
     load: async () => (await import('../commands/run.ts')).runCommand,
-  },
-  {
-    name: 'discover',
-    help: ['docs/discovery.md', 'discover --deadline 2h --dry-run', 'discover --deadline 4h --yes'],
-    description: 'find the pages of a site by its links, sitemaps or search, and crawl them',
-    options: [...planFlags, dryRunFlag, metricsFlag, ...launchFlags],
-    load: async () => (await import('../commands/run.ts')).discoverCommand,
   },
   {
     name: 'resume',
@@ -120,77 +111,11 @@ export const RUN_COMMANDS: readonly CommandDeclaration[] = [
     load: async () => (await import('../commands/end.ts')).publishCommand,
   },
   {
-    name: 'exec',
-    help: [
-      'docs/operations.md',
-      'exec RUN -- uptime',
-      "exec RUN --slot 0 --slot 3 -- 'df -h / | tail -1'",
-      'exec RUN --update',
-    ],
-    description: 'run a shell command on the instances of a run, or bring them to the bundle of this version',
-    argument: ['<run>', 'its name, as `status` lists it'],
-    rest: ['[command...]', 'after --: its words, joined by blanks, are one line for the shell'],
-    options: [
-      flag('--slot <number>', 'only this slot; may be repeated', readSlots),
-      flag('--timeout <duration>', 'time limit on each instance', readDuration).default('60s'),
-      flag('--update', 'replace the bundle, one instance after another').conflicts('slot'),
-      configFlag,
-    ],
-    async load() {
-      const { execCommand, updateCommand } = await import('../../features/exec/command.ts');
-      type Flags = Given & { slot?: number[]; timeout: string; update?: boolean };
-      return ({ slot: slots = [], timeout, update, runId, ...given }: Flags, output: Output) => {
-        const options = { ...given, runId: runId!, words: given.rest, slots, timeoutMs: parseDuration(timeout)! };
-        return update ? updateCommand(options, output) : execCommand(options, output);
-      };
-    },
-  },
-  {
     name: 'load',
     help: ['docs/what-happens-when.md', 'load RUN'],
     description: 'bring results from the bucket into the database, also of a run that it has lost',
     argument: ['<run>', 'its name, as `status` or the folders under runs/ in the bucket give it'],
     options: [configFlag],
     load: async () => (await import('../commands/run.ts')).loadCommand,
-  },
-  {
-    name: 'schedule',
-    help: ['docs/schedule.md', 'schedule --next 5', 'schedule --print-systemd', 'schedule'],
-    description: 'a daemon that starts a run whenever schedule.cron is due, and takes up what a crash has left',
-    options: [
-      configFlag,
-      flag('--next <number>', 'print this many due times and change nothing', readFewCount),
-      flag('--print-systemd', 'print a unit file for the daemon'),
-      flag('--print-crontab', 'print crontab lines to use instead of the daemon'),
-      dryRunFlag,
-    ],
-    async load() {
-      const { scheduleCommand } = await import('../../features/schedule/command.ts');
-      return ({ next = null, ...given }: Given & Partial<ScheduleOptions>, output: Output) =>
-        scheduleCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]!, next }, output);
-    },
-  },
-  {
-    name: 'serve',
-    help: ['docs/dashboard.md', 'serve', 'serve --schedule', 'serve --listen 127.0.0.1:0'],
-    description: "the operator's page: every run, live; it starts nothing by itself",
-    options: [
-      configFlag,
-      flag('--listen <address>', 'address and port; default: server.operator, 127.0.0.1:8701'),
-      flag('--schedule', 'run the schedule too: one service for the main server'),
-      dryRunFlag,
-    ],
-    async load() {
-      const { serveCommand } = await import('../../features/serve/command.ts');
-      return (given: Given & { listen?: string; schedule?: boolean }, output: Output) =>
-        serveCommand({ ...given, processEnvironment: process.env, launcher: process.argv[1]! }, output);
-    },
-  },
-  {
-    name: 'notify',
-    help: ['docs/notify.md', 'notify --test'],
-    description: 'send a test notice to every target of notify',
-    options: [flag('--test', 'send the notice, and print what each target answers').makeOptionMandatory(), configFlag],
-    load: async () => (await import('../../features/notify/command.ts')).notifyCommand,
   },
 ];

@@ -1,7 +1,6 @@
 /** Settings from the environment: a variable `FLEET_…` gives one key. */
 import { parse as parseYamlValue } from 'yaml';
 import { z } from 'zod';
-import { configSchema, oldKeysSchema } from './schema.ts';
 import { withoutMark } from './text-file.ts';
 
 interface Setting {
@@ -9,16 +8,19 @@ interface Setting {
   schema: z.ZodType;
 }
 
-/** By variable: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
-const SETTINGS: ReadonlyMap<string, Setting> = new Map(settings());
+/** By variable. */
+type Settings = ReadonlyMap<string, Setting>;
 
-function* settings(): Generator<[variable: string, Setting]> {
-  for (const [section, schema] of [configSchema, oldKeysSchema].flatMap(({ shape }) => Object.entries(shape))) {
+/** The variables of a configuration: FLEET_RUN_MAX_COST → run.max_cost; a section that is a list is one: FLEET_NOTIFY. */
+export function settingsBy(schemas: readonly z.ZodObject[]): Settings {
+  const settings = new Map<string, Setting>();
+  for (const [section, schema] of schemas.flatMap(({ shape }) => Object.entries(shape as Record<string, z.ZodType>))) {
     const keys = Object.entries(sectionShape(schema));
-    if (keys.length === 0) yield [`FLEET_${section}`.toUpperCase(), { path: [section], schema }];
+    if (keys.length === 0) settings.set(`FLEET_${section}`.toUpperCase(), { path: [section], schema });
     for (const [key, one] of keys)
-      yield [`FLEET_${section}_${key}`.toUpperCase(), { path: [section, key], schema: one }];
+      settings.set(`FLEET_${section}_${key}`.toUpperCase(), { path: [section, key], schema: one });
   }
+  return settings;
 }
 
 /** Keys of a section; none of a section that is one value. */
@@ -43,20 +45,21 @@ const isEmpty = (text: string | undefined): boolean => text !== undefined && wit
  * The variables without the empty ones that would set a key, and the names of those: Docker Compose and the like hand
  * over as empty what is not set.
  */
-export function withoutEmpty(environment: Variables): { set: Variables; empty: string[] } {
-  const empty = Object.keys(environment).filter((name) => SETTINGS.has(name) && isEmpty(environment[name]));
+export function withoutEmpty(environment: Variables, settings: Settings): { set: Variables; empty: string[] } {
+  const empty = Object.keys(environment).filter((name) => settings.has(name) && isEmpty(environment[name]));
   return { set: Object.fromEntries(Object.entries(environment).filter(([name]) => !empty.includes(name))), empty };
 }
 
 /** The settings that variables give, by variable; adds to `faults` those that name none. */
 export function environmentValues(
   environment: Variables,
+  settings: Settings,
   faults: string[],
 ): { name: string; path: string[]; value: unknown }[] {
   const values: { name: string; path: string[]; value: unknown }[] = [];
   for (const [name, text] of Object.entries(environment)) {
     if (!name.startsWith('FLEET_') || text === undefined) continue;
-    const setting = SETTINGS.get(name);
+    const setting = settings.get(name);
     // A misspelt variable would silently run the crawl with another value.
     if (!setting) faults.push(`environment ${name}: no such setting`);
     else values.push({ name, path: setting.path, value: readText(withoutMark(text), setting.schema) });

@@ -3,12 +3,12 @@ import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { columnsOf, type Mapping } from '../../../shared/domain/mapping.ts';
-import { configSchema, type ConfigValues, MAX_IN_REGION } from './schema.ts';
-import { environmentValues, sectionShape, withoutDefault, withoutEmpty } from './environment.ts';
+import { type Section, schemaWith, type SectionValues } from './section.ts';
+import { type ConfigValues, MAX_IN_REGION } from './schema.ts';
+import { environmentValues, sectionShape, settingsBy, withoutDefault, withoutEmpty } from './environment.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { DiscoverSettings } from '../../features/discovery/link-rules.ts';
-import { takeOldKeys } from './old-keys.ts';
 import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
 import { readTextFile } from './text-file.ts';
 import { fillVariables, readDotEnv } from './variables.ts';
@@ -16,9 +16,8 @@ import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
-import { sharesRobots } from '../../../shared/domain/same-site.ts';
 
-export interface Config {
+export interface Config extends SectionValues {
   values: ConfigValues;
   mapping: Mapping;
   /** Absolute path of the file; relative paths in it are relative to its folder. */
@@ -36,11 +35,6 @@ export interface Config {
 /** The environment variables that settings are read from. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export interface ConfigPlace {
-  configPath: string;
-  environment: Environment;
-}
-
 /** A value given on the command line, such as `--deadline 4h`. */
 export interface FlagValue {
   path: readonly string[];
@@ -48,12 +42,25 @@ export interface FlagValue {
   value: string | number;
 }
 
+interface LoadConfigOptions {
+  configPath: string;
+  environment: Environment;
+  flags?: readonly FlagValue[];
+  /** Those whose sections the file may have. */
+  features: readonly { sections?: readonly Section<unknown>[] }[];
+}
+
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
 
-/** `given` wins over a `.env` beside the file. */
-export function loadConfig(path: string, given: Environment, flags: readonly FlagValue[] = []): Config {
+/** The environment wins over a `.env` beside the file. */
+export function loadConfig(options: LoadConfigOptions): Config {
+  const { configPath: path, environment: given, flags = [] } = options;
+  const sections = options.features.flatMap((feature) => feature.sections ?? []);
+  const schema = schemaWith(sections);
+  const variableSettings = settingsBy([schema, ...sections.flatMap(({ options: { old } }) => old?.schema ?? [])]);
   const file = resolve(path);
-  const [own, beside] = [withoutEmpty(given), withoutEmpty(readDotEnv(dirname(file)))];
+  const own = withoutEmpty(given, variableSettings);
+  const beside = withoutEmpty(readDotEnv(dirname(file)), variableSettings);
   const environment = { ...beside.set, ...own.set };
   const notes = notesOf([...own.empty, ...beside.empty].filter((name) => environment[name] === undefined));
   const source = readYaml(readText(file, path));
@@ -65,7 +72,7 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   const tree = (source.value ?? {}) as Record<string, unknown>;
   const origins = new Map<string, Origin>();
   const faults: string[] = [];
-  const settings = environmentValues(environment, faults);
+  const settings = environmentValues(environment, variableSettings, faults);
   const isText = ({ value }: { value: unknown }): boolean => typeof value === 'string';
   for (const { path: keys, value } of settings.filter((setting) => !isText(setting))) put(tree, keys, value);
   const variables = fillVariables(tree, { environment, folder: dirname(file) });
@@ -78,35 +85,32 @@ export function loadConfig(path: string, given: Environment, flags: readonly Fla
   }
 
   faults.push(...variables.faults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
-  const old = takeOldKeys(tree);
-  if (old !== null)
-    notes.push(
-      `${place(old.path, source, origins)} is read as one more target of notify, but not from version 0.2 on: write notify: [{ webhook: … }] instead`,
-    );
-  const parsed = configSchema.safeParse(tree, { error: plainIssue });
+  const old = sections.map((section) => section.options.old?.take(tree) ?? null);
+  for (const one of old) if (one !== null) notes.push(`${place(one.path, source, origins)} ${one.note}`);
+  const parsed = schema.safeParse(tree, { error: plainIssue });
   faults.push(
-    ...[...(parsed.error?.issues ?? []), ...(old?.issues ?? [])]
+    ...[...(parsed.error?.issues ?? []), ...old.flatMap((one) => one?.issues ?? [])]
       .filter(({ path }) => !variables.faults.some((f) => f.path.join('.') === path.join('.')))
-      .flatMap((issue) => describeIssue(issue, source, origins))
+      .flatMap((issue) => describeIssue(issue, { schema, source, origins }))
       .map(variables.hide),
   );
   const ownFaults = faults.length;
   const { mapping, misspelt } = loadMapping(tree, file, source, faults);
   if (!parsed.success || faults.length > 0) throw configError(path, faults, faults.length - ownFaults, notes);
   faults.push(...findContradictions(parsed.data, source));
-  const placed = [...findDiscoverFaults(parsed.data), ...findNameFaults(parsed.data)];
+  const read = new Map<string, unknown>(Object.entries(parsed.data));
+  const placed = [
+    ...sections.flatMap(({ key, options }) => options.findFaults?.(read.get(key), parsed.data) ?? []),
+    ...findResultNameFaults(parsed.data),
+  ];
   faults.push(...placed.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   const siteFaults = findSiteFaults(parsed.data.site, mapping);
   faults.push(...siteFaults.map((f) => `${place(f.path, source, origins)}: ${f.message}`));
   if (faults.length > 0) throw configError(path, faults, 0, notes);
-  const { database, notify } = parsed.data;
-  const values = {
-    ...parsed.data,
-    database: { url: resolveSqlite(database.url, dirname(file)) },
-    notify: [...notify, ...(old?.targets ?? [])],
-  };
+  const { database } = parsed.data;
   return {
-    values,
+    values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } },
+    sections: new Map(sections.map(({ key }, i) => [key, old[i] ? old[i].addTo(read.get(key)) : read.get(key)])),
     mapping,
     file,
     ...(misspelt.length > 0 ? { misspelt } : {}),
@@ -153,22 +157,29 @@ function put(tree: Record<string, unknown>, path: readonly string[], value: unkn
   node[path.at(-1)!] = value;
 }
 
-function describeIssue(issue: z.core.$ZodIssue, source: YamlSource, origins: Map<string, Origin>): string[] {
+interface IssuePlace {
+  schema: z.ZodObject;
+  source: YamlSource;
+  origins: Map<string, Origin>;
+}
+
+function describeIssue(issue: z.core.$ZodIssue, at: IssuePlace): string[] {
+  const { schema, source, origins } = at;
   if (issue.code === 'unrecognized_keys') {
-    const known = keysAt(issue.path);
+    const known = keysAt(schema, issue.path);
     return issue.keys.map((key) => `${place([...issue.path, key], source, origins)}: ${unknownKey(key, known)}`);
   }
   if (issue.code === 'invalid_union') {
     // A value that has the form of one option, with faults inside it.
     const inside = issue.errors.find((option) => option.length > 0 && option.every(({ path }) => path.length > 0));
     if (inside !== undefined)
-      return inside.flatMap((one) => describeIssue({ ...one, path: [...issue.path, ...one.path] }, source, origins));
+      return inside.flatMap((one) => describeIssue({ ...one, path: [...issue.path, ...one.path] }, at));
   }
   return [`${place(issue.path, source, origins)}: ${issue.message}`];
 }
 
-function keysAt(path: readonly PropertyKey[]): string[] {
-  let schema: z.ZodType = configSchema;
+function keysAt(whole: z.ZodObject, path: readonly PropertyKey[]): string[] {
+  let schema: z.ZodType = whole;
   for (const step of path) {
     const list = withoutDefault(schema);
     const child = list instanceof z.ZodArray ? (list.element as z.ZodType) : sectionShape(schema)[String(step)];
@@ -224,42 +235,19 @@ function findContradictions({ run, aws }: ConfigValues, source: YamlSource): str
   ];
 }
 
-/** robots.txt, pace and bans are those of one site. */
-function findDiscoverFaults({ discover, site }: ConfigValues): MappingFault[] {
-  if (discover === null) return [];
-  const urls: MappingFault['path'][] = [];
-  const [first] = templatesOf(site.product_url);
-  const isOther = (url: string): boolean => !sharesRobots(first!.replaceAll('{id}', 'x'), url);
-  discover.seeds.forEach((url, i) => isOther(url) && urls.push(['discover', 'seeds', i]));
-  if (Array.isArray(discover.sitemaps))
-    discover.sitemaps.forEach((url, i) => isOther(url) && urls.push(['discover', 'sitemaps', i]));
-  if (discover.search && isOther(discover.search.url.replaceAll('{term}', 'x')))
-    urls.push(['discover', 'search', 'url']);
-  return urls.map((path) => ({
-    path,
-    message: 'must be on the host of site.product_url, of several on the first: its robots.txt counts',
-  }));
-}
-
 /** Longest name of a table in MySQL. */
 const MAX_NAME_CHARS = 64;
 
-/** Beside a result table go others whose names begin with its own. */
-function findNameFaults({ results, products, site, discover }: ConfigValues): MappingFault[] {
-  const fault = (path: MappingFault['path'], table: string, beside: string): MappingFault[] =>
-    table.split('.').at(-1)!.length + beside.length > MAX_NAME_CHARS
-      ? [
-          {
-            path,
-            message: `is too long: beside it goes ${table}${beside}, and a name has at most ${MAX_NAME_CHARS} characters`,
-          },
-        ]
-      : [];
+/** Beside a table goes one with its name and `beside`. */
+export function findNameFaults(path: MappingFault['path'], table: string, beside: string): MappingFault[] {
+  if (table.split('.').at(-1)!.length + beside.length <= MAX_NAME_CHARS) return [];
+  const message = `is too long: beside it goes ${table}${beside}, and a name has at most ${MAX_NAME_CHARS} characters`;
+  return [{ path, message }];
+}
+
+function findResultNameFaults({ results, products, site }: ConfigValues): MappingFault[] {
   const beside = site.conditional ? '_validators' : results.history ? '_history' : products.recrawl ? '_crawls' : '';
-  return [
-    ...fault(['results', 'table'], results.table, beside),
-    ...(discover === null ? [] : fault(['discover', 'into', 'table'], discover.into.table, '_discovery')),
-  ];
+  return findNameFaults(['results', 'table'], results.table, beside);
 }
 
 /** More would scroll the first ones off the screen. */

@@ -1,19 +1,18 @@
 /**
- * Every key of fleet.yaml: its form, default and meaning. docs/configuration.md and the JSON Schema are generated from
- * this file. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
+ * Every key of fleet.yaml, but for the sections of features: its form, default and meaning. docs/configuration.md and the
+ * JSON Schema are generated from both. Values leave here as numbers with their unit in the name; text forms such as `4h` stay outside.
  */
 import { z } from 'zod';
 import { DEFAULT_INSTANCE_TYPES } from '../plan/defaults.ts';
-import { NOTICE_KINDS } from '../../features/notify/notice.ts';
 import { createTimetable } from './timetable.ts';
-import { findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { checked, duration, httpUrl, orNull, positiveDuration, share, text } from './forms.ts';
 import { siteSection } from './site-section.ts';
 
 const listenAddress = () =>
   z.string().regex(/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d{1,5}$/, 'must be an address and a port such as 127.0.0.1:8700');
 
-const resultTable = () =>
+/** The name of a table that rows go to. */
+export const resultTable = () =>
   z
     .string()
     .regex(
@@ -37,65 +36,6 @@ const results = z.strictObject({
       'Hold a crawl (exit code 13) when fewer products are stored, or a field is filled less often, than `min_fill` (50% unless it is set) of the mean of the last 5 completed runs, or when the values of a field are not those of the last nights: all zero, all the same, tenfold, another currency; `null` publishes every crawl.',
     ),
 });
-
-const pattern = () => checked(text(), (value) => findPatternFault(value));
-
-const discover = z
-  .strictObject({
-    seeds: z.array(z.url('must be a URL')).max(10_000).default([]).describe('Pages to begin with.'),
-    sitemaps: orNull(
-      z.union([z.literal('auto'), z.array(z.url()).max(1_000)], { error: 'must be auto or a list of URLs' }),
-    ).describe('`auto`: those that robots.txt names, else /sitemap.xml; or their URLs.'),
-    search: orNull(
-      z.strictObject({
-        url: checked(text(), (value) => (value.includes('{term}') ? null : 'must contain {term}')).describe(
-          'URL of a search; `{term}` stands for the percent-encoded term.',
-        ),
-        terms: text().describe('File of search terms, one a line (relative to this file).'),
-      }),
-    ).describe('Begin with a search for each term: `{ url: "https://shop.example/s?q={term}", terms: terms.txt }`.'),
-    depth: z.int().min(0).max(1_000).default(2).describe('Maximum links from where it begins to a page.'),
-    order: z
-      .enum(['breadth', 'score'])
-      .default('breadth')
-      .describe('What is crawled first: what is nearest to the seeds, or what has the highest score.'),
-    scores: orNull(text()).describe(
-      'With `order: score`: SQL that yields `id` (a URL or a path) and `score`. A URL without one has 0.',
-    ),
-    allow: z.array(pattern()).max(1_000).default([]).describe('RE2 patterns of paths to crawl; any path without it.'),
-    deny: orNull(text()).describe(
-      'File of what is not crawled, one a line: a domain, a URL or the beginning of a path.',
-    ),
-    keep: z.int().min(1).max(10_000_000).default(10_000).describe('Maximum URLs that wait; the worst fall out.'),
-    pages: z
-      .int()
-      .min(1)
-      .max(10_000_000)
-      .default(10_000)
-      .describe(
-        'Maximum URLs of a run. The plan is made for those that wait, or for as many as the last run took; the fleet grows up to this many as they are found.',
-      ),
-    seen: z
-      .enum(['exact', 'bloom', 'auto'])
-      .default('auto')
-      .describe(
-        'How the URLs of earlier nights are known: `exact`, a row each; `bloom`, 10 bits each and 1 % of new ones taken for known; `auto`: exact up to 10,000,000.',
-      ),
-    into: z
-      .strictObject({
-        table: resultTable().describe('Where products go; its frontier is beside it, in `<table>_frontier`.'),
-        id: orNull(pattern()).describe(
-          "RE2 pattern whose first group is the product ID in a product's path: `/item/(\\w+)`. Without it the path is the ID.",
-        ),
-      })
-      .describe('What becomes of a page that a mapping with fields is for.'),
-  })
-  .superRefine(({ seeds, sitemaps, search, order, scores }, context) => {
-    const fault = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message });
-    if (seeds.length === 0 && sitemaps === null && search === null)
-      fault('seeds', 'must name a page, unless there are sitemaps or search');
-    if (order === 'score' && scores === null) fault('order', 'needs discover.scores');
-  });
 
 const run = z.strictObject({
   deadline: orNull(
@@ -335,46 +275,6 @@ function findTimezoneFault(timezone: string): string | null {
   }
 }
 
-const webhookSecret = () => orNull(text());
-
-const email = z.strictObject({
-  to: z.union([text(), z.array(text()).min(1)]).describe('Who gets it.'),
-  from: text().describe('The sender.'),
-  smtp: z
-    .url({ protocol: /^smtps?$/, error: 'must be a URL that begins with smtp:// or smtps://' })
-    .describe('The mail server, with user and password: `smtp://user:secret@mail.example.com:587`.'),
-});
-
-const dryRuns = () =>
-  z.boolean().default(false).describe('Whether dry runs are reported, too: by default only real runs are.');
-
-const TARGETS = ['webhook', 'slack', 'email', 'command'] as const;
-
-const notifyTarget = z
-  .strictObject({
-    webhook: httpUrl().optional().describe('Gets a POST with JSON. Its field `text` is a whole message.'),
-    secret: webhookSecret().describe(
-      'Signs the body of a webhook: header `x-crawlfleet-signature: sha256=` with its HMAC-SHA256 in hex.',
-    ),
-    slack: httpUrl().optional().describe('URL of an incoming webhook of Slack.'),
-    email: email.optional().describe('A mail: `{ to, from, smtp: "smtp://user:secret@mail.example.com:587" }`.'),
-    command: z.array(text()).min(1).optional().describe('A program and its arguments; it gets the JSON on stdin.'),
-    on: z
-      .array(z.enum(NOTICE_KINDS))
-      .min(1)
-      .default([...NOTICE_KINDS])
-      .describe(
-        'What is sent. Ends of runs: `ended` (any), `finished` (exit code 0), `failed` (another one), `held`, `fewer` (fewer products or values than usual). Of a run at work, and of its end: `banned`, `site-down`, `late`, `cost` (near or at `run.max_cost`), `no-progress`. Of `orchestrator schedule`: `missed`, `skipped`, `stuck`. All by default.',
-      ),
-    dry_runs: dryRuns(),
-  })
-  .superRefine((target, context) => {
-    if (TARGETS.filter((kind) => target[kind] !== undefined).length !== 1)
-      context.addIssue({ code: 'custom', message: 'must have exactly one of webhook, slack, email and command' });
-    if (target.secret !== null && target.webhook === undefined)
-      context.addIssue({ code: 'custom', path: ['secret'], message: 'goes with webhook only' });
-  });
-
 const schedule = z.strictObject({
   cron: checked(text(), findCronFault)
     .default('0 2 * * *')
@@ -396,17 +296,7 @@ const schedule = z.strictObject({
   ),
 });
 
-/** Keys of earlier versions (`old-keys.ts`): neither documented nor in the JSON Schema. */
-export const oldKeysSchema = z.object({
-  schedule: z
-    .object({
-      webhook: orNull(httpUrl()),
-      webhook_on: z.enum(['all', 'problems']).default('all'),
-      webhook_secret: webhookSecret(),
-    })
-    .prefault({}),
-});
-
+/** The keys that every fleet has; those of features are sections of their own. */
 export const configSchema = z.strictObject({
   site: siteSection.describe('The site and how it is crawled.'),
   products: z
@@ -468,7 +358,6 @@ export const configSchema = z.strictObject({
     })
     .describe('Products, results and our own crawlfleet_ tables.'),
   results: results.prefault({}).describe('Where rows go.'),
-  discover: orNull(discover).describe('What `orchestrator discover` looks for. See [discovery.md](discovery.md).'),
   run: run.prefault({}).describe('Limits of a run.'),
   aws: aws.superRefine(checkPlaces).prefault({}).describe('Where instances run.'),
   server: server.prefault({}).describe('The main server.'),
@@ -479,24 +368,6 @@ export const configSchema = z.strictObject({
   cloudwatch: orNull(z.literal('emf')).describe(
     "`emf`: a run's log has a line of metrics once a minute in the embedded metric format; the CloudWatch agent that ships the log makes metrics of it.",
   ),
-  ping: orNull(
-    z.union(
-      [
-        httpUrl().transform((url) => ({ url, dry_runs: false })),
-        z.strictObject({ url: httpUrl(), dry_runs: dryRuns() }),
-      ],
-      { error: 'must be a URL that begins with http:// or https://, or { url, dry_runs: true }' },
-    ),
-  ).describe(
-    "URL of a dead man's switch, such as a check of healthchecks.io: a GET to `URL/start` when a run begins, to `URL` when it is complete, to `URL/fail` when it ended otherwise. The service raises the alarm when the main server is dead. Dry runs ping only with `{ url, dry_runs: true }`.",
-  ),
-  notify: z
-    .array(notifyTarget)
-    .max(20)
-    .default([])
-    .describe(
-      'Where notices about runs and due times go, however a run was started: `notify: [{ slack: "${SLACK_URL}", on: [failed, held, banned, site-down, late, missed] }]`. `orchestrator notify --test` tries all of them. See [notify.md](notify.md).',
-    ),
 });
 
 export type ConfigValues = z.output<typeof configSchema>;

@@ -7,7 +7,8 @@ import { type Database, openDatabase } from '../db/connect.ts';
 import { createStores } from '../db/create-stores.ts';
 import { LATEST_VERSION, migrate, versionOf } from '../db/migrate.ts';
 import type { Output } from '../caller.ts';
-import { type Config, type ConfigPlace, loadConfig } from '../config/load-config.ts';
+import { type Config, loadConfig } from '../config/load-config.ts';
+import type { ConfigPlace } from '../feature.ts';
 import { competesWith, lockNamesOfConfig } from './run-lock.ts';
 
 /** Opens the database of the configuration. While its server restarts, the command waits, and tells the user. */
@@ -16,11 +17,11 @@ export const openWaiting = ({ values }: Config, output: Pick<Output, 'line'>): P
 
 /** Opens the database of the configuration for `work`, as `openWaiting` does, and closes it afterwards. */
 export async function withDatabase<T>(
-  { configPath, environment }: ConfigPlace,
+  place: ConfigPlace,
   output: Pick<Output, 'line'>,
   work: (database: Database, config: Config) => Promise<T>,
 ): Promise<T> {
-  const config = loadConfig(configPath, environment);
+  const config = loadConfig(place);
   await using database = await openWaiting(config, output);
   return await work(database, config);
 }

@@ -5,7 +5,8 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../db/connect.ts';
 import type { Plan } from '../plan/plan.ts';
 import { awsOptions } from '../cloud-access/cloud-access.ts';
-import { type Config, type ConfigPlace, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
+import { type Config, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
+import type { ConfigPlace } from '../feature.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { assumedTarget, type RunPlace } from '../config/target.ts';
 import { ALL_CHECKS } from '../checks/all-checks.ts';
@@ -141,7 +142,7 @@ export async function examine(options: ExamineOptions): Promise<CheckResult[]> {
   const configuration = { id: 'configuration', title: 'configuration' };
   let config: Config;
   try {
-    config = loadConfig(options.configPath, environment, options.flags);
+    config = loadConfig(options);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return [{ check: configuration, findings: [findingOf(error)] }];

@@ -26,7 +26,7 @@ import { createStores } from '../db/create-stores.ts';
 import { migrate } from '../db/migrate.ts';
 import { createResultTable } from '../db/result-table.ts';
 import { publishReport } from './carry-out.ts';
-import type { ConfigPlace } from '../config/load-config.ts';
+import type { ConfigPlace } from '../feature.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
 import { lockNamesOfConfig, lockNamesOfRun, underLock } from '../lookup/run-lock.ts';

@@ -18,7 +18,8 @@ import { publishReport } from './carry-out.ts';
 import { checkBeforeLaunch, withOtherFailures } from './before-launch.ts';
 import type { FactsOptions } from '../checks/facts.ts';
 import { collectGarbageQuietly } from './collect-garbage.ts';
-import { type Config, type ConfigPlace, type FlagValue, loadConfig } from '../config/load-config.ts';
+import { type Config, type FlagValue, loadConfig } from '../config/load-config.ts';
+import type { ConfigPlace } from '../feature.ts';
 import { launchRun, type LaunchRunOptions, newRun } from './launch-run.ts';
 import type { RunSource } from '../prepare/run-source.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
@@ -63,7 +64,7 @@ interface DueTimeOfRun {
 
 /** Checks, plans, asks for confirmation, then carries the run out. The same for `run` and `retry`. */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
-  const config = (options.configure ?? unchanged)(loadConfig(options.configPath, options.environment, options.flags));
+  const config = (options.configure ?? unchanged)(loadConfig(options));
   let isStored = false;
   const onBound = (): void => {
     isStored = true;

@@ -1,4 +1,5 @@
 /** The input of `orchestrator extract`, from its flags and, if one is named or needed, the configuration. */
+import type { Features } from '../feature.ts';
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -14,6 +15,7 @@ export interface ExtractFlags extends Record<TextFlag, string | undefined> {
   /** The browser to use; by default one is searched for. */
   chromiumPath: string | undefined;
   environment: Environment;
+  features: Features;
 }
 
 /** Stands in for the address of a file; `.invalid` can never be a site. */
@@ -68,14 +70,14 @@ function readPage({ url, file, urlOf }: ExtractFlags): { url: string; file: stri
   return { url: address, file: file === undefined ? null : resolve(file) };
 }
 
-function readConfig({ configPath, mapping, environment }: ExtractFlags): Config {
+function readConfig({ configPath, mapping, environment, features }: ExtractFlags): Config {
   const path = configPath ?? 'fleet.yaml';
   if (configPath === undefined && mapping === undefined && !existsSync(path))
     throw usage(
       'name a mapping: --mapping mapping.yaml, or --config fleet.yaml',
       'orchestrator init writes both to start from.',
     );
-  const config = loadConfig(path, environment);
+  const config = loadConfig({ configPath: path, environment, features });
   if (mapping === undefined) refuseMisspelt(config);
   return config;
 }

@@ -1,4 +1,5 @@
 /** What a discovery begins with: what waits from the night before, and new URLs of seeds, sitemaps and search terms. */
+import { DISCOVER_SECTION } from './section.ts';
 import { dirname, resolve } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
@@ -34,7 +35,8 @@ async function prepareFrontier(
   db: Database,
   { output, signal }: { output: Output; signal: AbortSignal },
 ): Promise<ProductList> {
-  const { results, discover } = config.values;
+  const { results } = config.values;
+  const discover = DISCOVER_SECTION.of(config);
   const settings = config.discovery!;
   const { table } = results;
   await createFrontier(db, table);
@@ -88,7 +90,7 @@ interface Begin {
 }
 
 async function* beginnings(config: Config, output: Output, signal: AbortSignal): AsyncGenerator<Begin> {
-  const { seeds, search, sitemaps } = config.values.discover!;
+  const { seeds, search, sitemaps } = DISCOVER_SECTION.of(config)!;
   for (const url of seeds) yield { url, modifiedMs: null };
   for (const term of search === null ? [] : readLines(config, 'search.terms', search.terms))
     yield { url: search!.url.replaceAll('{term}', encodeURIComponent(term)), modifiedMs: null };
@@ -97,7 +99,8 @@ async function* beginnings(config: Config, output: Output, signal: AbortSignal):
 
 /** By the key of each URL. */
 async function readScores(config: Config, rules: LinkRules): Promise<Map<string, number>> {
-  const { database, discover } = config.values;
+  const { database } = config.values;
+  const discover = DISCOVER_SECTION.of(config);
   const scores = new Map<string, number>();
   const source = createProductSource(database.url, discover!.scores!);
   try {

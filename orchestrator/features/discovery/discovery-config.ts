@@ -4,6 +4,7 @@ import { templatesOf } from '../../../shared/domain/domains.ts';
 import { PATH_MARK, productUrl } from '../../../shared/domain/product.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import type { Config } from '../../core/config/load-config.ts';
+import { DISCOVER_SECTION } from './section.ts';
 
 type Page = Mapping['pages'][number];
 
@@ -23,7 +24,8 @@ const allOf = (parser: Page['urlParsers'][number]): Page['urlParsers'][number] =
 
 /** Throws `config-invalid` when nothing says what to discover. */
 export function discoveryConfig(config: Config): Config {
-  const { discover, site, results, products } = config.values;
+  const { site, results, products } = config.values;
+  const discover = DISCOVER_SECTION.of(config);
   if (discover === null)
     throw new AppError('config-invalid', `${config.file} has no discover: nothing says where to begin`, {
       hint: 'For example: discover: { seeds: ["https://shop.example/"], into: { table: products, id: "/item/(\\\\w+)" } }',

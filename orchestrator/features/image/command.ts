@@ -17,7 +17,8 @@ import {
 import { BUILDER_TYPES } from '../../core/plan/defaults.ts';
 import { hourlyPrice } from '../../core/plan/price-table.ts';
 import { awsOptions } from '../../core/cloud-access/cloud-access.ts';
-import { type Config, type ConfigPlace, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import { type Config, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import { storesToList, withDatabase } from '../../core/lookup/find-run.ts';
 import { confirmRun } from '../../cli/confirm.ts';
 import { type Copy, copyFailure, copyImage, errorIn, howToPin, joinErrors, makeImage } from './make-image.ts';
@@ -49,7 +50,7 @@ const BUILDER_HOURS = 1 / 6;
 
 /** Exit code 0 when there is an image that runs can use. */
 export async function imageCommand(options: ImageOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
+  const config = loadConfig(options);
   const architecture = options.architecture ?? architectureFor(config);
   if (options.print === 'recipe') return print('recipe', imageRecipe({ powerOff: false }), output);
   const [first, ...others] = placesOf(config, options.environment);

@@ -21,6 +21,7 @@ import { ownerOf } from '../../core/prepare/settings-of.ts';
 import type { RaisedAlarm } from './run-alarms.ts';
 import { isUnfinished } from '../../core/lookup/find-run.ts';
 import type { Config } from '../../core/config/load-config.ts';
+import { NOTIFY_SECTION, PING_SECTION } from './section.ts';
 
 /** Receivers that do not answer keep a process no longer than this after its run has ended. */
 const ANNOUNCE_WITHIN_MS = 45_000;
@@ -46,8 +47,8 @@ export function senderOf(config: Config, { dryRun, settings }: Pick<RunRecord, '
 }
 
 /** The targets of `notify`. */
-export function targetsOf({ values }: Config): Target[] {
-  return values.notify.map(({ webhook, secret, slack, email, command, on, dry_runs: dryRuns }): Target => {
+export function targetsOf(config: Config): Target[] {
+  return NOTIFY_SECTION.of(config).map(({ webhook, secret, slack, email, command, on, dry_runs: dryRuns }): Target => {
     const when = { on, dryRuns };
     if (slack !== undefined) return { kind: 'slack', url: slack, ...when };
     if (command !== undefined) return { kind: 'command', command, ...when };
@@ -101,10 +102,11 @@ export async function announceRefusal(
 
 /** Pings the dead man's switch of the configuration if it is for such runs; resolves to what failed. Never rejects. */
 export async function pingOf(
-  { values: { ping: target } }: Config,
+  config: Config,
   { dryRun }: Pick<RunRecord, 'dryRun'>,
   state: 'start' | 'end' | 'fail',
 ): Promise<string[]> {
+  const target = PING_SECTION.of(config);
   if (target === null || (dryRun && !target.dry_runs)) return [];
   const fault = await ping(target.url, state, delivery());
   return fault === null ? [] : [fault];

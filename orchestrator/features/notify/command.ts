@@ -5,13 +5,14 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { testNotice } from './notice.ts';
 import { deliver, nameOf } from './deliver.ts';
 import { senderOf, targetsOf } from './announce.ts';
-import { type ConfigPlace, loadConfig } from '../../core/config/load-config.ts';
+import { loadConfig } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import type { Output } from '../../cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 
 /** Exit code 4 when a target did not take the notice. Throws `config-invalid` when there is no target. */
 export async function notifyCommand(options: ConfigPlace, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
+  const config = loadConfig(options);
   const targets = targetsOf(config);
   if (targets.length === 0)
     throw new AppError('config-invalid', `there is nothing to notify in ${config.file}: notify has no target`, {

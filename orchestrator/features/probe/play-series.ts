@@ -15,7 +15,7 @@ const AROUND_MS = 1_200_000;
 const SLOWER = 1.2;
 const SLOWER_MS = 1_000;
 
-export interface PlayOptions extends Pick<StartOptions, 'configPath' | 'environment' | 'dryRun'> {
+export interface PlayOptions extends Pick<StartOptions, 'configPath' | 'environment' | 'features' | 'dryRun'> {
   limits: ProbeLimits;
   series: Series;
   watch: SeriesWatch;
@@ -109,10 +109,10 @@ function seriesConfig(config: Config, series: Series, { retryEveryMs, maxBanMs }
         max_failed: 1,
       },
       aws: { ...values.aws, recycle_every: null },
-      notify: [],
-      ping: null,
       retention: null,
     },
+    // A series is no night: nothing of it is announced.
+    sections: new Map(),
   };
 }
 

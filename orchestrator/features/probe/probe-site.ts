@@ -12,7 +12,10 @@ import { robotsOf } from '../../core/prepare/preflight.ts';
 import { type PlayOptions, playSeries } from './play-series.ts';
 import { probe } from './probe.ts';
 
-export interface ProbeOptions extends Pick<PlayOptions, 'configPath' | 'environment' | 'dryRun' | 'isVerbose'> {
+export interface ProbeOptions extends Pick<
+  PlayOptions,
+  'configPath' | 'environment' | 'features' | 'dryRun' | 'isVerbose'
+> {
   limits: ProbeLimits;
   /** Asked once, with the plan of the first series; false launches nothing. */
   confirm: () => Promise<boolean>;
@@ -27,9 +30,9 @@ export async function probeSite(
   options: ProbeOptions,
   caller: Caller,
 ): Promise<{ findings: Findings; exitCode: ExitCode; written: readonly string[] }> {
-  const { configPath, environment, write, onResult } = options;
+  const { write, onResult } = options;
   const { output } = caller;
-  const config = loadConfig(configPath, environment);
+  const config = loadConfig(options);
   const robots = await robotsOf({
     ...config,
     values: { ...config.values, site: { ...config.values.site, robots: 'respect' } },

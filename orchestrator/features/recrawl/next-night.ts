@@ -10,6 +10,7 @@ import { noteCrawls } from './crawls.ts';
 import { settleFrontier } from '../discovery/settle-frontier.ts';
 import { prune, type Pruned } from '../../core/db/prune.ts';
 import type { Output } from '../../core/caller.ts';
+import { DISCOVER_SECTION } from '../discovery/section.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { probeTable } from '../../core/prepare/settings-of.ts';
 import { stateDirOf } from '../../core/config/state-dir.ts';
@@ -23,10 +24,13 @@ const QUIET_MS = 120_000;
  */
 export async function pruneRuns(
   db: Database,
-  { file, values: { results, discover } }: Config,
+  config: Config,
   retentionMs: number,
   signal: AbortSignal,
 ): Promise<Pruned> {
+  const { file, values } = config;
+  const { results } = values;
+  const discover = DISCOVER_SECTION.of(config);
   const nowMs = systemClock.now();
   const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
   const pruned = await prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });

@@ -6,7 +6,8 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { createTimetable } from '../../core/config/timetable.ts';
 import { scheduleNameOf } from '../notify/announce.ts';
-import { type ConfigPlace, type Environment, loadConfig } from '../../core/config/load-config.ts';
+import { type Environment, loadConfig } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';
 import type { Output } from '../../cli/output.ts';
 import { userName } from '../../cli/passwd-entry.ts';
@@ -36,8 +37,8 @@ export async function scheduleCommand(options: ScheduleOptions, output: Output):
   return await runDaemon({ ...options, launcher: resolve(options.launcher), signal: interrupts.leave }, output);
 }
 
-function print({ configPath, environment, ...options }: ScheduleOptions, output: Output): ExitCode {
-  const config = loadConfig(configPath, environment);
+function print(options: ScheduleOptions, output: Output): ExitCode {
+  const config = loadConfig(options);
   const { cron, timezone } = config.values.schedule;
   if (options.next !== null) {
     const timetable = createTimetable(cron, timezone);

@@ -1,4 +1,5 @@
 /** The daemon put together: record, processes, listener, webhooks. Runs until a signal. */
+import type { Features } from '../../core/feature.ts';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -27,6 +28,7 @@ import { Scheduler } from './scheduler.ts';
 
 export interface DaemonOptions extends ProcessOptions {
   environment: Environment;
+  features: Features;
   signal: AbortSignal;
   /** Listens instead of a server with `/healthz` alone. */
   listenWith?: (health: () => { ok: boolean }) => Promise<Listener>;
@@ -35,7 +37,7 @@ export interface DaemonOptions extends ProcessOptions {
 /** Exit code 0 after a signal. Refuses at once what would make every run fail, and an operator's port in use. */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {
   const { configPath, environment, dryRun, signal } = options;
-  const config = loadConfig(configPath, environment);
+  const config = loadConfig(options);
   const { schedule, server, database: place } = config.values;
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);

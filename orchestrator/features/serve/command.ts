@@ -1,4 +1,5 @@
 /** `orchestrator serve`: the operator's page, and with --schedule the schedule too. */
+import type { Features } from '../../core/feature.ts';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -25,13 +26,14 @@ import { type Child, createProcesses, type ProcessOptions } from '../../cli/proc
 
 export interface ServeOptions extends ProcessOptions {
   environment: Environment;
+  features: Features;
   listen?: string;
   schedule?: boolean;
 }
 
 /** Serves until a signal. Refuses, before it listens, an address that others can reach without token and TLS. */
 export async function serveCommand(options: ServeOptions, output: Output): Promise<ExitCode> {
-  const config = loadConfig(options.configPath, options.environment);
+  const config = loadConfig(options);
   const address = options.listen ?? config.values.server.operator;
   const setting = options.listen === undefined ? 'server.operator' : '--listen';
   const place = placeOf(config, address, setting);

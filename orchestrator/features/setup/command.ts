@@ -4,7 +4,8 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';
-import { type ConfigPlace, loadConfig } from '../../core/config/load-config.ts';
+import { loadConfig } from '../../core/config/load-config.ts';
+import type { ConfigPlace } from '../../core/feature.ts';
 import type { Output } from '../../cli/output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { fleetLines, resourcesOf } from './resources.ts';
@@ -24,7 +25,7 @@ const OURS = 'What crawlfleet needs in an account. Written by: orchestrator setu
 
 export function setupCommand(options: SetupOptions, output: Output): ExitCode {
   const { environment } = options;
-  const config = existsSync(resolve(options.configPath)) ? loadConfig(options.configPath, environment).values : null;
+  const config = existsSync(resolve(options.configPath)) ? loadConfig({ ...options, flags: [] }).values : null;
   const values = setupValues(options.flags, config, environment);
   const text = terraformText(values);
   const resources = resourcesOf(values);

@@ -1,4 +1,5 @@
 /** `orchestrator simulate`: runs on a virtual clock, with failures, as often as requested. Touches nothing. */
+import type { Features } from '../../core/feature.ts';
 import { existsSync } from 'node:fs';
 import { seededRandom } from '../../../shared/adapters/random.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
@@ -38,6 +39,7 @@ export interface SimulateOptions {
   /** Boot and page times of this machine. */
   dryRun: boolean;
   environment: Environment;
+  features: Features;
 }
 
 const DEFAULT_CONFIG = 'fleet.yaml';
@@ -53,7 +55,7 @@ const SEED_STEP = 1_000_003;
 /** Prints what happened; the exit code is the most frequent one of the runs, or the plan's when it is infeasible. */
 export async function simulateCommand(options: SimulateOptions, output: Output): Promise<ExitCode> {
   const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
-  const config = configFor(options, path === null ? null : loadConfig(path, options.environment, options.flags));
+  const config = configFor(options, path === null ? null : loadConfig({ ...options, configPath: path }));
   const count = options.products ?? (path === null ? DEFAULT_PRODUCTS : undefined);
   const products = count === undefined ? await readList(config) : { ids: [], duplicates: 0 };
   const target = assumedTarget(config, options.dryRun, options.environment);

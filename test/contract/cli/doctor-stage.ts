@@ -1,4 +1,5 @@
 /** A configuration for a paid run whose AWS is a sandbox: for the checks before a run. */
+import { features } from '../../support/features.ts';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -84,7 +85,7 @@ export async function openDoctorStage(engine: TestEngine = 'sqlite') {
     configure(changes);
     const { output, documents } = record();
     const made = ALL_CHECKS.filter((check) => withBundle || check.id !== 'bundle');
-    const options = { configPath: file, flags: [], dryRun, environment: { ...KEYS }, checks: made };
+    const options = { configPath: file, flags: [], dryRun, environment: { ...KEYS }, features, checks: made };
     const exitCode = await doctorCommand(options, output);
     const { ready, checks } = documents[0] as { ready: boolean; checks: Line[] };
     return {
@@ -107,7 +108,10 @@ export async function openDoctorStage(engine: TestEngine = 'sqlite') {
     run(changes: Overrides = {}): Promise<number> {
       configure(changes);
       const { output } = record();
-      return runCommand({ configPath: file, flags: [], dryRun: false, yes: true, environment: { ...KEYS } }, output);
+      return runCommand(
+        { configPath: file, flags: [], dryRun: false, yes: true, environment: { ...KEYS }, features },
+        output,
+      );
     },
     fault: (...rules: unknown[]) => sandbox.control('POST', 'faults', rules),
     be: (conditions: unknown) => sandbox.control('PATCH', 'conditions', conditions),

@@ -1,4 +1,5 @@
 /** `plan` and `simulate` on the same configuration: one night has one price, one end and one probability. */
+import { features } from '../../support/features.ts';
 import { writeFileSync } from 'node:fs';
 import Sqlite from 'better-sqlite3';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -51,7 +52,7 @@ async function both(change: Section): Promise<{ plan: Plan; simulated: SimSummar
     line: (text = '') => void lines.push(text),
     document: (d: unknown) => void documents.push(d),
   };
-  const options = { configPath: writeConfig(change), flags: [], dryRun: true, environment: {} };
+  const options = { configPath: writeConfig(change), flags: [], dryRun: true, environment: {}, features };
   await planCommand(options, output);
   await simulateCommand({ ...options, chances: {}, runs: 1, seed: 1 }, output);
   const [plan, simulated] = documents as [Plan, SimSummary];

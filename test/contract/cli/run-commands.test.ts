@@ -1,11 +1,11 @@
 /** cancel, stop, cost, watch, logs and gc on databases that contain runs; whole runs are in test/system. */
+import { features, readConfig } from '../../support/features.ts';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { otherRun } from '../../../orchestrator/core/checks/database.ts';
 import { carryOut } from '../../../orchestrator/core/run/carry-out.ts';
-import { loadConfig } from '../../../orchestrator/core/config/load-config.ts';
 import { endEarly } from '../../../orchestrator/core/run/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/core/lookup/find-run.ts';
 import { lockNamesOfRun } from '../../../orchestrator/core/lookup/run-lock.ts';
@@ -54,7 +54,7 @@ const output: Output = {
   line: (text = '') => void lines.push(text),
   document: (value) => void documents.push(value),
 };
-const base = () => ({ configPath: folder.file('fleet.yaml'), environment: {} });
+const base = () => ({ configPath: folder.file('fleet.yaml'), environment: {}, features });
 
 beforeEach(async () => {
   folder = tempDir('crawlfleet-commands-');
@@ -240,7 +240,7 @@ describe('a database with tables of an earlier version', () => {
   it('is not taken for one without runs by doctor, which changes nothing', async () => {
     await bench.db.knex('crawlfleet_migrations').where('version', '>', 3).del();
     const facts = { database: () => Promise.resolve(bench.db) };
-    const found = await otherRun.run({ facts, config: loadConfig(folder.file('fleet.yaml'), {}) } as never);
+    const found = await otherRun.run({ facts, config: readConfig(folder.file('fleet.yaml'), {}) } as never);
     expect(found).toMatchObject({ level: 'warning', text: expect.stringContaining('not known') as string });
     expect(await isMigrated(bench.db)).toBe(false);
   });
@@ -319,7 +319,7 @@ describe('leaving a run that has ended', () => {
     const leave = new AbortController();
     leave.abort();
     const interrupts = { leave: leave.signal, onFirst: () => undefined };
-    const config = loadConfig(base().configPath, {});
+    const config = readConfig(base().configPath, {});
     const result = await carryOut(session, { runId: id, stores: bench.stores, config, interrupts, output });
     return { id, result, report };
   }

@@ -1,4 +1,5 @@
 /** Runs `orchestrator extract` in this process and captures its output. */
+import { features } from '../../support/features.ts';
 import { extractCommand, type ExtractFlags } from '../../../orchestrator/cli/commands/extract.ts';
 import type { TrialReport } from '../../../orchestrator/core/trial/trial-report.ts';
 
@@ -19,6 +20,7 @@ const NONE: ExtractFlags = {
   userAgent: undefined,
   chromiumPath: undefined,
   environment: {},
+  features,
 };
 
 export async function runExtract(flags: Partial<ExtractFlags>): Promise<Run> {

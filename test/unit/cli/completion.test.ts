@@ -1,3 +1,4 @@
+import { FEATURES } from '../../../orchestrator/features.ts';
 import { describe, expect, it } from 'vitest';
 import { completionsFor } from '../../../orchestrator/cli/program/completion.ts';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
@@ -20,11 +21,11 @@ describe('completion', () => {
     [['status', ''], []],
     [['nonsense', '--'], []],
   ])('of %j offers %j', (words, offered) => {
-    expect(completionsFor(createProgram(), words)).toEqual(offered);
+    expect(completionsFor(createProgram(FEATURES), words)).toEqual(offered);
   });
 
   it('offers every command, and no hidden flag', () => {
-    const program = createProgram();
+    const program = createProgram(FEATURES);
     expect(completionsFor(program, [''])).toEqual(program.commands.map((command) => command.name()).toSorted());
     expect(completionsFor(program, ['run', '--'])).not.toContain('--due');
   });

@@ -1,4 +1,5 @@
 /** README.md and the docs pages: commands and valid links. */
+import { FEATURES } from '../../../orchestrator/features.ts';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../../../orchestrator/cli/program/program.ts';
@@ -19,7 +20,7 @@ const sectionOf = (title: string): string => readme.split(`## ${title}\n`)[1]!.s
 
 describe('README.md', () => {
   it('lists every command, and no other', () => {
-    const there = createProgram().commands.map((command) => command.name());
+    const there = createProgram(FEATURES).commands.map((command) => command.name());
     const rows = sectionOf('Commands')
       .split('\n')
       .filter((line) => line.startsWith('| `'));

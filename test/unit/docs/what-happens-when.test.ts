@@ -1,4 +1,5 @@
 /** docs/what-happens-when.md against the code: every message is on the page, and the page quotes only real messages. */
+import { FEATURES } from '../../../orchestrator/features.ts';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -76,7 +77,7 @@ describe('docs/what-happens-when.md', () => {
   });
 
   it('names only existing commands', () => {
-    const commands = new Set(createProgram().commands.map((command) => command.name()));
+    const commands = new Set(createProgram(FEATURES).commands.map((command) => command.name()));
     const named = [...page.matchAll(/orchestrator ([a-z]+)\b/g)].map((m) => m[1]!);
     expect(named.filter((name) => !commands.has(name))).toEqual([]);
   });

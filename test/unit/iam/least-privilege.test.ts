@@ -1,8 +1,8 @@
 /** The policies that setup prints, against the calls of a run and those of a thief of its keys: an evaluator that knows nothing of how they are made. */
+import { readConfig } from '../../support/features.ts';
 import { writeFileSync } from 'node:fs';
 import type { EC2, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../orchestrator/core/config/load-config.ts';
 import { type ManagedPolicy, managedPolicies } from '../../../orchestrator/features/setup/policies.ts';
 import { setupValues } from '../../../orchestrator/features/setup/values.ts';
 import { type LaunchRequest, TAG } from '../../../orchestrator/core/cloud/compute.ts';
@@ -150,7 +150,7 @@ aws: { bucket: example-crawl, owner: ${OWNER}, instance_profile: crawl, ${aws} }
 server: { url: "http://203.0.113.7:8700" }
 `,
   );
-  const config = loadConfig(folder.file('fleet.yaml'), {}).values;
+  const config = readConfig(folder.file('fleet.yaml'), {}).values;
   const { region, regions, subnets } = config.aws;
   const printed = managedPolicies(setupValues({}, config, {}), { account: ACCOUNT, dollar: '$' });
   return {

@@ -1,10 +1,10 @@
 /** A run's folders that cannot be made, on the real file system. No missing rights: root would not notice those. */
+import { readConfig } from '../../../support/features.ts';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import { withUnknownBucket } from '../../../../orchestrator/core/cloud-access/run-bucket.ts';
 import { readRunDescription } from '../../../../orchestrator/core/act/results/run-description.ts';
 import { makeStateFolder, whyUnwritable } from '../../../../orchestrator/core/config/state-folder.ts';
@@ -44,7 +44,7 @@ it('a load of a run without a folder reads the bucket at an endpoint on this mac
   try {
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     writeFileSync(file, `${CONFIG}aws: { endpoint: "${endpoint}" }\n`);
-    const found = await withUnknownBucket(loadConfig(file, {}), 'lost', {}, (objects) =>
+    const found = await withUnknownBucket(readConfig(file, {}), 'lost', {}, (objects) =>
       readRunDescription(objects, 'lost'),
     );
     expect(found).toBeNull();
@@ -58,7 +58,7 @@ it('a load of a run that has left nothing suggests no flag that load lacks', asy
   using folder = tempDir();
   const file = folder.file('fleet.yaml');
   writeFileSync(file, CONFIG);
-  const loading = withUnknownBucket(loadConfig(file, {}), 'nonsense', {}, () => Promise.resolve(null));
+  const loading = withUnknownBucket(readConfig(file, {}), 'nonsense', {}, () => Promise.resolve(null));
   const error = (await loading.catch((thrown: unknown) => thrown)) as AppError;
   expect(error).toBeInstanceOf(AppError);
   expect(error.hint).toContain(`${folder.file('.crawlfleet')}/sandbox/nonsense is not there`);

@@ -1,4 +1,5 @@
 /** A run's log: short lines whatever the input, two files at most, and `logs` reads both. */
+import { features } from '../../../support/features.ts';
 import { appendFileSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -95,7 +96,15 @@ products: { query: "select id from products" }
 database: { url: "sqlite:///nowhere" }
 `,
     );
-    const options = { configPath, environment: {}, runId: 'r1', follow: false, slot: null, level: 'info' as const };
+    const options = {
+      configPath,
+      environment: {},
+      features,
+      runId: 'r1',
+      follow: false,
+      slot: null,
+      level: 'info' as const,
+    };
     await logsCommand(options, {
       json: false,
       line: (text = '') => void entries.push(text),

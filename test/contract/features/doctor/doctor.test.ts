@@ -1,9 +1,9 @@
 /** orchestrator doctor, and run before it launches, against a sandbox that simulates the faults of AWS. */
+import { features, readConfig } from '../../../support/features.ts';
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import type { Database } from '../../../../orchestrator/core/db/connect.ts';
 import { preflight } from '../../../../orchestrator/core/prepare/preflight.ts';
 import { chooseTarget } from '../../../../orchestrator/core/config/target.ts';
@@ -352,7 +352,7 @@ describe('orchestrator run', () => {
 
   it('warns of a plan that lacks the earlier runs, because their tables are of an earlier version', async () => {
     stage.configure();
-    const config = loadConfig(stage.file, { ...KEYS }, []);
+    const config = readConfig(stage.file, { ...KEYS }, []);
     const target = chooseTarget(config, false, { ...KEYS });
     const warningsOf = async (change?: (database: Database) => Promise<unknown>): Promise<string> => {
       const options = { migrate: change === undefined, environment: {}, output: { line: () => undefined } };
@@ -367,7 +367,7 @@ describe('orchestrator run', () => {
 
   it('prints the warnings of the checks, without those that apply to every run', async () => {
     stage.configure();
-    const config = loadConfig(stage.file, { ...KEYS }, []);
+    const config = readConfig(stage.file, { ...KEYS }, []);
     const target = chooseTarget(config, false, { ...KEYS });
     const checked = await preflight(config, target, {
       migrate: true,
@@ -398,7 +398,10 @@ describe('a dry run at an endpoint on this machine that refuses its keys', () =>
       expect(found.of('endpoint')[0]!.text).toContain('may lead to a real account');
       expect(found.exitCode).toBe(EXIT.config);
       const output = { json: true, line: () => undefined, document: () => undefined };
-      const run = runCommand({ configPath: stage.file, flags: [], dryRun: true, yes: true, environment: {} }, output);
+      const run = runCommand(
+        { configPath: stage.file, flags: [], dryRun: true, yes: true, environment: {}, features },
+        output,
+      );
       await expect(run).rejects.toMatchObject({ code: 'endpoint-refused' });
     } finally {
       await tunnel.stop();

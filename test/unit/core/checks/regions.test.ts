@@ -1,4 +1,5 @@
 /** The checks of a run over several regions: those of a region are made in each, as if it were the only one. */
+import { features } from '../../../support/features.ts';
 import { writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { examine } from '../../../../orchestrator/core/run/before-launch.ts';
@@ -29,6 +30,7 @@ async function made(change: (check: Check) => Partial<Check> = () => ({})) {
   const results = await examine({
     configPath: folder.file('fleet.yaml'),
     environment: {},
+    features,
     flags: [],
     dryRun: false,
     checks,

@@ -1,8 +1,9 @@
+import { readConfig } from '../../../support/features.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { type FlagValue, loadConfig, refuseMisspelt } from '../../../../orchestrator/core/config/load-config.ts';
+import { type FlagValue, refuseMisspelt } from '../../../../orchestrator/core/config/load-config.ts';
 import { FLEET_TEMPLATE, MAPPING_TEMPLATE } from '../../../../orchestrator/features/init/templates.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';
 import { columnsOf } from '../../../../shared/domain/mapping.ts';
@@ -32,7 +33,7 @@ const withDomains = (list: string): string => GOOD.replace('"https://shop.exampl
 
 function faultsOf(text: string, environment: Record<string, string> = {}, flags: FlagValue[] = []): string {
   try {
-    loadConfig(write(text), environment, flags);
+    readConfig(write(text), environment, flags);
   } catch (error) {
     if (error instanceof AppError) return `${error.code} ${error.exitCode}\n${error.message}`;
     throw error;
@@ -42,7 +43,7 @@ function faultsOf(text: string, environment: Record<string, string> = {}, flags:
 
 describe('loadConfig', () => {
   it('reads a small file and fills in the defaults', () => {
-    const { values, mapping } = loadConfig(write(GOOD), {});
+    const { values, mapping } = readConfig(write(GOOD), {});
     expect(values.site.interval).toBe(200);
     expect(values.run).toMatchObject({ deadline: 45_000, max_failed: 0.05, grace: 600_000, max_instances: 100 });
     expect(values.results.table).toBe('product_snapshots');
@@ -55,18 +56,15 @@ describe('loadConfig', () => {
       join(folder, 'merged.yaml'),
       'fields:\n  title: &text { css: h1, required: true }\n  brand: { <<: *text, css: .brand }\n',
     );
-    const notify =
-      'notify:\n  - &base { webhook: "https://a.example/", on: [failed] }\n  - { <<: *base, webhook: "https://b.example/" }\n' +
-      '  - { command: &own [echo, "$${HOME}"] }\n  - { command: *own, on: [late] }\n';
-    const { values, mapping } = loadConfig(
-      write(GOOD.replace('{ fields: { title: "h1" } }', 'merged.yaml') + notify),
-      {},
-    );
-    expect(values.notify).toMatchObject([
-      { webhook: 'https://a.example/', on: ['failed'] },
-      { webhook: 'https://b.example/', on: ['failed'] },
-      { command: ['echo', '${HOME}'] },
-      { command: ['echo', '${HOME}'], on: ['late'] },
+    const aws =
+      'aws:\n  regions:\n  - &base { region: eu-west-1, vcpu_quota: 8 }\n  - { <<: *base, region: us-east-1 }\n' +
+      '  - { region: us-east-2, subnets: &own [subnet-1, "$${HOME}"] }\n  - { region: us-west-1, subnets: *own }\n';
+    const { values, mapping } = readConfig(write(GOOD.replace('{ fields: { title: "h1" } }', 'merged.yaml') + aws), {});
+    expect(values.aws.regions).toMatchObject([
+      { region: 'eu-west-1', vcpu_quota: 8 },
+      { region: 'us-east-1', vcpu_quota: 8 },
+      { subnets: ['subnet-1', '${HOME}'] },
+      { region: 'us-west-1', subnets: ['subnet-1', '${HOME}'] },
     ]);
     expect(mapping.pages[0]!.fields.map((f) => [f.name, f.required])).toEqual([
       ['title', true],
@@ -78,7 +76,7 @@ describe('loadConfig', () => {
     const shared = Array.from({ length: 1_000 }, (_, i) => `  - { url_patterns: [/c${i}/], fields: *own }\n`);
     const first = '  - { url_patterns: [/first/], fields: &own { title: h1 } }\n';
     writeFileSync(join(folder, 'shared.yaml'), `mappings:\n${first}${shared.join('')}`);
-    const { mapping } = loadConfig(write(GOOD.replace('{ fields: { title: "h1" } }', 'shared.yaml')), {});
+    const { mapping } = readConfig(write(GOOD.replace('{ fields: { title: "h1" } }', 'shared.yaml')), {});
     expect(mapping.pages).toHaveLength(1_001);
   });
 
@@ -98,12 +96,12 @@ describe('loadConfig', () => {
   });
 
   it('reads a path that finds nothing as a warning, which only some commands refuse', () => {
-    const misspelt = loadConfig(write(GOOD.replace('"h1"', '{ json_ld: "$.name" }')), {});
+    const misspelt = readConfig(write(GOOD.replace('"h1"', '{ json_ld: "$.name" }')), {});
     expect(misspelt.misspelt).toEqual([
       expect.stringMatching(/^line 4: site\.mapping\.fields\.title\.json_ld: .*write name$/),
     ]);
     expect(() => refuseMisspelt(misspelt)).toThrow(/finds nothing/);
-    expect(() => refuseMisspelt(loadConfig(write(GOOD), {}))).not.toThrow();
+    expect(() => refuseMisspelt(readConfig(write(GOOD), {}))).not.toThrow();
   });
 
   it('reads the settings of the crawl and of ban detection', () => {
@@ -111,7 +109,7 @@ describe('loadConfig', () => {
       'interval: 200ms',
       'render: auto\n  on_ban: replace\n  ban: { statuses: [403], redirects: ["/verify"], patterns: ["captcha"], cool_down: 5m }\n  canaries: [{ id: P1, fields: { title: Teapot } }]',
     );
-    expect(loadConfig(write(text), {}).values.site).toMatchObject({
+    expect(readConfig(write(text), {}).values.site).toMatchObject({
       render: 'auto',
       robots: 'respect',
       on_ban: 'replace',
@@ -119,7 +117,7 @@ describe('loadConfig', () => {
       canaries: [{ id: 'P1', fields: { title: 'Teapot' } }],
       pages_per_product: 1,
     });
-    expect(loadConfig(write(GOOD), {}).values.site).toMatchObject({
+    expect(readConfig(write(GOOD), {}).values.site).toMatchObject({
       on_ban: 'cool-down',
       ban: { statuses: [], redirects: [], patterns: [], cool_down: 1_800_000 },
     });
@@ -128,10 +126,10 @@ describe('loadConfig', () => {
   it('prefers flags over the environment, and the environment over the file', () => {
     const path = write(GOOD);
     const flag = { path: ['run', 'deadline'], flag: '--deadline', value: '2h' };
-    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }).values.run.deadline).toBe(3_600_000);
-    expect(loadConfig(path, { FLEET_RUN_DEADLINE: '1h' }, [flag]).values.run.deadline).toBe(7_200_000);
+    expect(readConfig(path, { FLEET_RUN_DEADLINE: '1h' }).values.run.deadline).toBe(3_600_000);
+    expect(readConfig(path, { FLEET_RUN_DEADLINE: '1h' }, [flag]).values.run.deadline).toBe(7_200_000);
     expect(
-      loadConfig(path, { FLEET_AWS_INSTANCE_TYPES: '[t3.nano]', FLEET_RUN_MAX_INSTANCES: '7' }).values,
+      readConfig(path, { FLEET_AWS_INSTANCE_TYPES: '[t3.nano]', FLEET_RUN_MAX_INSTANCES: '7' }).values,
     ).toMatchObject({
       aws: { instance_types: ['t3.nano'] },
       run: { max_instances: 7 },
@@ -141,12 +139,12 @@ describe('loadConfig', () => {
   it('takes an empty variable as unset, and says so', () => {
     const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
     const empty = { FLEET_RUN_MAX_COST: '', FLEET_RESULTS_GUARD: '  ', FLEET_SITE_BAN: '\uFEFF' };
-    const { values, notes } = loadConfig(path, empty);
-    expect(values).toEqual(loadConfig(path, {}).values);
+    const { values, notes } = readConfig(path, empty);
+    expect(values).toEqual(readConfig(path, {}).values);
     expect(notes).toEqual([
       'FLEET_RUN_MAX_COST, FLEET_RESULTS_GUARD, FLEET_SITE_BAN are empty, which counts as unset; the text null clears a setting that may be null',
     ]);
-    expect(loadConfig(path, {}).notes).toBeUndefined();
+    expect(readConfig(path, {}).notes).toBeUndefined();
     expect(faultsOf(GOOD.replace(/database.*/, ''), { FLEET_DATABASE_URL: '' })).toMatch(
       /line 1: database: .*\n.*note: FLEET_DATABASE_URL is empty/,
     );
@@ -156,7 +154,7 @@ describe('loadConfig', () => {
   it('clears a setting that may be null by the exact text null, and no other', () => {
     const path = write(GOOD.replace('run: { deadline: 45s }', 'run: { deadline: 45s, max_cost: 5 }'));
     const cleared = { FLEET_RUN_MAX_COST: 'null', FLEET_RESULTS_GUARD: 'null', FLEET_RUN_DEADLINE: 'null' };
-    expect(loadConfig(path, cleared).values).toMatchObject({
+    expect(readConfig(path, cleared).values).toMatchObject({
       run: { max_cost: null, deadline: null },
       results: { guard: null },
     });
@@ -165,7 +163,7 @@ describe('loadConfig', () => {
     expect(faultsOf(GOOD, { FLEET_RUN_MAX_INSTANCES: 'null' })).toContain(
       'environment FLEET_RUN_MAX_INSTANCES: must be',
     );
-    expect(loadConfig(path, { FLEET_RESULTS_TABLE: 'null' }).values.results.table).toBe('null');
+    expect(readConfig(path, { FLEET_RESULTS_TABLE: 'null' }).values.results.table).toBe('null');
   });
 
   it.each([
@@ -178,19 +176,16 @@ describe('loadConfig', () => {
     'pa$${ss ${NONE} ${ word',
     '- - - - - - - - -',
   ])('takes a text whole: %s', (secret) => {
-    const { values } = loadConfig(write(GOOD), {
+    const { values } = readConfig(write(GOOD), {
       FLEET_SERVER_OPERATOR_TOKEN: `\uFEFF${secret}`,
       FLEET_PRODUCTS_QUERY: secret,
-      FLEET_SCHEDULE_WEBHOOK: 'https://h/',
-      FLEET_SCHEDULE_WEBHOOK_SECRET: secret,
     });
     expect(values.server.operator_token).toBe(secret);
     expect(values.products.query).toBe(secret);
-    expect(values.notify[0]!.secret).toBe(secret);
   });
 
   it('reads everything else as YAML, and what may be text or a list as either', () => {
-    const { values, mapping } = loadConfig(write(GOOD), {
+    const { values, mapping } = readConfig(write(GOOD), {
       FLEET_SITE_PRODUCT_URL: '[{ url: "https://a.example/{id}" }, { url: "https://b.example/{id}", weight: 2 }]',
       FLEET_SITE_MAPPING: '{ fields: { name: h2 } }',
       FLEET_SITE_CONDITIONAL: 'true',
@@ -208,7 +203,7 @@ describe('loadConfig', () => {
     expect(values.server.operator_tls).toBe('proxy');
     expect(columnsOf(mapping).map((c) => c.name)).toEqual(['name']);
     expect(
-      loadConfig(write(GOOD), { FLEET_SITE_PRODUCT_URL: 'http://a.example/{id}?x=#1' }).values.site.product_url,
+      readConfig(write(GOOD), { FLEET_SITE_PRODUCT_URL: 'http://a.example/{id}?x=#1' }).values.site.product_url,
     ).toBe('http://a.example/{id}?x=#1');
   });
 
@@ -347,12 +342,12 @@ database: { url: "postgres://x" }
   });
 
   it('names the path of a missing file', () => {
-    expect(() => loadConfig(join(folder, 'nowhere.yaml'), {})).toThrow(/cannot read the configuration .*nowhere\.yaml/);
+    expect(() => readConfig(join(folder, 'nowhere.yaml'), {})).toThrow(/cannot read the configuration .*nowhere\.yaml/);
   });
 
   it('accepts the file that `orchestrator init` writes', () => {
     writeFileSync(join(folder, 'mapping.yaml'), MAPPING_TEMPLATE);
-    const { mapping } = loadConfig(write(FLEET_TEMPLATE), {});
+    const { mapping } = readConfig(write(FLEET_TEMPLATE), {});
     expect(columnsOf(mapping).map((c) => c.name)).toEqual(['title', 'price', 'brand', 'image', 'tags']);
   });
 });

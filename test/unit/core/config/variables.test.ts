@@ -1,6 +1,6 @@
+import { readConfig } from '../../../support/features.ts';
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import { type TempDir, tempDir } from '../../../support/temp-dir.ts';
 
 let folder: TempDir;
@@ -13,19 +13,19 @@ function load(more: string, environment: Record<string, string> = {}) {
 products: { query: select id from products }
 ${more}`;
   writeFileSync(folder.file('fleet.yaml'), text);
-  return loadConfig(folder.file('fleet.yaml'), environment);
+  return readConfig(folder.file('fleet.yaml'), environment);
 }
 
 describe('variables in fleet.yaml', () => {
   it('come from the environment, from .env, and from files, in that order of precedence', () => {
     writeFileSync(folder.file('.env'), 'PASSWORD=from-file\nHOST="db.example" # the replica\n');
-    writeFileSync(folder.file('slack'), 'https://hooks.slack.example/x\n');
+    writeFileSync(folder.file('page'), 'https://fleet.example/x\n');
     const { values } = load(
-      'database: { url: "mysql://shop:${PASSWORD}@${HOST}/shop" }\nnotify: [{ slack: "${file:slack}" }]',
+      'database: { url: "mysql://shop:${PASSWORD}@${HOST}/shop" }\nserver: { page_url: "${file:page}" }',
       { PASSWORD: 'from-environment' },
     );
     expect(values.database.url).toBe('mysql://shop:from-environment@db.example/shop');
-    expect(values.notify).toMatchObject([{ slack: 'https://hooks.slack.example/x' }]);
+    expect(values.server.page_url).toBe('https://fleet.example/x');
   });
 
   it('have no byte order mark in them, wherever one was', () => {

@@ -337,19 +337,19 @@ describe('what instances crawl by', () => {
   it('has none of the secrets of the run', () => {
     const secrets = Array.from({ length: 7 }, (_, i) => `a-secret-of-the-run-${i}`);
     const [database, operator, hmac, smtp, slack, ping, control] = secrets as [string, ...string[]];
-    const full = config(
-      {},
-      {
-        database: { url: `mysql://user:${database}@db/shop` },
-        server: { operator_token: operator },
-        notify: [
-          { webhook: 'https://hooks.example/', secret: hmac },
-          { email: { to: 'a@b.example', from: 'c@d.example', smtp: `smtp://user:${smtp}@mail.example` } },
-          { slack: `https://hooks.example/${slack}` },
-        ],
-        ping: `https://hc.example/${ping}`,
-      },
-    );
+    const own = { database: { url: `mysql://user:${database}@db/shop` }, server: { operator_token: operator } };
+    const notify = [
+      { webhook: 'https://hooks.example/', secret: hmac },
+      { email: { to: 'a@b.example', from: 'c@d.example', smtp: `smtp://user:${smtp}@mail.example` } },
+      { slack: `https://hooks.example/${slack}` },
+    ];
+    const full: Config = {
+      ...config({}, own),
+      sections: new Map<string, unknown>([
+        ['notify', notify],
+        ['ping', { url: `https://hc.example/${ping}` }],
+      ]),
+    };
     const run = {
       ...newRunKeys(),
       ...settingsOf(full, TARGET, planOf(full)),

@@ -1,9 +1,9 @@
+import { readConfig } from '../../../support/features.ts';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import { fleetFileOf, mappingFileOf } from '../../../../orchestrator/features/init/propose-shop.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'crawlfleet-propose-'));
@@ -18,7 +18,7 @@ describe('the files that `init --url` writes', () => {
       const fields = [{ ...FIELD, name: 'title', sources: [{ css: 'h1' }], values: ['x\u2028y'], doubt: 'why' }];
       writeFileSync(join(folder, 'fleet.yaml'), fleetFileOf({ template, render: 'browser' }));
       writeFileSync(join(folder, 'mapping.yaml'), mappingFileOf({ fields, ids: ['1'] }));
-      const { values, mapping } = loadConfig(join(folder, 'fleet.yaml'), {});
+      const { values, mapping } = readConfig(join(folder, 'fleet.yaml'), {});
       expect(values.site).toMatchObject({ product_url: template, render: 'browser' });
       expect(mapping.pages[0]!.fields.map(({ name }) => name)).toEqual(['title']);
     },

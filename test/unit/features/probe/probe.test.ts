@@ -1,4 +1,5 @@
 /** `orchestrator probe` on the command line: what it refuses, and how it shows what it has found. */
+import { features } from '../../../support/features.ts';
 import { describe, expect, it } from 'vitest';
 import { probeCommand, renderFindings } from '../../../../orchestrator/features/probe/command.ts';
 import type { Output } from '../../../../orchestrator/cli/output.ts';
@@ -12,6 +13,7 @@ const output: Output = { json: false, line: () => undefined, document: () => und
 const options = {
   configPath: 'no-such-fleet.yaml',
   environment: {},
+  features,
   dryRun: true,
   yes: true,
   write: false,

@@ -1,12 +1,10 @@
 /** What `orchestrator schedule` prints (unit file, crontab, due times), and which configurations it refuses. */
+import { features, readConfig } from '../../../support/features.ts';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { targetsOf } from '../../../../orchestrator/features/notify/announce.ts';
-import { NOTICE_KINDS } from '../../../../orchestrator/features/notify/notice.ts';
 import { scheduleCommand } from '../../../../orchestrator/features/schedule/command.ts';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import type { Output } from '../../../../orchestrator/cli/output.ts';
 import { crontabLines, systemdUnit, unitName } from '../../../../orchestrator/features/schedule/print.ts';
 import { findProgram } from '../../../support/find-program.ts';
@@ -43,6 +41,7 @@ schedule: { ${schedule} }
 const options = (configPath: string) => ({
   configPath,
   environment: {},
+  features,
   processEnvironment: {},
   launcher: '/opt/crawlfleet/bin/orchestrator.js',
   dryRun: false,
@@ -53,35 +52,30 @@ const options = (configPath: string) => ({
 
 describe('the schedule section', () => {
   it('defaults to a nightly run in UTC', () => {
-    expect(loadConfig(configure(''), {}).values.schedule).toEqual({
+    expect(readConfig(configure(''), {}).values.schedule).toEqual({
       cron: '0 2 * * *',
       timezone: 'UTC',
       if_running: 'skip',
       catch_up: 3_600_000,
       name: null,
     });
-    expect(loadConfig(configure(''), {}).values.notify).toEqual([]);
   });
 
   it.each([
     ['cron: "0 26 * * *"', 'line 4: schedule.cron: must be a cron expression'],
     ['cron: "0 2 30 2 *"', 'line 4: schedule.cron: is never due'],
     ['timezone: Asia/Tokio', 'line 4: schedule.timezone: must be a time zone such as Asia/Tokyo'],
-    ['webhook: "file:///etc/passwd"', 'line 4: schedule.webhook: must be a URL that begins with http'],
-    ['webhook: "${NO_SUCH}"', 'line 4: schedule.webhook: '],
-    ['webhook: "http://h", webhook_on: sometimes', 'line 4: schedule.webhook_on: must be one of all, problems'],
-    ['webhook_secret: ""', 'line 4: schedule.webhook_secret: must not be empty'],
     ['webhok: "http://h"', 'line 4: schedule.webhok: unknown key'],
     ['if_running: both', 'line 4: schedule.if_running'],
     ['catch_up: soon', 'line 4: schedule.catch_up: must be a duration'],
     ['cron: "* * *"', 'line 4: schedule.cron: must be a cron expression'],
     ['cron: daily', 'line 4: schedule.cron: must be a cron expression'],
   ])('with %s is refused', (text, fault) => {
-    expect(() => loadConfig(configure(text), {})).toThrow(fault);
+    expect(() => readConfig(configure(text), {})).toThrow(fault);
   });
 
   it('can switch off catching up on missed runs, also through the environment', () => {
-    const { schedule } = loadConfig(configure('catch_up: 0s'), { FLEET_SCHEDULE_CRON: '@hourly' }).values;
+    const { schedule } = readConfig(configure('catch_up: 0s'), { FLEET_SCHEDULE_CRON: '@hourly' }).values;
     expect(schedule).toMatchObject({ catch_up: 0, cron: '@hourly' });
   });
 });
@@ -89,90 +83,9 @@ describe('the schedule section', () => {
 it.each(['*/5 * * * * *', '@daily', '0 2 L * *', '0 0 29 2 *', '2020-12-24T00:00:00'])(
   'schedule.cron may be %s',
   (cron) => {
-    expect(loadConfig(configure(`cron: "${cron}"`), {}).values.schedule.cron).toBe(cron);
+    expect(readConfig(configure(`cron: "${cron}"`), {}).values.schedule.cron).toBe(cron);
   },
 );
-
-describe('schedule.webhook of earlier versions', () => {
-  const read = (text: string, environment = {}) => loadConfig(configure(text), environment);
-  const note = (place: string): string =>
-    `${place} is read as one more target of notify, but not from version 0.2 on: write notify: [{ webhook: … }] instead`;
-
-  it('is one target of notify, with a note', () => {
-    const { values, notes } = read('webhook: "http://h/all", webhook_secret: key');
-    expect(values.notify).toEqual([{ webhook: 'http://h/all', secret: 'key', on: [...NOTICE_KINDS], dry_runs: false }]);
-    expect(values.schedule).not.toHaveProperty('webhook');
-    expect(notes).toEqual([note('line 4: schedule.webhook')]);
-    const fromEnvironment = read('', { FLEET_SCHEDULE_WEBHOOK: 'http://h/env', FLEET_SCHEDULE_WEBHOOK_ON: 'problems' });
-    expect(fromEnvironment.values.notify).toMatchObject([{ webhook: 'http://h/env', secret: null }]);
-    expect(fromEnvironment.values.notify[0]!.on).not.toContain('finished');
-    expect(fromEnvironment.notes).toEqual([note('environment FLEET_SCHEDULE_WEBHOOK')]);
-  });
-
-  it('is no target where it is null, and goes from the schema for editors', () => {
-    expect(read('webhook: null, webhook_on: all')).toMatchObject({
-      values: { notify: [] },
-      notes: [note('line 4: schedule.webhook')],
-    });
-    expect(read('').notes).toBeUndefined();
-    const schema = readFileSync(new URL('../../../../docs/fleet.schema.json', import.meta.url), 'utf8');
-    expect(schema).not.toContain('"webhook_on"');
-  });
-});
-
-describe('the list notify', () => {
-  const listed = (notify: string): string =>
-    configure(`webhook: "http://h/all", webhook_on: problems } \nnotify: [${notify}]\nresults: {`);
-
-  it('is more targets beside schedule.webhook, and comes from the environment too', () => {
-    const problems = NOTICE_KINDS.filter((kind) => kind !== 'ended' && kind !== 'finished');
-    const one = '{ webhook: "https://h/one", secret: key, on: [failed] }';
-    expect(targetsOf(loadConfig(listed(`${one}, { webhook: "https://h/two", dry_runs: true }`), {}))).toEqual([
-      { kind: 'webhook', url: 'https://h/one', secret: 'key', on: ['failed'], dryRuns: false },
-      { kind: 'webhook', url: 'https://h/two', secret: null, on: [...NOTICE_KINDS], dryRuns: true },
-      { kind: 'webhook', url: 'http://h/all', secret: null, on: problems, dryRuns: false },
-    ]);
-    const environment = { FLEET_NOTIFY: `[${one}]` };
-    expect(loadConfig(configure(''), environment).values.notify).toMatchObject([{ webhook: 'https://h/one' }]);
-  });
-
-  it.each([
-    ['{ webhook: "file:///x" }', 'line 5: notify.0.webhook: must be a URL that begins with http'],
-    ['{ webhook: "http://h", on: [sometimes] }', 'line 5: notify.0.on.0: must be one of ended, finished, failed'],
-    ['{ webhook: "http://h", on: [] }', 'line 5: notify.0.on: must be at least 1 entries'],
-    ['{ webhok: "http://h" }', 'line 5: notify.0.webhok: unknown key; did you mean webhook?'],
-    ['{ on: [ended] }', 'line 5: notify.0: must have exactly one of webhook, slack, email and command'],
-    ['{ webhook: "http://h", slack: "http://h" }', 'line 5: notify.0: must have exactly one of'],
-    ['{ slack: "http://h", secret: key }', 'line 5: notify.0.secret: goes with webhook only'],
-    ['{ command: [] }', 'line 5: notify.0.command: must be at least 1 entries'],
-    [
-      '{ email: { to: a, from: b, smtp: "http://h" } }',
-      'line 5: notify.0.email.smtp: must be a URL that begins with smtp://',
-    ],
-    ['{ webhook: "http://h", secret: "" }', 'line 5: notify.0.secret: must not be empty'],
-  ])('with %s is refused', (text, fault) => {
-    expect(() => loadConfig(listed(text), {})).toThrow(fault);
-  });
-});
-
-describe('the ping', () => {
-  const pinging = (ping: string) => loadConfig(configure(`} \nping: ${ping}\nresults: {`), {}).values.ping;
-
-  it('is a URL, or one with a word about dry runs', () => {
-    expect(pinging('"https://h/p"')).toEqual({ url: 'https://h/p', dry_runs: false });
-    expect(pinging('{ url: "https://h/p", dry_runs: true }')).toEqual({ url: 'https://h/p', dry_runs: true });
-    expect(loadConfig(configure(''), { FLEET_PING: 'https://h/p' }).values.ping?.url).toBe('https://h/p');
-    expect(loadConfig(configure(''), {}).values.ping).toBeNull();
-  });
-
-  it.each([
-    ['"file:///x"', 'line 5: ping: must be a URL that begins with http'],
-    ['{ dry_runs: true }', 'line 5: ping.url: must be a URL that begins with http'],
-    ['{ url: "http://h", dry_run: true }', 'line 5: ping.dry_run: unknown key'],
-  ])('with %s is refused', (text, fault) => {
-    expect(() => pinging(text)).toThrow(fault);
-  });
-});
 
 describe('schedule --next', () => {
   it('prints due times and does nothing else', async () => {

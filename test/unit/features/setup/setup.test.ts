@@ -1,7 +1,7 @@
+import { features, readConfig } from '../../../support/features.ts';
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
 import type { ConfigValues } from '../../../../orchestrator/core/config/schema.ts';
 import { setupCommand } from '../../../../orchestrator/features/setup/command.ts';
 import { type PolicyName, policyText } from '../../../../orchestrator/features/setup/policies.ts';
@@ -25,7 +25,7 @@ function configOf(sections: string): ConfigValues {
     folder.file('fleet.yaml'),
     `${site}${sections}\nproducts: { query: "select id from p" }\ndatabase: { url: "sqlite:./x.db" }\n`,
   );
-  return loadConfig(folder.file('fleet.yaml'), {}).values;
+  return readConfig(folder.file('fleet.yaml'), {}).values;
 }
 
 const plain = (account: string) => ({ account, dollar: '$' });
@@ -309,7 +309,7 @@ describe('setupCommand --out', () => {
   const run = (configPath: string, out: string): string => {
     const lines: string[] = [];
     const output = { json: false, line: (text = '') => void lines.push(text), document: () => {} };
-    setupCommand({ configPath, out, flags: FLAGS, environment: {} }, output);
+    setupCommand({ configPath, out, flags: FLAGS, environment: {}, features }, output);
     return lines.join('\n');
   };
 

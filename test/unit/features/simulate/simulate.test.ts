@@ -1,5 +1,6 @@
 /** The command without a configuration: its output, exit codes and refusals. */
 import { describe, expect, it } from 'vitest';
+import { features } from '../../../support/features.ts';
 import { simulateCommand, type SimulateOptions } from '../../../../orchestrator/features/simulate/command.ts';
 
 const OPTIONS: SimulateOptions = {
@@ -15,6 +16,7 @@ const OPTIONS: SimulateOptions = {
   seed: 1,
   dryRun: true,
   environment: {},
+  features,
 };
 
 async function run(change: Partial<SimulateOptions>) {

@@ -1,16 +1,18 @@
 /** What a new user sees first: help texts, and the errors for an invalid file. */
+import { readConfig } from '../../support/features.ts';
+import { FEATURES } from '../../../orchestrator/features.ts';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { initCommand } from '../../../../orchestrator/features/init/command.ts';
-import { loadConfig } from '../../../../orchestrator/core/config/load-config.ts';
-import type { Output } from '../../../../orchestrator/cli/output.ts';
-import { HELP_NOTES, createProgram } from '../../../../orchestrator/cli/program/program.ts';
-import { AppError } from '../../../../shared/domain/errors.ts';
-import { tempDir } from '../../../support/temp-dir.ts';
+import { initCommand } from '../../../orchestrator/features/init/command.ts';
+import type { Output } from '../../../orchestrator/cli/output.ts';
+import { createProgram, helpNotes } from '../../../orchestrator/cli/program/program.ts';
+import { AppError } from '../../../shared/domain/errors.ts';
+import { tempDir } from '../../support/temp-dir.ts';
 
-const commands = (): readonly Command[] => createProgram().commands;
+const HELP_NOTES = helpNotes(FEATURES);
+const commands = (): readonly Command[] => createProgram(FEATURES).commands;
 
 describe('help', () => {
   it('has examples and a link to a page for every command, and for no other', () => {
@@ -20,7 +22,7 @@ describe('help', () => {
         .filter((name) => name !== 'help')
         .sort(),
     );
-    for (const [page] of HELP_NOTES.values()) expect(existsSync(page!), page).toBe(true);
+    for (const [page] of HELP_NOTES.values()) expect(existsSync(page), page).toBe(true);
   });
 
   it.each([...HELP_NOTES.values()].flatMap(([, ...examples]) => examples))(
@@ -59,7 +61,7 @@ function refusalOf(content: string | Uint8Array): AppError {
   const path = join(folder.path, 'fleet.yaml');
   writeFileSync(path, content);
   try {
-    loadConfig(path, {});
+    readConfig(path, {});
   } catch (error) {
     if (error instanceof AppError) return error;
     throw error;

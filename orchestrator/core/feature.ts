@@ -1,0 +1,17 @@
+/** What a feature adds to the core: each part is no wider than what the features there are use. */
+import type { Environment } from './config/load-config.ts';
+import type { Section } from './config/section.ts';
+
+export interface Feature {
+  /** Its top-level keys of fleet.yaml. */
+  sections?: readonly Section<unknown>[];
+}
+
+export type Features = readonly Feature[];
+
+/** Where a command reads its configuration, and the features that this program has. */
+export interface ConfigPlace {
+  configPath: string;
+  environment: Environment;
+  features: Features;
+}

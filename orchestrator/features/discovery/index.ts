@@ -1,0 +1,19 @@
+/** `orchestrator discover`: a run that finds what it crawls. */
+import type { FeatureDeclaration } from '../../cli/program/feature.ts';
+import { dryRunFlag, planFlags, launchFlags, metricsFlag } from '../../cli/program/flags.ts';
+
+export const DISCOVERY: FeatureDeclaration = {
+  commands: [
+    {
+      name: 'discover',
+      help: ['docs/discovery.md', 'discover --deadline 2h --dry-run', 'discover --deadline 4h --yes'],
+      description: 'find the pages of a site by its links, sitemaps or search, and crawl them',
+      options: [...planFlags, dryRunFlag, metricsFlag, ...launchFlags],
+      load: async () => (await import('./command.ts')).discoverCommand,
+    },
+  ],
+  async load() {
+    const { DISCOVER_SECTION } = await import('./section.ts');
+    return { sections: [DISCOVER_SECTION] };
+  },
+};
