@@ -88,3 +88,20 @@ function reach(start: string, arrows: readonly (readonly [string, string])[]): S
       }
   return reached;
 }
+
+const FEATURES = 'orchestrator/features/';
+
+/** Names of the folders of features. */
+export const featureFolders = (): string[] => [
+  ...new Set(sourceFiles().flatMap((file) => (file.startsWith(FEATURES) ? [file.split('/')[2]!] : []))),
+];
+
+/** Files outside a feature's folder that import from it, by feature. */
+export const importersOfFeatures = (imports: readonly Import[]): Map<string, string[]> =>
+  new Map(
+    featureFolders().map((feature) => {
+      const isOwn = (file: string): boolean => file.startsWith(`${FEATURES}${feature}/`);
+      const from = imports.flatMap((one) => (isOwn(one.to) && !isOwn(one.from) ? [one.from] : []));
+      return [feature, [...new Set(from)]];
+    }),
+  );
