@@ -1,19 +1,14 @@
 /** Makes the adapters for the target of a run: SDK clients with the right endpoint and credentials. */
 import { proxyOf } from '../../../shared/adapters/proxy.ts';
-import { systemRandom } from '../../../shared/adapters/random.ts';
 import { S3ObjectStore } from '../../../shared/adapters/s3-object-store.ts';
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
 import { createAwsAdapters, createStandInAdapters } from '../cloud/aws-clients.ts';
 import { DirectBalancer } from '../cloud/direct-balancer.ts';
-import type { CommandRunner } from '../../features/exec/command-runner.ts';
 import { keysReadAgain, readKeys } from '../cloud/credentials.ts';
-import { SsmCommandRunner } from '../../features/exec/ssm-command-runner.ts';
 import type { AwsOptions } from '../cloud/sdk-clients.ts';
 import type { Compute } from '../cloud/compute.ts';
 import type { LoadBalancer } from '../cloud/load-balancer.ts';
-import { NO_BALANCER, regionsOf, type RunSettings } from '../model/run-settings.ts';
-import type { RunRecord } from '../model/stores.ts';
+import { NO_BALANCER, type RunSettings } from '../model/run-settings.ts';
 
 export interface CloudAccess extends Disposable {
   /** EC2 and ELBv2 in each region of the run, in the order of the configuration; never empty. */
@@ -28,7 +23,7 @@ export interface CloudOptions {
 }
 
 /** Keys for an endpoint on this machine; they are valid nowhere else. */
-const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
+export const LOCAL_CREDENTIALS = { accessKeyId: 'crawlfleet-dry-run', secretAccessKey: 'crawlfleet-dry-run' };
 
 /** The adapters; makes no call and loads no SDK before their first use. */
 export function openCloud(
@@ -75,37 +70,4 @@ export function openBucket(
 ): S3ObjectStore {
   const { bucket, sse } = aws;
   return new S3ObjectStore({ ...awsOptions(aws, dryRun), bucket, ...(sse === undefined ? {} : { sse }) });
-}
-
-/** A sandbox runs commands only for the owner of its control token. */
-export function openCommandRunner({ settings, dryRun }: Pick<RunRecord, 'settings' | 'dryRun'>): CommandRunner {
-  const { aws, sandbox } = settings;
-  const place = sandbox && {
-    endpoint: sandbox.endpoint ?? aws.endpoint,
-    credentials: { ...LOCAL_CREDENTIALS, accessKeyId: sandbox.controlToken },
-  };
-  return acrossRegions(
-    regionsOf(aws).map(({ region }) => {
-      const options = { ...awsOptions({ ...aws, region }, dryRun), ...place };
-      return new SsmCommandRunner({ ...options, clock: systemClock, random: systemRandom });
-    }),
-  );
-}
-
-/** An instance can be reached in its own region only. Rejects when no region answers. */
-export function acrossRegions(runners: readonly CommandRunner[]): CommandRunner {
-  return {
-    async run(request, signal) {
-      const answers = await Promise.allSettled(runners.map((runner) => runner.run(request, signal)));
-      const results = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
-      if (results.length === 0) throw (answers[0] as PromiseRejectedResult).reason;
-      return request.instanceIds.map((_, i) => {
-        const all = results.map((result) => result[i]!);
-        return all.find(({ status }) => status !== 'unreachable') ?? all[0]!;
-      });
-    },
-    [Symbol.dispose]() {
-      for (const runner of runners) runner[Symbol.dispose]();
-    },
-  };
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { acrossRegions } from '../../../../orchestrator/core/cloud-access/cloud-access.ts';
+import { acrossRegions } from '../../../../orchestrator/features/exec/open-command-runner.ts';
 import type { CommandResult, CommandRunner } from '../../../../orchestrator/features/exec/command-runner.ts';
 
 const REQUEST = { instanceIds: ['i-1', 'i-2', 'i-3'], command: 'id', timeoutMs: 1_000 };
