@@ -6,7 +6,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord, IncidentRecord, RunRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import type { Observed } from '../model/world.ts';
 import { isGivenUp, isRefused, openIncident } from '../model/instance-state.ts';
 
 export { openIncident } from '../model/instance-state.ts';
@@ -21,7 +21,7 @@ function isBanned(record: InstanceRecord): boolean {
 }
 
 /** True when its slot gets another address as soon as it has uploaded its results. */
-export function isBeingReplaced(world: World, record: InstanceRecord): boolean {
+export function isBeingReplaced(world: Observed, record: InstanceRecord): boolean {
   return (
     world.run.settings.site.onBan === 'replace' &&
     isBanned(record) &&
@@ -31,18 +31,18 @@ export function isBeingReplaced(world: World, record: InstanceRecord): boolean {
 }
 
 /** Its slot gets another address, because this one is banned or old enough: what it has not crawled waits for it. */
-export function isRotatingAddress(world: World, record: InstanceRecord): boolean {
+export function isRotatingAddress(world: Observed, record: InstanceRecord): boolean {
   return (record.rotateAtMs !== null && !isGivenUp(record)) || isBeingReplaced(world, record);
 }
 
 /** True when it must return its uncrawled products and has not done so. */
-export function mustReturnProducts(world: World, record: InstanceRecord): boolean {
+export function mustReturnProducts(world: Observed, record: InstanceRecord): boolean {
   if (record.incident?.verdict !== 'banned' || record.incident.returnedAtMs !== null) return false;
   return (isBanned(record) || record.phase === 'banned') && !isBeingReplaced(world, record);
 }
 
 /** True when it has dropped its uncrawled products, so that others may have them. */
-export function canReassign(world: World, record: InstanceRecord): boolean {
+export function canReassign(world: Observed, record: InstanceRecord): boolean {
   return record.phase === 'banned' && mustReturnProducts(world, record) && record.progress?.pending === 0;
 }
 
@@ -50,7 +50,7 @@ export function canReassign(world: World, record: InstanceRecord): boolean {
  * True when a banned instance crawls again. The order to return its products may have crossed the end of its cool-down:
  * if it still holds some, it counts as having kept them only after `lostMs`.
  */
-export function isBanOver(world: World, record: InstanceRecord): boolean {
+export function isBanOver(world: Observed, record: InstanceRecord): boolean {
   const { incident } = record;
   if (record.phase !== 'banned' || incident === null || incident.overAtMs === null) return false;
   if (incident.returnedAtMs !== null || incident.verdict !== 'banned') return true;
@@ -61,7 +61,7 @@ export function isBanOver(world: World, record: InstanceRecord): boolean {
  * True while an address with an open incident may still return products: no instance is sealed before that. On a site
  * that bans, any crawling address may be the next one, so idle instances stay as a reserve.
  */
-export function isReturnExpected(world: World): boolean {
+export function isReturnExpected(world: Observed): boolean {
   const hasBanned = world.fleet.all.some((r) => r.incident?.verdict === 'banned');
   // Not by slot, which would cost a sort per heartbeat: an epoch is given up before the next one is claimed.
   return world.fleet.all.some((r) => {
@@ -81,7 +81,7 @@ export function lastRightMs(record: InstanceRecord): number | null {
  * The verdict on a suspect address. `banned`: the site still serves others, or no other address could settle it in
  * time. null: wait; or the site has changed, which `haltReason` decides for the run as a whole.
  */
-export function judgeSuspicion(world: World, record: InstanceRecord): 'banned' | null {
+export function judgeSuspicion(world: Observed, record: InstanceRecord): 'banned' | null {
   const incident = openIncident(record);
   if (incident?.verdict !== 'suspect') return null;
   const others = world.fleet.serving.filter((r) => r.slot !== record.slot);
@@ -98,7 +98,7 @@ export function judgeSuspicion(world: World, record: InstanceRecord): 'banned' |
  * Every address sees only bad pages, canary pages too, and no other address that could settle it is on its way. One
  * address proves it only in a fleet of one: the last of many may be the one that the site has banned.
  */
-function isSiteChanged(world: World): boolean {
+function isSiteChanged(world: Observed): boolean {
   const all = world.fleet.serving;
   if (!all.every((r) => openIncident(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
   if (all.length === 0 || (all.length === 1 && isOneOfMany(world))) return false;
@@ -106,13 +106,13 @@ function isSiteChanged(world: World): boolean {
   return all.every((r) => (lastRightMs(r) ?? -Infinity) <= sinceMs);
 }
 
-const isOneOfMany = (world: World): boolean => world.run.plan.instances > 1;
+const isOneOfMany = (world: Observed): boolean => world.run.plan.instances > 1;
 
 /**
  * Another address will soon be up: its instance is launched, or its launch is tried (again after throttling, but not
  * after a quota refusal), or a slot is about to be filled again.
  */
-function isHelpOnItsWay(world: World): boolean {
+function isHelpOnItsWay(world: Observed): boolean {
   return [...world.fleet.latest.values()].some((r) => {
     if (isGivenUp(r)) return world.work.waiting > 0 && isFilledSoon(world, r.slot, r);
     if (r.phase === 'claimed') return isFilled(world, r) && !isRefused(r);
@@ -131,7 +131,7 @@ export function circuitWindowMs(run: RunRecord): number {
 }
 
 /** The addresses that were banned within the window, over or not, and the size of the fleet including them. */
-export function recentBans(world: World): { banned: InstanceRecord[]; fleet: number } {
+export function recentBans(world: Observed): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
   const banned = world.fleet.all.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
   const all = world.fleet.serving;
@@ -152,7 +152,7 @@ export const ALL_GONE = 'all-gone';
  * any further request would be against the site's will. A single remaining address cools down instead if that leaves
  * time to crawl. `site-changed`: canary pages are unreadable from every address, so no crawled page can be trusted.
  */
-export function haltReason(world: World): 'banned' | 'site-changed' | null {
+export function haltReason(world: Observed): 'banned' | 'site-changed' | null {
   if (isDraining(world)) return null;
   const all = world.fleet.serving;
   const banned = all.filter(isBanned);
@@ -199,7 +199,7 @@ function cookieRemedy(
 }
 
 /** Its cool-down ends while there is time to crawl. */
-function canRest(world: World, record: InstanceRecord): boolean {
+function canRest(world: Observed, record: InstanceRecord): boolean {
   const untilMs = record.incident?.untilMs ?? null;
   return untilMs !== null && untilMs < drainAtMs(world.run);
 }

@@ -9,9 +9,9 @@ import { addressesInWords, addressesWithin, type HostCap, type HostPace, hostsOf
 import type { Action } from '../model/actions.ts';
 import { hasRequests, openIncident } from '../model/instance-state.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import type { Observed } from '../model/world.ts';
 
-type Seen = Pick<World, 'run' | 'fleet' | 'raised'>;
+type Seen = Pick<Observed, 'run' | 'fleet' | 'raised'>;
 
 type Stored = Pick<RunRecord, 'paces' | 'plan' | 'settings'>;
 
@@ -29,7 +29,7 @@ const knownPaces = ({ paces, plan }: Pick<Stored, 'paces' | 'plan'>): readonly H
  * else null. Before any address is at work the plan's number counts: it is the fleet that the site was to get.
  */
 export function raisedPaces(
-  { nowMs, run, fleet }: Pick<World, 'nowMs' | 'run' | 'fleet'>,
+  { nowMs, run, fleet }: Pick<Observed, 'nowMs' | 'run' | 'fleet'>,
   robots: RobotsPolicy | null,
 ): readonly HostPace[] | null {
   // A policy without any delay asks for nothing: the usual one, in every round.
@@ -56,7 +56,7 @@ const isAtWork = (record: InstanceRecord): boolean =>
   hasRequests(record);
 
 /** Empty where no host has one; else one for each domain. Called for each slot and heartbeat. */
-const capsOf = ({ run, raised }: Pick<World, 'run' | 'raised'>): (HostCap | null)[] =>
+const capsOf = ({ run, raised }: Pick<Observed, 'run' | 'raised'>): (HostCap | null)[] =>
   (raised ?? knownPaces(run) ?? []).map(({ cap }) => cap ?? null);
 
 /** robots.txt as the fleet keeps it: where more addresses are up than the cap counts, each of them is slower. */
@@ -71,7 +71,7 @@ export function robotsInForce(seen: Seen, robots: RobotsPolicy | null): RobotsPo
 }
 
 /** How many addresses the caps allow at the pace in force; Infinity without one. More of them would only be slower. */
-export function addressesAllowed({ run, raised, robots }: Pick<World, 'run' | 'raised' | 'robots'>): number {
+export function addressesAllowed({ run, raised, robots }: Pick<Observed, 'run' | 'raised' | 'robots'>): number {
   const { intervalMs } = run.settings.site;
   const allowed = capsOf({ run, raised }).map((cap, domain) => {
     if (cap === null) return Infinity;
@@ -81,7 +81,7 @@ export function addressesAllowed({ run, raised, robots }: Pick<World, 'run' | 'r
 }
 
 /** True when an empty slot may get an address within the caps, at the latest once EC2 has ended what was given up. */
-export function hasRoomAtSite(world: World): boolean {
+export function hasRoomAtSite(world: Observed): boolean {
   const allowed = addressesAllowed(world);
   if (allowed === Infinity) return true;
   const { up, unsent } = world.fleet.addresses;
@@ -89,7 +89,7 @@ export function hasRoomAtSite(world: World): boolean {
 }
 
 /** False for a claim that the caps have no room for any more: EC2 was not called for it yet. */
-export function mayBeLaunched(world: World, record: InstanceRecord): boolean {
+export function mayBeLaunched(world: Observed, record: InstanceRecord): boolean {
   const allowed = addressesAllowed(world);
   if (allowed === Infinity) return true;
   const { up, ending, unsent } = world.fleet.addresses;
@@ -97,7 +97,7 @@ export function mayBeLaunched(world: World, record: InstanceRecord): boolean {
 }
 
 /** Leaves out the claims of addresses that the caps have no room for: the slots have all seen the same room. */
-export function withinCaps(world: World, actions: readonly Action[]): readonly Action[] {
+export function withinCaps(world: Observed, actions: readonly Action[]): readonly Action[] {
   const allowed = addressesAllowed(world);
   if (allowed === Infinity) return actions;
   const { up, ending, unsent } = world.fleet.addresses;
@@ -106,21 +106,21 @@ export function withinCaps(world: World, actions: readonly Action[]): readonly A
 }
 
 /** The site has asked it to wait (Retry-After), and it does. */
-export function isResting({ nowMs }: Pick<World, 'nowMs'>, record: InstanceRecord): boolean {
+export function isResting({ nowMs }: Pick<Observed, 'nowMs'>, record: InstanceRecord): boolean {
   const { progress, lastHeartbeatAtMs } = record;
   const restMs = progress?.restMs ?? 0;
   return restMs > 0 && (lastHeartbeatAtMs ?? 0) + restMs > nowMs;
 }
 
 /** The site wants no request from the address that the slot had last: another one in its place would send them. */
-export function isSlotResting(world: World, record: InstanceRecord | undefined): boolean {
+export function isSlotResting(world: Observed, record: InstanceRecord | undefined): boolean {
   if (record === undefined) return false;
   const incident = world.run.settings.site.onBan === 'replace' ? null : openIncident(record);
   return isResting(world, record) || (incident?.verdict === 'banned' && (incident.untilMs ?? 0) > world.nowMs);
 }
 
 /** Stores what the site has asked for since, and says it once. */
-export function keepSlowerPaces(world: World): Action[] {
+export function keepSlowerPaces(world: Observed): Action[] {
   const notes = (world.raised ?? knownPaces(world.run) ?? []).flatMap(({ host, cap }): Action[] => {
     if (cap?.runId !== world.run.id) return [];
     const key = `slower ${host} ${cap.delayMs}`;

@@ -9,7 +9,7 @@ import { hasRoomAtSite, isSlotResting } from './site-cap.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
 import { regionNamed } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import type { Observed } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving, isRefused } from '../model/instance-state.ts';
 
 export { LOSS_REASON as LOSS } from '../model/loss-reason.ts';
@@ -22,7 +22,7 @@ const MAX_DEAD_BOOTS = 2;
 const MAX_FAILED_CALLS = 8;
 
 /** True when time is left for another instance in the slot, and it has not failed too often. */
-export function hasAttemptsLeft(world: World, slot: number): boolean {
+export function hasAttemptsLeft(world: Observed, slot: number): boolean {
   if (isDraining(world) || isHopeless(world)) return false;
   if (isTooLateToBoot(world)) return false;
   const epochs = world.fleet.epochs(slot);
@@ -41,7 +41,7 @@ export function hasAttemptsLeft(world: World, slot: number): boolean {
 }
 
 /** True when an instance launched now would not say hello before crawling has to stop. */
-export function isTooLateToBoot(world: World): boolean {
+export function isTooLateToBoot(world: Observed): boolean {
   return world.nowMs + world.limits.bootMs >= drainAtMs(world.run);
 }
 
@@ -51,7 +51,7 @@ function isFailedCall(record: InstanceRecord): boolean {
 }
 
 /** True when an empty slot may get an instance before the end, now or later, as far as tries and time go. */
-export function mayFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
+export function mayFill(world: Observed, slot: number, record: InstanceRecord | undefined): boolean {
   if (record) return isGivenUp(record) && record.reason !== null && hasAttemptsLeft(world, slot);
   if (isDraining(world) || isHopeless(world)) return false;
   // The first launch of a short run goes out at once; only a delayed launch may come too late.
@@ -62,35 +62,35 @@ export function mayFill(world: World, slot: number, record: InstanceRecord | und
  * `mayFill`, and money and the site have room, or will have once EC2 has ended the machine that makes room: until then
  * both are counted.
  */
-export function canFill(world: World, slot: number, record: InstanceRecord | undefined): boolean {
+export function canFill(world: Observed, slot: number, record: InstanceRecord | undefined): boolean {
   const makesRoom = record?.reason === LOSS_REASON.rotated && record.phase !== 'terminated';
   return mayFill(world, slot, record) && hasRoomAtSite(world) && (makesRoom || canAfford(world, slot));
 }
 
 /** True when nothing keeps an empty slot from being launched now: products may wait for it. */
-export function isFilledSoon(world: World, slot: number, record: InstanceRecord | undefined): boolean {
+export function isFilledSoon(world: Observed, slot: number, record: InstanceRecord | undefined): boolean {
   if (isSlotResting(world, record)) return false;
   return canFill(world, slot, record) && isOpenNow(world, slot, record?.reason === LOSS_REASON.rotated);
 }
 
 /** @param succeeds it takes the place of a rotated instance, also within the quota */
-function isOpenNow(world: World, slot: number, succeeds = false): boolean {
+function isOpenNow(world: Observed, slot: number, succeeds = false): boolean {
   const next = nextPool(world, slot);
   return next.kind === 'pool' && isGateOpen(world, next.pool?.region, succeeds);
 }
 
-const isGateOpen = (world: World, region: string | undefined, succeeds: boolean): boolean => {
+const isGateOpen = (world: Observed, region: string | undefined, succeeds: boolean): boolean => {
   const gate = launchGate(world, regionNamed(world.regions, region));
   return gate === 'open' || (gate === 'one' && succeeds);
 };
 
 /** True when the slot has an instance, or its launch is under way; false while the launch is delayed. */
-export function isFilled(world: World, record: InstanceRecord): boolean {
+export function isFilled(world: Observed, record: InstanceRecord): boolean {
   return record.phase !== 'claimed' || isGateOpen(world, record.request.region, isSuccessor(world, record));
 }
 
 /** The epoch before it ended by an address rotation. */
-const isSuccessor = ({ fleet }: World, { slot, epoch }: InstanceRecord): boolean =>
+const isSuccessor = ({ fleet }: Observed, { slot, epoch }: InstanceRecord): boolean =>
   fleet.find({ slot, epoch: epoch - 1 })?.reason === LOSS_REASON.rotated;
 
 /** The next epoch may be claimed. A banned or rotated address must be gone first: no more are up than planned. */
@@ -102,6 +102,6 @@ export function isVacated(record: InstanceRecord): boolean {
 }
 
 /** No launch will bring an instance: every pool is refused for good, rights are lost, or machines die at launch. */
-export function isHopeless(world: World): boolean {
+export function isHopeless(world: Observed): boolean {
   return areAllPoolsClosed(world) || lostRights(world) !== null || isDyingAtLaunch(world);
 }

@@ -1,4 +1,4 @@
-/** What the control core knows at one moment: everything `decide` may read. */
+/** What the control core knows at one moment. */
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { RunLimits } from '../../../shared/domain/limits.ts';
 import type { TargetHealth } from '../cloud/load-balancer.ts';
@@ -11,49 +11,54 @@ import { type RegionState, regionsFromRow } from './regions.ts';
 import { limitsOf } from './run-deadlines.ts';
 import type { LoadTotals, RunRecord, WorkCounts } from './stores.ts';
 
-export interface World {
-  nowMs: number;
+/** What was read and counted, before it is judged: what forecasts, shares and launches follow from. */
+export interface Observed {
+  readonly nowMs: number;
   /** When this main server started or resumed the run: silence before that proves nothing about an instance. */
-  loopStartedAtMs: number;
-  run: RunRecord;
-  limits: RunLimits;
-  fleet: FleetSnapshot;
+  readonly loopStartedAtMs: number;
+  readonly run: RunRecord;
+  readonly limits: RunLimits;
+  readonly fleet: FleetSnapshot;
   /** When the stop request was first seen; null while there is none. */
-  requestSeenAtMs: number | null;
+  readonly requestSeenAtMs: number | null;
   /** robots.txt as it is in force; null before it was first read. */
-  robots: RobotsPolicy | null;
+  readonly robots: RobotsPolicy | null;
   /** The run's paces, where the site asks for a slower one that is not stored yet; else null. */
-  raised: readonly HostPace[] | null;
+  readonly raised: readonly HostPace[] | null;
   /** In the order of the configuration; never empty. */
-  regions: readonly RegionState[];
+  readonly regions: readonly RegionState[];
   /** Where instances may be launched; null before the first launch was prepared. */
-  pools: Pools | null;
+  readonly pools: Pools | null;
   /** Target health by instance id, in all regions; empty while there is no balancer. */
-  targets: ReadonlyMap<string, TargetHealth>;
-  work: WorkCounts;
+  readonly targets: ReadonlyMap<string, TargetHealth>;
+  readonly work: WorkCounts;
   /** How many URLs a discovery may take now, and whether it may find more; null for other runs. */
-  discovery: DiscoveryState | null;
+  readonly discovery: DiscoveryState | null;
   /** When an instance last returned chunks in a transfer; null before that, also after a restart of the main server. */
-  lastTransferAtMs: number | null;
-  /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
-  forecast: Forecast | null;
-  /** As of this observation; a transfer since then changes them. */
-  chunkLimits: ChunkLimits;
+  readonly lastTransferAtMs: number | null;
   /** Keys of the run's `decision` and `forecast` events, each of which is noted only once. */
-  notedKeys: Set<string>;
-  totals: LoadTotals;
-  /** How long nothing has come in although products wait; null while none wait. */
-  stall: Stall | null;
+  readonly notedKeys: Set<string>;
+  readonly totals: LoadTotals;
   /** Known causes that keep the run from making progress. */
-  stallCauses: ActiveStallCauses;
-  /** Whether the site answers, and by how much requests are slowed down. */
-  site: SiteState;
+  readonly stallCauses: ActiveStallCauses;
   /** Since when no offer has been answered; null after an answer. */
-  unansweredOffers: UnansweredOffers | null;
+  readonly unansweredOffers: UnansweredOffers | null;
   /** Targets that this main server has seen healthy at least once, by instance id. */
-  onceHealthy: ReadonlySet<string>;
+  readonly onceHealthy: ReadonlySet<string>;
   /** When silent instances last put a part into the bucket, by `<slot>.<epoch>`. */
-  uploads: ReadonlyMap<string, number>;
+  readonly uploads: ReadonlyMap<string, number>;
+}
+
+/** What was observed, and what it means: everything `decide` may read. */
+export interface World extends Observed {
+  /** Whether the site answers, and by how much requests are slowed down. */
+  readonly site: SiteState;
+  /** How long nothing has come in although products wait; null while none wait. */
+  readonly stall: Stall | null;
+  /** When the fleet will finish and whether it is even, at most a heartbeat old; null before the first observation. */
+  readonly forecast: Forecast | null;
+  /** As of this observation; a transfer since then changes them. */
+  readonly chunkLimits: ChunkLimits;
 }
 
 export interface DiscoveryState {
@@ -66,11 +71,11 @@ export interface DiscoveryState {
 }
 
 /** True while products wait, or a discovery may still add some: instances stay, and empty slots are filled. */
-export const hasMoreWork = ({ work, discovery }: Pick<World, 'work' | 'discovery'>): boolean =>
+export const hasMoreWork = ({ work, discovery }: Pick<Observed, 'work' | 'discovery'>): boolean =>
   work.waiting > 0 || (discovery !== null && (discovery.takable > 0 || discovery.isOpen));
 
 /** What the database shows alone, with nothing known of AWS, of the site and of other moments. */
-export const worldFromRows = (rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): World => ({
+export const observedInRows = (rows: Pick<Observed, 'nowMs' | 'run' | 'fleet' | 'work' | 'robots'>): Observed => ({
   ...rows,
   loopStartedAtMs: -Infinity,
   limits: limitsOf(rows.run),
@@ -81,13 +86,9 @@ export const worldFromRows = (rows: Pick<World, 'nowMs' | 'run' | 'fleet' | 'wor
   targets: new Map(),
   discovery: null,
   lastTransferAtMs: null,
-  forecast: null,
-  chunkLimits: { equal: 0, byTime: null },
   notedKeys: new Set(),
   totals: { stored: 0, gone: 0, failed: 0, seen: 0, loaded: 0 },
-  stall: null,
   stallCauses: new Map(),
-  site: { slowdown: 1, detail: null, suspicion: null },
   unansweredOffers: null,
   onceHealthy: new Set(),
   uploads: new Map(),

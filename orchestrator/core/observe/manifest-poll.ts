@@ -47,7 +47,7 @@ export class ManifestPoll {
   }
 
   /** When an instance has a problem or nothing comes in: does the bucket answer at all? The object store reports it. */
-  ask({ nowMs, limits, fleet, stall }: World): void {
+  ask({ nowMs, limits, fleet, stall }: Pick<World, 'nowMs' | 'limits' | 'fleet' | 'stall'>): void {
     const isWorth = (stall?.ms ?? 0) > limits.lostMs || fleet.all.some((r) => isServing(r.phase) && r.problem !== null);
     if (this.#busy || !isWorth || Math.abs(nowMs - this.#askedAtMs) < limits.lostMs / 3) return;
     this.#askedAtMs = nowMs;

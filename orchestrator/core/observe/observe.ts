@@ -11,13 +11,13 @@ import { chunkLimits, forecastRun } from '../decide/shares/chunk-limits.ts';
 import { discoveryState } from '../../features/discovery/discovery-state.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
-import { setStallCause, type StallCause } from '../model/stall-causes.ts';
+import { type ActiveStallCauses, setStallCause, type StallCause } from '../model/stall-causes.ts';
 import { allRights, neededRefused } from '../model/rights.ts';
 import { uploadRefusal } from '../decide/launches/rights.ts';
 import { RegionWatch } from './region-watch.ts';
 import { type RegionState, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
-import { type World, worldFromRows } from '../model/world.ts';
+import type { Observed, SiteState, World } from '../model/world.ts';
 
 /** Until the first poll after a call that changes AWS; each further delay is 1.5 times longer, up to the slowest. */
 const SOONEST_MS = 250;
@@ -87,60 +87,66 @@ export class Observer {
     };
     const raised = raisedPaces(seen, core.robots.policy);
     const robots = robotsInForce({ ...seen, raised }, core.robots.policy);
-    const world: World = {
-      ...worldFromRows({ ...seen, work, robots }),
+    const regions = await this.#regionStates(run, limits.lostMs);
+    const notedKeys = await this.#readNoted();
+    const site = this.#siteWatch.look({ fleet, limits, robots }, core.clock.monotonic());
+    const rows: Omit<Observed, 'discovery'> = {
+      ...seen,
+      work,
+      limits,
+      robots,
       raised,
       loopStartedAtMs: this.#loopStartedAtMs,
       requestSeenAtMs: this.#requestSeenAtMs,
-      regions: await this.#regionStates(run, limits.lostMs),
+      regions,
       pools: core.processState.pools,
       targets: this.#targets(),
       onceHealthy: this.#onceHealthy,
       lastTransferAtMs: core.processState.lastTransferMs,
-      forecast: this.#forecast,
-      notedKeys: await this.#readNoted(),
+      notedKeys,
       totals,
+      stallCauses: this.#stallCauses({ ...seen, robots, regions }, site),
       uploads: this.#bucket.uploads,
       unansweredOffers: core.processState.unansweredOffers,
     };
-    world.discovery = frontier && discoveryState(world, frontier);
-    await this.#watchProgress(world);
-    if (this.#forecast === null || world.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
-      world.forecast = this.#forecast = forecastRun(world, core.processState.nothingToGive);
-    world.chunkLimits = chunkLimits(world);
-    return world;
+    const observed = { ...rows, discovery: frontier && discoveryState(rows, frontier) };
+    const stall = this.#progressWatch.look(observed, core.clock.monotonic());
+    this.#bucket.ask({ ...observed, stall });
+    await this.#noteSite(site);
+    if (this.#forecast === null || observed.nowMs - this.#forecast.atMs >= limits.heartbeatMs)
+      this.#forecast = forecastRun(observed, core.processState.nothingToGive);
+    const forecast = this.#forecast;
+    return { ...observed, site, stall, forecast, chunkLimits: chunkLimits({ ...observed, forecast }) };
   }
 
-  /** Updates the inputs of the watchdog. */
-  async #watchProgress(world: World): Promise<void> {
-    const { processState, clock } = this.#core;
-    const site = this.#siteWatch.look(world, clock.monotonic());
-    const wasSlow = this.#isSlow;
-    this.#isSlow = site.slowdown > 1;
-    world.site = site;
-    const down = site.detail ?? site.suspicion ?? unreadableRobots(world.robots);
-    // What the run ends for stays known to its report.
+  /** The causes that are known now. What the run ends for stays known to its report. */
+  #stallCauses(
+    { nowMs, run, fleet, robots, regions }: Pick<Observed, 'nowMs' | 'run' | 'fleet' | 'robots' | 'regions'>,
+    site: SiteState,
+  ): ActiveStallCauses {
+    const { stallCauses, unansweredOffers } = this.#core.processState;
     const note = (cause: StallCause, detail: string | null): void => {
-      if (detail !== null || world.run.request !== cause)
-        setStallCause(processState.stallCauses, cause, detail, world.nowMs);
+      if (detail !== null || run.request !== cause) setStallCause(stallCauses, cause, detail, nowMs);
     };
-    note('site-down', down);
-    const [refused] = world.regions.flatMap(({ rights }) => neededRefused(rights));
+    note('site-down', site.detail ?? site.suspicion ?? unreadableRobots(robots));
+    const [refused] = regions.flatMap(({ rights }) => neededRefused(rights));
     note('refused-right', refused?.message ?? null);
-    note('refused-upload', uploadRefusal(world));
-    const { unansweredOffers } = processState;
+    note('refused-upload', uploadRefusal({ fleet }));
     const isCutOff = unansweredOffers?.kind === 'unreachable';
     note('unreachable', isCutOff ? `${unansweredOffers.url}: ${unansweredOffers.message}` : null);
-    world.stallCauses = new Map(processState.stallCauses);
-    world.stall = this.#progressWatch.look(world, clock.monotonic());
-    this.#bucket.ask(world);
-    // RobotsCache raises the alarms about robots.txt.
-    if (this.#isSlow !== wasSlow)
-      await this.#core.alarm(
-        this.#isSlow
-          ? `the site is down: ${site.detail}; requests go out at half the pace, down to an eighth, and no extra instance is launched`
-          : 'the site answers again; requests go out at the planned pace',
-      );
+    return new Map(stallCauses);
+  }
+
+  /** Raises an alarm when the site goes down or comes back; RobotsCache raises those about robots.txt. */
+  async #noteSite(site: SiteState): Promise<void> {
+    const wasSlow = this.#isSlow;
+    this.#isSlow = site.slowdown > 1;
+    if (this.#isSlow === wasSlow) return;
+    await this.#core.alarm(
+      this.#isSlow
+        ? `the site is down: ${site.detail}; requests go out at half the pace, down to an eighth, and no extra instance is launched`
+        : 'the site answers again; requests go out at the planned pace',
+    );
   }
 
   /** After a step of the wall clock, or a sleep of this machine, silence counts anew; AWS must be asked again. */

@@ -6,7 +6,7 @@ import { openIncident } from '../decide/ban-policy.ts';
 import { isResting } from '../decide/site-cap.ts';
 import { isDraining } from '../model/run-deadlines.ts';
 import type { InstanceRecord } from '../model/stores.ts';
-import type { Stall, World } from '../model/world.ts';
+import type { Stall, Observed } from '../model/world.ts';
 
 /** Maximum time counted between two observations: beyond it the database or this machine was away. */
 const LONGEST_LOOK_HEARTBEATS = 2;
@@ -19,7 +19,7 @@ export class ProgressWatch {
   #stall: Stall | null = null;
 
   /** Null while there is nothing to wait for. */
-  look(world: World, monotonicMs: number): Stall | null {
+  look(world: Observed, monotonicMs: number): Stall | null {
     const sinceLookMs = this.#lookedMs === null ? 0 : monotonicMs - this.#lookedMs;
     this.#lookedMs = monotonicMs;
     const seen = progressOf(world);
@@ -35,16 +35,16 @@ export class ProgressWatch {
 }
 
 /** A number that changes when something has come in. Results that cannot be uploaded are no progress. */
-function progressOf(world: World): number {
+function progressOf(world: Observed): number {
   const parts = world.totals.seen;
   if (isBucketLost(world)) return parts;
   return world.fleet.all.reduce((sum, { progress }) => sum + (progress?.served ?? 0), parts);
 }
 
-const isBucketLost = ({ stallCauses }: World): boolean => stallCauses.has('lost-bucket');
+const isBucketLost = ({ stallCauses }: Observed): boolean => stallCauses.has('lost-bucket');
 
 /** True when a product is still to be crawled or, with the bucket lost, its result has not arrived. */
-function isWaiting(world: World): boolean {
+function isWaiting(world: Observed): boolean {
   if (world.work.waiting > 0 || world.fleet.serving.some((r) => pendingOf(r) > 0)) return true;
   const { stored, gone, failed } = world.totals;
   return isBucketLost(world) && stored + gone + failed < world.run.planned;
@@ -53,7 +53,7 @@ function isWaiting(world: World): boolean {
 const pendingOf = (record: InstanceRecord): number => record.progress?.pending ?? 0;
 
 /** True when no page can come in for a reason that has a limit of its own: its time does not count. */
-function isExcused(world: World, sinceMs: number): boolean {
+function isExcused(world: Observed, sinceMs: number): boolean {
   if (isBucketLost(world)) return false;
   const up = world.fleet.serving;
   // Boots, launches and silence end by their own limits.
@@ -67,14 +67,14 @@ function isExcused(world: World, sinceMs: number): boolean {
 }
 
 /** Some heartbeats are missing: its state is unknown, and it will soon be given up. */
-function isSilent({ nowMs, limits }: World, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {
+function isSilent({ nowMs, limits }: Observed, { lastHeartbeatAtMs, phaseAtMs }: InstanceRecord): boolean {
   return nowMs - (lastHeartbeatAtMs ?? phaseAtMs) > limits.lostMs / SILENT_SHARE;
 }
 
 /** A balancer takes minutes until it serves. */
-const isServed = ({ regions, targets }: World): boolean =>
+const isServed = ({ regions, targets }: Observed): boolean =>
   regions.some((r) => r.balancerActive) && [...targets.values()].includes('healthy');
 
 /** Before the first request of the fleet. */
-const isBrowserStarting = ({ run, fleet }: World): boolean =>
+const isBrowserStarting = ({ run, fleet }: Observed): boolean =>
   run.settings.site.render !== 'http' && fleet.all.every((r) => (r.progress?.tried ?? 0) === 0);

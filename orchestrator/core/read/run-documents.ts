@@ -12,7 +12,7 @@ import { costOfRun } from '../decide/end/cost-of-run.ts';
 import { retryRefuses } from '../model/try-again.ts';
 import { liveReasons, waitingProducts } from '../decide/end/reasons.ts';
 import { reportOf } from '../decide/end/report.ts';
-import { worldFromRows } from '../model/world.ts';
+import { observedInRows } from '../model/world.ts';
 import { hostsOf } from '../plan/host-pace.ts';
 import { forecastEnd } from '../decide/shares/end-forecast.ts';
 import { standingOf } from '../decide/shares/standing.ts';
@@ -82,7 +82,7 @@ export async function readRun(run: RunRecord, { fleet, results, work }: RunReade
   const rows = { nowMs, run, fleet: new FleetSnapshot(instances), work: await work.counts(), robots: null };
   // Of a run that is crawling, from the instances' latest heartbeats.
   const isCrawling = run.phase === 'launching' || run.phase === 'crawling';
-  const end = isCrawling ? forecastEnd(worldFromRows(rows)) : null;
+  const end = isCrawling ? forecastEnd(observedInRows(rows)) : null;
   const cost = costOfRun(run, instances, loaded.stored, nowMs);
   return {
     ...summaryOf(run),

@@ -2,7 +2,7 @@
 import type { Action } from '../../core/model/actions.ts';
 import { drainAtMs, isDraining } from '../../core/model/run-deadlines.ts';
 import type { FrontierStore } from '../../core/model/stores.ts';
-import type { DiscoveryState, World } from '../../core/model/world.ts';
+import type { DiscoveryState, Observed } from '../../core/model/world.ts';
 import { workersOf } from '../../core/decide/shares/workers.ts';
 
 /** Chunks for each instance that wait or are offered: few, so that the best URLs of the next minute still come first. */
@@ -12,7 +12,7 @@ const USED = 0.9;
 
 /** What waits is taken only if it can be crawled before the end; the rest waits for the next night. */
 export function discoveryState(
-  world: World,
+  world: Omit<Observed, 'discovery'>,
   { waiting, planned, open }: Awaited<ReturnType<FrontierStore['state']>>,
 ): DiscoveryState {
   const { run } = world;
@@ -28,7 +28,7 @@ export function discoveryState(
 }
 
 /** Fills up what waits when there is less than a chunk for each instance. */
-export function takeUrls({ discovery, work, run, fleet }: World): Action[] {
+export function takeUrls({ discovery, work, run, fleet }: Observed): Action[] {
   const slots = fleet.slotCount(run.plan);
   if (discovery == null || discovery.takable === 0 || work.waiting >= slots) return [];
   const limit = Math.min(discovery.takable, slots * CHUNKS_AHEAD * run.plan.chunkSize);

@@ -10,7 +10,7 @@ import { CloudSnapshot } from '../../../orchestrator/core/model/cloud-snapshot.t
 import { FleetSnapshot } from '../../../orchestrator/core/model/fleet-snapshot.ts';
 import { chunkLimits } from '../../../orchestrator/core/decide/shares/chunk-limits.ts';
 import { type RegionState, regionsFromRow } from '../../../orchestrator/core/model/regions.ts';
-import { type World, worldFromRows } from '../../../orchestrator/core/model/world.ts';
+import { observedInRows, type World } from '../../../orchestrator/core/model/world.ts';
 import type { Plan } from '../../../orchestrator/core/plan/plan.ts';
 
 export const START_MS = Date.UTC(2026, 0, 1);
@@ -292,8 +292,11 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
   const instances = fleet.all;
   const shown = instances.filter((i) => i.instanceId !== null && i.phase !== 'terminated');
   const work = { chunks: 60, waiting: 60, granted: 0, bySlot: [] };
-  const world: World = {
-    ...worldFromRows({ nowMs, run, fleet, work, robots: ALLOW_ALL }),
+  const world: Omit<World, 'chunkLimits'> = {
+    ...observedInRows({ nowMs, run, fleet, work, robots: ALLOW_ALL }),
+    site: { slowdown: 1, detail: null, suspicion: null },
+    stall: null,
+    forecast: null,
     loopStartedAtMs: START_MS,
     requestSeenAtMs: run.request === null ? null : nowMs,
     regions: regionsFromRow(run).map((region) => ({

@@ -46,8 +46,8 @@ function watch(run: World['run'], minutes: number, at: (minute: number) => Fleet
     const nowMs = START_MS + ms;
     const { instances = fleetOf({ pending: 50 }), change = {} } = at(minute);
     const beating = instances.map((r) => ({ ...r, lastHeartbeatAtMs: r.problem === SILENT ? START_MS : nowMs }));
-    const world = aWorld({ run, nowMs, instances: beating, notedKeys: noted, ...change });
-    world.stall = progress.look(world, ms);
+    const seen = aWorld({ run, nowMs, instances: beating, notedKeys: noted, ...change });
+    const world = { ...seen, stall: progress.look(seen, ms) };
     for (const action of decide(world)) {
       if (action.kind === 'halt') ended = { minute, reason: action.reason };
       if (action.kind !== 'note' || !action.note.key.startsWith('stall') || noted.has(action.note.key)) continue;

@@ -6,7 +6,7 @@ import { LOSS_REASON } from '../../model/loss-reason.ts';
 import { drainAtMs, powerOffAtMs } from '../../model/run-deadlines.ts';
 import { billingTerms, regionsOf } from '../../model/run-settings.ts';
 import type { InstanceRecord, RunRecord } from '../../model/stores.ts';
-import type { World } from '../../model/world.ts';
+import type { Observed as World } from '../../model/world.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 import { homeOf, nextPool } from './pools.ts';
 

@@ -9,10 +9,10 @@ import { neededRefused } from '../../model/rights.ts';
 import { rightsGate } from './rights.ts';
 import type { FleetSnapshot } from '../../model/fleet-snapshot.ts';
 import type { RegionState } from '../../model/regions.ts';
-import type { LaunchGate, World } from '../../model/world.ts';
+import type { LaunchGate, Observed } from '../../model/world.ts';
 
 /** The narrowest of the region's: the account's quota there, its rights, and machines that die at launch. */
-export function launchGate(world: World, region: RegionState): LaunchGate {
+export function launchGate(world: Observed, region: RegionState): LaunchGate {
   // Without its balancer no instance there would get a product.
   if (region.isOut || (region.balancerRefused && region.balancer === null)) return 'held';
   if (neededRefused(region.rights).length > 0) return 'held';
@@ -21,7 +21,7 @@ export function launchGate(world: World, region: RegionState): LaunchGate {
 }
 
 /** `held` until an instance of ours has ended or the pause is over; judged by the rows alone. */
-export function quotaGate(world: World, region: RegionState): LaunchGate {
+export function quotaGate(world: Observed, region: RegionState): LaunchGate {
   const { refusedMs, givenMs, endedMs } = fleetIn(world, region).launches.quota;
   if (refusedMs === -Infinity) return 'open';
   if (givenMs > refusedMs || endedMs > refusedMs) return 'one';
@@ -34,7 +34,7 @@ const MAX_ROUNDS = 3;
 const MAX_FACTOR = 4;
 
 /** After a death `held` for a pause that grows with each round, then one launch, and `held` until it is seen running. */
-function deathGate(world: World, region: RegionState): LaunchGate {
+function deathGate(world: Observed, region: RegionState): LaunchGate {
   const { rounds, lastMs, isTrying } = deathsSince(world, region);
   if (rounds === 0) return 'open';
   if (isTrying) return 'held';
@@ -44,7 +44,7 @@ function deathGate(world: World, region: RegionState): LaunchGate {
 }
 
 /** True when machines have died round after round and none is up: no further launch would bring one. */
-export function isDyingAtLaunch(world: World): boolean {
+export function isDyingAtLaunch(world: Observed): boolean {
   if (world.regions.some((region) => deathsSince(world, region).rounds < MAX_ROUNDS)) return false;
   return world.fleet.all.every((r) => isGivenUp(r) || r.instanceId === null);
 }
@@ -58,7 +58,7 @@ interface Deaths {
   isTrying: boolean;
 }
 
-function deathsSince(world: World, region: RegionState): Deaths {
+function deathsSince(world: Observed, region: RegionState): Deaths {
   const { limits, loopStartedAtMs } = world;
   const deaths: Deaths = { rounds: 0, lastMs: -Infinity, isTrying: false };
   let roundMs = -Infinity;
@@ -81,10 +81,10 @@ function deathsSince(world: World, region: RegionState): Deaths {
 }
 
 /** The gate of the region that is the least restricted: what a slot meets that may go anywhere. */
-export function widestGate(world: World): LaunchGate {
+export function widestGate(world: Observed): LaunchGate {
   const gates = world.regions.map((region) => launchGate(world, region));
   return gates.find((g) => g === 'open') ?? gates.find((g) => g === 'one') ?? 'held';
 }
 
-const fleetIn = ({ fleet, regions }: World, { name }: RegionState): FleetSnapshot =>
+const fleetIn = ({ fleet, regions }: Observed, { name }: RegionState): FleetSnapshot =>
   fleet.in(name, name === regions[0]!.name);

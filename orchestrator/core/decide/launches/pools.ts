@@ -6,7 +6,7 @@ import { backoffMs } from '../../../../shared/domain/backoff.ts';
 import { type Pool, poolKey, type Pools } from '../../model/launch-history.ts';
 import { LOSS_REASON } from '../../model/loss-reason.ts';
 import { type RegionState, regionNamed } from '../../model/regions.ts';
-import type { World } from '../../model/world.ts';
+import type { Observed } from '../../model/world.ts';
 import { launchGate } from './launch-gate.ts';
 
 /** `none`: no pool is left that the slot may use, or EC2 has refused all for good. `wait`: all are dry or being tried. */
@@ -16,7 +16,7 @@ export type NextPool = { kind: 'pool'; pool: Pool | null } | { kind: 'wait' } | 
 const MAX_FACTOR = 4;
 
 /** The pool of the slot's next claim; null while the pools are not known: then the claim itself takes the first. */
-export function nextPool(world: World, slot: number): NextPool {
+export function nextPool(world: Observed, slot: number): NextPool {
   const { pools } = world;
   if (!pools) return { kind: 'pool', pool: null };
   const epochs = world.fleet.epochs(slot);
@@ -50,7 +50,7 @@ export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home?:
 }
 
 /** The region for which the plan has the slot; the only one of a run of one. Slots beyond the plan are spread as it is. */
-export function homeOf({ run, regions: all }: World, slot: number): string {
+export function homeOf({ run, regions: all }: Observed, slot: number): string {
   const { regions = [], instances } = run.plan;
   let rest = slot % Math.max(1, instances);
   for (const { region, instances: share } of regions) {
@@ -61,7 +61,7 @@ export function homeOf({ run, regions: all }: World, slot: number): string {
 }
 
 /** EC2 has refused this pool, or its type everywhere, for a reason that waiting does not fix. */
-export function isClosedPool(world: World, pool: Omit<Pool, 'region'>): boolean {
+export function isClosedPool(world: Observed, pool: Omit<Pool, 'region'>): boolean {
   const closed = world.fleet.launches.closedPools;
   if (closed.size === 0) return false;
   const saidMs = Math.max(closed.get(pool.instanceType) ?? -Infinity, closed.get(poolKey(pool)) ?? -Infinity);
@@ -70,20 +70,20 @@ export function isClosedPool(world: World, pool: Omit<Pool, 'region'>): boolean 
 }
 
 /** True when there is no pool left in which an instance could be launched. */
-export function areAllPoolsClosed(world: World): boolean {
+export function areAllPoolsClosed(world: Observed): boolean {
   const { pools } = world;
   if (!pools || world.fleet.launches.closedPools.size === 0) return false;
   return poolsFor(pools, 0).every((pool) => isClosedPool(world, pool));
 }
 
 /** How many more instances the configuration allows in the region. */
-export function roomIn({ fleet, regions }: World, { name, maxInstances }: RegionState): number {
+export function roomIn({ fleet, regions }: Observed, { name, maxInstances }: RegionState): number {
   if (maxInstances === Infinity) return Infinity;
   return maxInstances - fleet.in(name, name === regions[0]!.name).alive;
 }
 
 /** Until when the pool is not tried; null when its last answer was an instance, or it was never tried. */
-export function dryUntilMs(world: World, pool: Omit<Pool, 'region'>): number | null {
+export function dryUntilMs(world: Observed, pool: Omit<Pool, 'region'>): number | null {
   const pools = world.fleet.launches.dryPools;
   const answers = pools.size === 0 ? undefined : pools.get(poolKey(pool));
   const last = answers?.refusedMs.at(-1);
@@ -101,11 +101,11 @@ export function dryUntilMs(world: World, pool: Omit<Pool, 'region'>): number | n
 }
 
 /** True when the pool's last answer was a lack of capacity: the next launch there is a trial, one at a time. */
-export function isTrial(world: World, pool: Pool): boolean {
+export function isTrial(world: Observed, pool: Pool): boolean {
   return (world.fleet.launches.dryPools.get(poolKey(pool))?.refusedMs.length ?? 0) > 0;
 }
 
-function isOpen(world: World, pool: Pool): boolean {
+function isOpen(world: Observed, pool: Pool): boolean {
   const region = regionNamed(world.regions, pool.region);
   if (launchGate(world, region) === 'held' || roomIn(world, region) <= 0) return false;
   const untilMs = dryUntilMs(world, pool);

@@ -5,7 +5,7 @@
  */
 import { backoffMs } from '../../../../shared/domain/backoff.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
-import type { LaunchGate, World } from '../../model/world.ts';
+import type { LaunchGate, Observed } from '../../model/world.ts';
 import { stallWindowMs } from '../watchdog.ts';
 import type { RegionState } from '../../model/regions.ts';
 import { isRepeated, neededRefused, type Refused, type Rights } from '../../model/rights.ts';
@@ -14,7 +14,7 @@ import type { Action } from '../../model/actions.ts';
 import { formatDuration } from '../../../../shared/domain/quantity.ts';
 
 /** After a refused launch `held` for a pause that doubles from half a second to two heartbeats, then one launch at a time. */
-export function rightsGate({ nowMs, limits }: World, { rights }: RegionState): LaunchGate {
+export function rightsGate({ nowMs, limits }: Observed, { rights }: RegionState): LaunchGate {
   const refused = rights.launch;
   if (refused === null) return 'open';
   const pauseMs = backoffMs(refused.count - 1, { firstMs: 500, maxMs: limits.heartbeatMs * 2 });
@@ -29,7 +29,7 @@ export function lostRights({ regions, run, fleet }: LostRights): Refused | null 
   return fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
 }
 
-interface LostRights extends Pick<World, 'run' | 'fleet'> {
+interface LostRights extends Pick<Observed, 'run' | 'fleet'> {
   regions: readonly Pick<RegionState, 'rights'>[];
 }
 
@@ -37,7 +37,7 @@ interface LostRights extends Pick<World, 'run' | 'fleet'> {
  * Why no product could come of the run: AWS refuses for good, in each region, what new instances need, before any product
  * was handed out; or to store results. Null otherwise.
  */
-export function refusedEnd(world: World): 'refused-right' | 'refused-upload' | null {
+export function refusedEnd(world: Observed): 'refused-right' | 'refused-upload' | null {
   const { run, regions, stallCauses, nowMs } = world;
   if (isDraining(world)) return null;
   const since = stallCauses.get('refused-upload')?.sinceMs ?? Infinity;
@@ -51,7 +51,7 @@ export function refusedEnd(world: World): 'refused-right' | 'refused-upload' | n
  * What the bucket says to instances that may not store their results; null while that is not definite. They have one role:
  * two of them, or the only one, have tried again, and no other stores anything.
  */
-export function uploadRefusal({ fleet: { serving } }: Pick<World, 'fleet'>): string | null {
+export function uploadRefusal({ fleet: { serving } }: Pick<Observed, 'fleet'>): string | null {
   const refused = serving.filter(({ progress }) => progress?.storeRefused === true);
   if (refused.length === 0 || refused.length < Math.min(2, serving.length)) return null;
   const isStored = serving.some(
@@ -60,11 +60,11 @@ export function uploadRefusal({ fleet: { serving } }: Pick<World, 'fleet'>): str
   return isStored ? null : (refused[0]!.problem ?? 'AccessDenied');
 }
 
-export const isAnythingHandedOut = ({ work, fleet }: Pick<World, 'work' | 'fleet'>): boolean =>
+export const isAnythingHandedOut = ({ work, fleet }: Pick<Observed, 'work' | 'fleet'>): boolean =>
   work.granted > 0 || fleet.all.some((r) => (r.progress?.assigned ?? 0) > 0);
 
 /** One alarm for each region and call. */
-export function refusedNotes(world: World): Action[] {
+export function refusedNotes(world: Observed): Action[] {
   const { regions, limits, run } = world;
   return regions.flatMap(({ name, rights }) =>
     neededRefused(rights)
@@ -81,12 +81,12 @@ export function refusedNotes(world: World): Action[] {
 }
 
 /** The refusal of a call that new instances need, lasting for the stall window; null when there is none. */
-export function lastingRefusal(rights: Rights, run: World['run']): Refused | null {
+export function lastingRefusal(rights: Rights, run: Observed['run']): Refused | null {
   return Object.values({ ...rights, terminate: null }).find((r) => isLasting(r, run)) ?? null;
 }
 
 /** It has lasted for the stall window. */
-export const isLasting = (refused: Refused | null, run: World['run']): boolean =>
+export const isLasting = (refused: Refused | null, run: Observed['run']): boolean =>
   refused !== null && refused.lastMs - refused.sinceMs >= stallWindowMs(run, null);
 
 /**

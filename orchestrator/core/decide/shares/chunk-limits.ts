@@ -8,14 +8,17 @@ import { isFilled, isFilledSoon } from '../slot-attempts.ts';
 import type { ChunkLimits, Forecast, Balance, LimitsByTime } from '../../model/forecast.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 import type { InstanceRecord } from '../../model/stores.ts';
-import type { World } from '../../model/world.ts';
+import type { Observed, World } from '../../model/world.ts';
 import { forecastEnd, spreadMs } from './end-forecast.ts';
 import { shardsOf, waterFillLevel, type Worker, workersOf } from './workers.ts';
 import { epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { drainAtMs, isDraining } from '../../model/run-deadlines.ts';
 
+/** The forecast tells whether equal shares would leave a worker behind. */
+type Forecasted = Observed & Pick<World, 'forecast'>;
+
 /** The limits until the next observation. They do not matter while no chunk waits. */
-export function chunkLimits(world: World): ChunkLimits {
+export function chunkLimits(world: Forecasted): ChunkLimits {
   if (world.work.waiting === 0) return { equal: 0, byTime: null };
   const equal = chunkLimit(world);
   return { equal, byTime: limitsByTime(world, equal) };
@@ -29,7 +32,7 @@ export const slotLimit = ({ equal, byTime }: ChunkLimits, slot: number): number 
 export const offerLimit = ({ equal, byTime }: ChunkLimits): number => byTime?.maxOfServing ?? equal;
 
 /** Maximum chunks one slot may hold now: even shares over the slots that can still take any. */
-export function chunkLimit(world: World): number {
+export function chunkLimit(world: Observed): number {
   const latest = world.fleet.latest;
   const shardOf = shardsOf(world.work);
   const bereft = world.fleet.slotsOfLost;
@@ -61,7 +64,7 @@ function isEmptyNow(record: InstanceRecord | undefined): boolean {
  * When the fleet will finish, and whether it is even. The observer computes it once a heartbeat, because it costs a
  * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
-export function forecastRun(world: World, nothingToGive: ReadonlySet<string>): Forecast {
+export function forecastRun(world: Observed, nothingToGive: ReadonlySet<string>): Forecast {
   return {
     atMs: world.nowMs,
     end: forecastEnd(world),
@@ -79,7 +82,7 @@ const MAX_MOVES = 500;
  * The transfers that would even out the fleet now. None while all workers end in time and the gain is small, so that
  * shards stay even by number.
  */
-export function balanceOf(world: World, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
+export function balanceOf(world: Observed, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
   const calm = { give: NOTHING, get: NOTHING, endMs: world.nowMs, evenEndMs: world.nowMs };
@@ -153,7 +156,7 @@ function moveChunks(loads: readonly WorkerLoad[], chunkSize: number, transferMs:
 const throughMs = (load: WorkerLoad, chunkSize: number): number => load.endMs + chunkSize * load.worker.paceMs;
 
 /** While all end in time, a smaller gain is not worth an uneven fleet. Boot times usually differ by this much. */
-function leastGainMs(world: World, takers: readonly Worker[], chunkSize: number): number {
+function leastGainMs(world: Observed, takers: readonly Worker[], chunkSize: number): number {
   const paceMs = takers.reduce((least, p) => Math.min(least, p.paceMs), Infinity);
   return Math.max(2 * chunkSize * paceMs, 2 * world.limits.heartbeatMs, world.limits.bootMs);
 }
@@ -169,7 +172,7 @@ const HAND_OVER_HEARTBEATS = 6;
  * returned just now; null while equal shares are fine.
  * @param dueChunks the current equal share
  */
-export function limitsByTime(world: World, dueChunks: number): LimitsByTime | null {
+export function limitsByTime(world: Forecasted, dueChunks: number): LimitsByTime | null {
   const { waiting } = world.work;
   if (waiting === 0 || isDraining(world)) return null;
   const transferMs = HAND_OVER_HEARTBEATS * world.limits.heartbeatMs;
@@ -190,7 +193,7 @@ export function limitsByTime(world: World, dueChunks: number): LimitsByTime | nu
 }
 
 /** True when a worker with an equal share of what waits would end well after the others, or too late because of it. */
-export function isLeftBehind(world: World, dueChunks: number): boolean {
+export function isLeftBehind(world: Observed, dueChunks: number): boolean {
   if (world.work.waiting === 0 || isDraining(world)) return false;
   const shares = sharesOf(world);
   return shares !== null && leavesBehind(world, shares, dueChunks);
@@ -204,13 +207,13 @@ interface Shares {
 }
 
 /** Null with fewer than two takers. */
-function sharesOf(world: World): Shares | null {
+function sharesOf(world: Observed): Shares | null {
   const { workers, unassigned, chunkSize } = workersOf(world);
   const takers = workers.filter((p) => p.canTake);
   return takers.length < 2 ? null : { takers, levelMs: waterFillLevel(takers, unassigned), chunkSize };
 }
 
-function leavesBehind(world: World, { takers, levelMs, chunkSize }: Shares, dueChunks: number): boolean {
+function leavesBehind(world: Observed, { takers, levelMs, chunkSize }: Shares, dueChunks: number): boolean {
   const { waiting } = world.work;
   const allowedMs = levelMs + leastGainMs(world, takers, chunkSize);
   const drainMs = drainAtMs(world.run);

@@ -1,6 +1,6 @@
 /** When the fleet will probably finish. Pure. */
 import { LOSS } from '../slot-attempts.ts';
-import type { World } from '../../model/world.ts';
+import type { Observed } from '../../model/world.ts';
 import { waterFillLevel, type Worker, workersOf } from './workers.ts';
 import { drainAtMs } from '../../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../../model/forecast.ts';
@@ -13,7 +13,7 @@ const PAGE_VARIATION = 0.5;
 const Z95 = 1.645;
 
 /** @param extra number of further instances assumed to be launched now */
-export function forecastEnd(world: World, extra = 0): EndForecast {
+export function forecastEnd(world: Observed, extra = 0): EndForecast {
   const { workers, unassigned, chunkSize } = workersOf(world, extra);
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {
@@ -77,7 +77,7 @@ const isMeant = (reason: string): boolean => reason === LOSS.notNeeded || reason
  * What further losses will cost the other workers, at the rate of losses so far. One loss in the first minutes is no
  * rate: the rate is taken over the elapsed time plus the length of the run.
  */
-function lossMarginMs(world: World, endMs: number, working: number): number {
+function lossMarginMs(world: Observed, endMs: number, working: number): number {
   const lost = world.fleet.all.filter((r) => r.instanceId !== null && r.reason !== null && !isMeant(r.reason));
   const { startedAtMs, deadlineAtMs } = world.run;
   if (lost.length === 0 || working === 0) return 0;

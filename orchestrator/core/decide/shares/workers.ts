@@ -9,7 +9,7 @@ import { isUnavailable, mustReturnProducts } from '../ban-policy.ts';
 import { intervalUnder } from '../../model/robots-pace.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from '../slot-attempts.ts';
 import type { InstanceRecord, RunRecord, WorkCounts } from '../../model/stores.ts';
-import { hasMoreWork, type World } from '../../model/world.ts';
+import { hasMoreWork, type Observed } from '../../model/world.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
 
 export interface Worker {
@@ -53,7 +53,7 @@ const USUAL_HEARTBEATS = 2;
 const MIN_OUTCOMES = 10;
 
 /** @param extra further workers that would start to boot now */
-export function workersOf(world: World, extra = 0): Workers {
+export function workersOf(world: Observed, extra = 0): Workers {
   const { chunkSize } = world.run.plan;
   const { latest } = world.fleet;
   const shardOf = shardsOf(world.work);
@@ -72,18 +72,18 @@ export function workersOf(world: World, extra = 0): Workers {
 }
 
 /** Products that it has crawled since its counters came, where that is long ago: it crawls on while it is not heard. */
-function unseen({ nowMs, limits }: World, { lastHeartbeatAtMs }: InstanceRecord, paceMs: number): number {
+function unseen({ nowMs, limits }: Observed, { lastHeartbeatAtMs }: InstanceRecord, paceMs: number): number {
   const silentMs = nowMs - (lastHeartbeatAtMs ?? nowMs);
   return silentMs > USUAL_HEARTBEATS * limits.heartbeatMs ? Math.floor(silentMs / paceMs) : 0;
 }
 
 /** What it has not crawled will be crawled under another epoch. */
-const isGivingBack = (world: World, record: InstanceRecord): boolean =>
+const isGivingBack = (world: Observed, record: InstanceRecord): boolean =>
   record.rotateAtMs !== null || mustReturnProducts(world, record);
 
 /** Null for a slot in which nothing will be crawled, or with an open incident. */
 function workerOf(
-  world: World,
+  world: Observed,
   { slot, record, isExtra }: { slot: number; record: InstanceRecord | undefined; isExtra: boolean },
   shard: Pick<Shard, 'chunks' | 'products'>,
   paces: Paces,
@@ -124,7 +124,7 @@ function workerOf(
 }
 
 function bootingWorker(
-  { nowMs, limits, run }: World,
+  { nowMs, limits, run }: Observed,
   at: Pick<Worker, 'slot' | 'epoch' | 'paceMs' | 'isSlow'>,
   sinceMs: number,
 ): Worker {
@@ -147,10 +147,10 @@ interface Paces {
   requests: number;
 }
 
-function pacesOf({ run, robots }: Pick<World, 'run' | 'robots'>): Paces {
+function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
   const { plan, settings } = run;
   const { productUrl, intervalMs } = settings.site;
-  const spacingMs = (ms: number, policy: World['robots']): number =>
+  const spacingMs = (ms: number, policy: Observed['robots']): number =>
     meanSpacingMs(domainPaces(productUrl, policy), ms, (interval) => interval + paceMarginMs(interval));
   return {
     spacingMs: spacingMs(intervalUnder(robots, intervalMs), robots),

@@ -43,9 +43,9 @@ describe('a discovery', () => {
     const forecast = { end: { p50Ms: START_MS, p95Ms: START_MS, workers: [] } } as never;
     const claims = (waiting: number, plan: object = { growth }): number => {
       const fleet = new FleetSnapshot([0, 1, 2].map((slot) => anInstance(slot)));
-      const world = worldOf({ work, forecast, fleet }, plan);
-      world.run.settings = { ...settings, discover: { pages: 50_000 } as never };
-      world.discovery = discoveryState(world, { waiting, planned: 0, open: 0 });
+      const seen = worldOf({ work, forecast, fleet }, plan);
+      seen.run.settings = { ...settings, discover: { pages: 50_000 } as never };
+      const world = { ...seen, discovery: discoveryState(seen, { waiting, planned: 0, open: 0 }) };
       const actions = extraLaunches(world).filter(({ kind }) => kind === 'claim');
       expect(actions.every((a) => a.kind !== 'claim' || /\d+ URLs are found/.test(a.why ?? ''))).toBe(true);
       return actions.length;
