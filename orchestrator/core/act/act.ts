@@ -1,5 +1,4 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
-import { namesOf } from '../../../shared/domain/reason-row.ts';
 import type { Action, HaltReason } from '../model/actions.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
 import type { Core } from '../model/core.ts';
@@ -13,16 +12,22 @@ import { makeBalancer, removeBalancer, sweepBalancer } from './launches/make-bal
 import { LOSS } from '../decide/slot-attempts.ts';
 import { offerTargets } from '../decide/shares/offer-targets.ts';
 import { reassignProducts } from './shares/transfers.ts';
-import { ALL_GONE, banRemedy, circuitWindowMs, openIncident, recentBans } from '../decide/ban-policy.ts';
+import {
+  BALANCER_GONE,
+  banned,
+  cannotEnd,
+  endsSlowly,
+  sharesAddress,
+  siteBans,
+  siteChanged,
+  stalled,
+} from './act-words.ts';
 import { noteRefused, type Rights, type RightsCall } from '../model/rights.ts';
 import { regionNamed } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import type { World } from '../model/world.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import { formatDuration } from '../../../shared/domain/quantity.ts';
-import { isStallCause, type StallCause, stallFacts } from '../model/stall-causes.ts';
-import { isGivenUp } from '../model/instance-state.ts';
-import { adviceFor } from '../model/try-again.ts';
+import { isStallCause } from '../model/stall-causes.ts';
 import { liveReasons } from '../decide/end/reasons.ts';
 
 /** True for an action whose effect a Describe of AWS will show. */
@@ -116,9 +121,9 @@ async function moveInstance(
     if (consoleOutput !== null) await core.fleet.patch({ slot, epoch }, { consoleOutput });
   }
   const moved = await core.fleet.move({ slot, epoch }, from, to, { reason, detail });
-  if (moved && to === 'banned') await core.alarm(`slot ${slot}: ${whatBanned(record)}`, { slot, epoch });
+  if (moved && to === 'banned') await core.alarm(banned(slot, record), { slot, epoch });
   if (moved && to === 'lost' && reason === LOSS.sharedAddress)
-    await core.alarm(sharedAlarm(slot, detail), { slot, epoch });
+    await core.alarm(sharesAddress(slot, detail), { slot, epoch });
   if (moved && to === 'lost' && reason !== LOSS.notNeeded)
     core.log.warn({ slot, epoch, instance: record?.instanceId, reason }, 'instance is given up');
 }
@@ -140,20 +145,6 @@ async function rotateAddress(core: Core, { nowMs }: World, { slot, epoch }: Extr
   await core.fleet.patch({ slot, epoch }, { rotateAtMs: core.clock.now() });
   const ageMs = nowMs - (record.launchedAtMs ?? record.claimedAtMs);
   core.log.info({ slot, epoch, address: record.address, ageMs }, 'the address is rotated');
-}
-
-function sharedAlarm(slot: number, detail: string | null): string {
-  return (
-    `slot ${slot} is ended, ${detail}: together they would send requests at twice the pace. Instances must not sit behind a NAT or a proxy before server.url: ` +
-    `check that the route table of its subnet leads to an internet gateway (aws.subnets)`
-  );
-}
-
-function whatBanned(record: InstanceRecord | undefined): string {
-  const address = record?.address ?? 'its address';
-  return record?.incident?.rule === ALL_GONE
-    ? `${address} got nothing but missing pages while others are served: other instances check its products again`
-    : `the site has banned ${address} (${record?.incident?.rule})`;
 }
 
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<void> {
@@ -178,7 +169,7 @@ function noteDenied(rights: Rights, call: RightsCall, error: unknown, nowMs: num
 
 /** The balancer was removed by another party: later rounds create it again and register all instances. */
 async function forgetBalancer(core: Core, { fleet, regions }: World, region: string): Promise<void> {
-  await core.alarm('the load balancer of this run is gone; the main server creates it again');
+  await core.alarm(BALANCER_GONE);
   const there = fleet.all.filter((i) => i.registered && regionNamed(regions, i.request.region).name === region);
   for (const at of there) await core.fleet.patch(at, { registered: false });
   await core.run.setBalancer(region, null);
@@ -219,12 +210,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   const shown = cloud?.find(record);
   const isTold = record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
   if (shown && isTold && cloud!.seenAtMs > record.phaseAtMs + limits.terminateMs)
-    await alarmOnce(
-      core,
-      `ends slowly ${instanceId}`,
-      `${instanceId} was terminated, but EC2 still shows it as ${shown.state}; TerminateInstances is retried`,
-      at,
-    );
+    await alarmOnce(core, `ends slowly ${instanceId}`, endsSlowly(instanceId, shown.state), at);
   const { name, compute } = regionNamed(core.regions, record.request.region);
   const { rights } = core.processState.region(name);
   try {
@@ -232,19 +218,10 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
     rights.terminate = null;
   } catch (error) {
     noteDenied(rights, 'terminate', error, core.clock.now());
-    await alarmOnce(
-      core,
-      `cannot end ${instanceId}`,
-      `${instanceId} cannot be terminated: ${describeError(error)}; the call is retried, and the instance powers itself off after the deadline`,
-      at,
-    );
+    await alarmOnce(core, `cannot end ${instanceId}`, cannotEnd(instanceId, error), at);
     throw error;
   }
 }
-
-const SITE_CHANGED =
-  'canary pages are unreadable from every address: the site or the mapping for it has changed. Crawling stops. ' +
-  'Compare the evidence in the report with the mapping (orchestrator extract shows what each field gives) and run again.';
 
 /** Stored as the run's stop request, so that a main server that resumes the run carries it out too. */
 async function halt(core: Core, world: World, reason: HaltReason): Promise<void> {
@@ -254,44 +231,11 @@ async function halt(core: Core, world: World, reason: HaltReason): Promise<void>
   if (!(await core.run.setRequest(reason))) return;
   // The refusal of ELBv2 has had its own alarm.
   if (reason === 'no-balancer') return;
-  await core.alarm(isStallCause(reason) ? stallText(world, reason) : await haltText(core, world, reason));
+  await core.alarm(await haltText(core, world, reason));
 }
 
-function stallText({ run, stall, stallCauses }: World, cause: StallCause): string {
-  const { because, remedy, certain } = stallFacts(cause);
-  const detail = stallCauses.get(cause)?.detail;
-  const seen = detail === undefined ? because : `${because} (${detail})`;
-  const advice = adviceFor(remedy, run);
-  return certain === true
-    ? `${seen}: the run ends with what it has. ${advice}`
-    : `no progress for ${formatDuration(stall?.ms ?? 0)}, and ${seen}: the run ends with what it has. ${advice}`;
-}
-
-/** The alarm for the user: which addresses are banned, of how many, and what to do. */
-async function haltText(core: Core, world: World, reason: 'banned' | 'site-changed'): Promise<string> {
-  if (reason === 'site-changed') {
-    const reasons = liveReasons(world.run, world.fleet.all);
-    return reasons.length === 0 ? SITE_CHANGED : `${SITE_CHANGED} Tried so far: ${namesOf(reasons)}`;
-  }
-  const bans = bansOf(await core.fleet.incidents());
-  const advice = banRemedy(bans, world.run.settings.site);
-  return `${whoIsBanned(world)}: crawling stops and what is stored is published; look at the evidence in the report; ${advice}`;
-}
-
-function whoIsBanned(world: World): string {
-  if (world.run.settings.site.onBan === 'stop')
-    return 'the site refuses an address of this run, and site.on_ban is stop';
-  const latest = [...world.fleet.latest.values()];
-  const alive = latest.filter((r) => !isGivenUp(r) && r.publicKey !== null);
-  const banned = alive.filter((r) => openIncident(r)?.verdict === 'banned').length;
-  const served = latest.filter((r) => isGivenUp(r) && (r.progress?.stored ?? 0) > 0).length;
-  if (banned === alive.length && served === 0) return 'the site refuses every address of this run';
-  if (banned === alive.length) {
-    const left =
-      banned === 1 ? 'the one address that still has products' : `the ${banned} addresses that still have products`;
-    return `the site refuses ${left}; ${served === 1 ? 'another one was' : `${served} others were`} served and done before`;
-  }
-  const recent = recentBans(world);
-  const minutes = formatDuration(circuitWindowMs(world.run));
-  return `the site has banned ${recent.banned.length} of ${recent.fleet} addresses within ${minutes}, more than a third of the fleet`;
+async function haltText(core: Core, world: World, reason: Exclude<HaltReason, 'no-balancer'>): Promise<string> {
+  if (isStallCause(reason)) return stalled(world, reason);
+  if (reason === 'site-changed') return siteChanged(liveReasons(world.run, world.fleet.all));
+  return siteBans(world, bansOf(await core.fleet.incidents()));
 }

@@ -25,6 +25,16 @@ import { isSlotResting, mayBeLaunched } from './site-cap.ts';
 import { LOSS, isHopeless, isTooLateToBoot, isVacated, mayFill } from './slot-attempts.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';
 import type { InstanceRecord } from '../model/stores.ts';
+import {
+  ABANDONED,
+  bannedAt,
+  CRAWLS_AGAIN,
+  hasAddressOf,
+  OLD_KEYS,
+  SLOWER,
+  STALE,
+  UNREGISTERED,
+} from './decide-words.ts';
 import { isRefused, wasNeverLaunched } from '../model/instance-state.ts';
 
 /** Maximum unanswered calls for one claim; the wait doubles up to two heartbeats. Throttled calls do not count. */
@@ -32,9 +42,6 @@ const MAX_ATTEMPTS = 12;
 
 /** Maximum age of a claim before its first RunInstances call. */
 const STALE_CLAIM_MS = 600_000;
-const OLD_KEYS = 'its bundle URL was signed with keys that AWS has refused since; the next claim has a fresh one';
-const SLOWER = 'the site asked for a slower pace before it was launched';
-const STALE = 'it was not launched within ten minutes of the claim; the next claim has a fresh bundle URL';
 
 /** Actions for the slot's newest epoch, or with `old` for an epoch that only has to be closed. */
 export function decideSlot(world: World, slot: number, record: InstanceRecord | undefined, old = false): Action[] {
@@ -201,8 +208,6 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   return actions;
 }
 
-const UNREGISTERED = 'AWS refuses to register it, so it gets no product';
-
 /** Others work on its share, and the right has been missing for long. Before the first product the run ends instead. */
 const cannotBeRegistered = (world: World, record: InstanceRecord): boolean =>
   record.phase === 'ready' &&
@@ -251,13 +256,13 @@ function drainedSinceMs(world: World, record: InstanceRecord): number | null {
 function decideIncident(world: World, record: InstanceRecord): Action[] {
   const incident = openIncident(record);
   if (incident?.verdict === 'banned' && (record.phase === 'ready' || record.phase === 'crawling'))
-    return [move(record, 'banned', null, `${incident.rule}, seen at ${record.address ?? 'an unknown address'}`)];
+    return [move(record, 'banned', null, bannedAt(incident.rule, record.address))];
   if (record.phase !== 'banned') return isUnavailable(record) && isThrough(record) ? [move(record, 'uploading')] : [];
   if (isThrough(record)) return [move(record, 'uploading')];
   if (canReassign(world, record)) return [{ kind: 'reassign', slot: record.slot, epoch: record.epoch }];
   if (!isBanOver(world, record)) return [];
   const assigned = record.progress?.assigned ?? 0;
-  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, 'the address may crawl again')];
+  return [move(record, assigned > 0 ? 'crawling' : 'ready', null, CRAWLS_AGAIN)];
 }
 
 /** Said hello long ago but got no product: the balancer has always found it unhealthy, and other targets healthy. */
@@ -278,9 +283,7 @@ function isNeverHealthy(world: World, record: InstanceRecord): boolean {
 /** The detail for an instance that shares the address of another; null for all others. */
 function sharedDetail(world: World, record: InstanceRecord): string | null {
   const other = sharesAddressWith(world.fleet, record);
-  return (
-    other && `it has the address ${record.address} of slot ${other.slot} epoch ${other.epoch} (${other.instanceId})`
-  );
+  return other && hasAddressOf(other);
 }
 
 /** EC2 may not show an instance for a while after it was launched (AWS: eventual consistency). */
@@ -324,8 +327,6 @@ function isNeverSeen(world: World, record: InstanceRecord): boolean {
   const { cloud } = regionOf(world, record);
   return cloud !== null && cloud.seenAtMs - record.phaseAtMs > VISIBLE_AFTER_MS;
 }
-
-const ABANDONED = 'AWS does not answer in its region: it powers itself off, or orchestrator gc ends it';
 
 /** The run is over, and AWS does not answer in its region: an alarm has said that it may be left there. */
 const isAbandoned = (world: World, record: InstanceRecord): boolean =>

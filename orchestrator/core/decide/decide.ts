@@ -22,10 +22,9 @@ import { offerTargets } from './shares/offer-targets.ts';
 import type { InstanceRecord } from '../model/stores.ts';
 import { hasMoreWork, isDown, type World } from '../model/world.ts';
 import { isClosed, isGivenUp, isLeaving } from '../model/instance-state.ts';
-import { tryAgain } from '../model/try-again.ts';
 import { isStallCause, stallFacts } from '../model/stall-causes.ts';
 import { stallEnd, stallNotes, unansweredNotes } from './watchdog.ts';
-import { formatDuration } from '../../../shared/domain/quantity.ts';
+import { lateAt, leftIn, notClosed } from './decide-words.ts';
 
 /** Everything to do now. An empty list means: wait for something to change, or for time to pass. */
 export function decide(world: World): Action[] {
@@ -178,9 +177,7 @@ function leftoverNotes(world: World): Action[] {
     const there = world.fleet.all.filter((r) => regionNamed(world.regions, r.request.region).name === name);
     const alive = there.filter((r) => r.phase !== 'terminated' && r.instanceId !== null).length;
     if (alive === 0 && balancer === null) return [];
-    const detail =
-      `AWS does not answer in ${name}, where this run may leave instances (${alive}) and a load balancer (${balancer === null ? 0 : 1}): ` +
-      `instances power themselves off at ${new Date(powerOffAtMs(world.run)).toISOString()}, orchestrator gc removes the rest`;
+    const detail = leftIn(name, { instances: alive, balancers: balancer === null ? 0 : 1 }, powerOffAtMs(world.run));
     return [{ kind: 'note', note: { key, event: 'decision', detail }, alarm: true }];
   });
 }
@@ -214,11 +211,9 @@ function isClosingOver(world: World): boolean {
 /** One alarm for each open epoch whose last results the run ends without; none before that moment. */
 function notesOfOpenEpochs(world: World): Action[] {
   if (!isClosingOver(world)) return [];
-  return world.fleet.all.filter(isOpenEpoch).map(({ slot, epoch }): Action => {
-    const detail =
-      `slot ${slot} epoch ${epoch}: the bucket cannot be searched for its last results, and the run ends without them; ` +
-      `${tryAgain(world.run)} crawls those products again`;
-    return { kind: 'note', note: { key: `not closed ${slot}.${epoch}`, event: 'decision', detail }, alarm: true };
+  return world.fleet.all.filter(isOpenEpoch).map((at): Action => {
+    const detail = notClosed(at, world.run);
+    return { kind: 'note', note: { key: `not closed ${at.slot}.${at.epoch}`, event: 'decision', detail }, alarm: true };
   });
 }
 
@@ -231,18 +226,9 @@ export function lateNotes(world: World): Action[] {
   const mark = MARKS.find((m) => gone * 100 >= m);
   if (mark === undefined) return [];
   const key = `late ${mark}%`;
-  const { p50Ms, p95Ms } = forecast.end;
+  const { p95Ms } = forecast.end;
   const latestMs = drainAtMs(run);
   if (world.notedKeys.has(key) || (p95Ms !== null && p95Ms <= latestMs)) return [];
-  const end =
-    p50Ms === null || p95Ms === null
-      ? 'no instance is left that could crawl the open products'
-      : `the crawl ends ${inWords(p50Ms - latestMs)} (p50), ${inWords(p95Ms - latestMs)} (p95)`;
-  const detail = `${mark} % of the time is gone and the run may be late: ${end}; the results at that time are published without the rest`;
+  const detail = lateAt(mark, forecast.end, latestMs);
   return [{ kind: 'note', note: { key, event: 'forecast', detail }, alarm: true }];
 }
-
-const inWords = (ms: number): string =>
-  ms > 0
-    ? `${formatDuration(ms)} after the last moment for it`
-    : `${formatDuration(-ms)} before the last moment for it`;

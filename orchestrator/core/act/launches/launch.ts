@@ -16,8 +16,6 @@ import {
   type RefusalCause,
   TAG,
 } from '../../cloud/compute.ts';
-import { describeInstanceType } from '../../plan/instance-types.ts';
-import { quotaCodeOf, quotaNameOf } from '../../plan/quota-codes.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, ObjectName } from '../../model/core.ts';
 import { type NextPool, homeOf, nextPool } from '../../decide/launches/pools.ts';
@@ -25,7 +23,7 @@ import type { Pool } from '../../model/launch-history.ts';
 import { regionNamed } from '../../model/regions.ts';
 import { drainAtMs, powerOffAtMs } from '../../model/run-deadlines.ts';
 import type { InstanceRecord, RunRecord } from '../../model/stores.ts';
-import { rightsRemedy } from '../../decide/launches/rights.ts';
+import { poolOf, quotaAdvice, refusedLaunch, refusedRights, type RightsRefusal } from './launch-words.ts';
 import { noteRefused } from '../../model/rights.ts';
 import type { World } from '../../model/world.ts';
 import { isGivenUp } from '../../model/instance-state.ts';
@@ -215,61 +213,37 @@ function mayExist({ attempts, answer }: InstanceRecord, cause: RefusalCause): bo
 async function tellRefusal(
   core: Core,
   run: RunRecord,
-  { slot, epoch, request }: InstanceRecord,
-  { cause, message }: Extract<LaunchResult, { kind: 'refused' }>,
+  record: InstanceRecord,
+  refused: Extract<LaunchResult, { kind: 'refused' }>,
 ): Promise<void> {
-  const region = request.region ?? run.settings.aws.region;
-  const where = `${request.instanceType} in ${request.subnetId}`;
-  const said = `EC2 refuses slot ${slot} (${where}): ${cause}: ${message}`;
+  const { slot, epoch, request } = record;
+  const { cause, message } = refused;
   const at = { slot, epoch };
   switch (cause) {
-    case 'quota':
-      return alarmOnce(core, `quota ${region}`, `${said}. ${await quotaAdvice(core, run, request)}`, at);
-    case 'pool':
-      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried, and this one again later`, at);
-    case 'throttled':
-      return alarmOnce(core, 'throttled', `${said}; launches go on more slowly`, at);
     case 'spent':
       return;
-    case 'zone':
-      return alarmOnce(core, `pool ${where}`, `${said}; other zones and types are tried`, at);
-    case 'type':
-      return alarmOnce(
-        core,
-        `type ${request.instanceType}`,
-        `${said}; this account may not launch ${request.instanceType}, and the other types of aws.instance_types are tried`,
-        at,
-      );
     case 'credentials':
     case 'denied':
       return tellRights(core, { cause, message }, at);
+    case 'quota': {
+      const { region = run.settings.aws.region } = request;
+      const said = `${refusedLaunch(record, refused)}. ${quotaAdvice(run, request, await core.fleet.instances())}`;
+      return alarmOnce(core, `quota ${region}`, said, at);
+    }
+    case 'pool':
+    case 'zone':
+      return alarmOnce(core, `pool ${poolOf(request)}`, refusedLaunch(record, refused), at);
+    case 'type':
+      return alarmOnce(core, `type ${request.instanceType}`, refusedLaunch(record, refused), at);
+    case 'throttled':
+      return alarmOnce(core, 'throttled', refusedLaunch(record, refused), at);
     case 'invalid':
-      return alarmOnce(core, `invalid ${where}`, `${said}; other zones and types are tried`, at);
+      return alarmOnce(core, `invalid ${poolOf(request)}`, refusedLaunch(record, refused), at);
   }
 }
 
-function tellRights(
-  core: Core,
-  refused: { cause: 'credentials' | 'denied'; message: string },
-  at?: EpochId,
-): Promise<void> {
-  const said = `AWS refuses to launch: ${refused.message.replace(/\.$/, '')}. The main server retries; ${rightsRemedy(refused)}`;
-  return alarmOnce(core, refused.cause, said, at);
-}
-
-async function quotaAdvice(core: Core, run: RunRecord, request: LaunchRequest): Promise<string> {
-  const { instanceType, region = run.settings.aws.region } = request;
-  const { vcpus } = describeInstanceType(instanceType);
-  const code = quotaCodeOf(instanceType);
-  const instances = await core.fleet.instances();
-  const has = instances.filter((r) => r.instanceId !== null && r.phase !== 'terminated').length;
-  const planned = run.plan.instances;
-  return (
-    `The run has ${has} of ${planned} planned instances (${has * vcpus} of ${planned * vcpus} vCPUs) and goes on with them; ` +
-    `it tries again when one has ended. Ask AWS for ${planned * vcpus} vCPUs above what else runs in ` +
-    `${region}: quota ${code}, ${quotaNameOf(code)}`
-  );
-}
+const tellRights = (core: Core, refused: RightsRefusal, at?: EpochId): Promise<void> =>
+  alarmOnce(core, refused.cause, refusedRights(refused), at);
 
 /** Records an instance that EC2 launched or shows for this claim, or its new state. */
 export async function adopt(core: Core, { slot, epoch }: EpochId, instance: CloudInstance): Promise<void> {
