@@ -1,4 +1,5 @@
 /** A main server at work on one run: the core that its parts share, the loop, and the callbacks that share what the loop has seen. */
+import { isNonEmpty, mapAll } from '../../shared/domain/non-empty.ts';
 import { limitsFor } from '../../shared/domain/limits.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
@@ -39,6 +40,7 @@ export interface MainServer {
 
 export function createMainServer(parts: MainServerParts): MainServer {
   const { privateKey, watchBucket, onWorld, launchTemplate, regions, ...given } = parts;
+  if (!isNonEmpty(regions)) throw new Error('a main server needs a region');
   const { clock, alarm } = given;
   const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
@@ -48,7 +50,7 @@ export function createMainServer(parts: MainServerParts): MainServer {
     ...given,
     objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
     robots,
-    regions: regions.map((region) => ({
+    regions: mapAll(regions, (region) => ({
       ...region,
       launchTurn: new TokenBucket(clock, LAUNCH_BURST, LAUNCHES_PER_SECOND),
     })),

@@ -1,7 +1,7 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
 import type { Action, HaltReason } from '../model/actions.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
-import type { Core } from '../model/core.ts';
+import { type Core, frontierOf } from '../model/core.ts';
 import { alarmOnce, note } from './run-notes.ts';
 import type { Dispatcher } from './shares/dispatch.ts';
 import { publishRun } from './results/finish.ts';
@@ -72,7 +72,7 @@ export async function act(
         signal,
       });
     case 'take':
-      await core.frontier!.take(action.limit);
+      await frontierOf(core).take(action.limit);
       return;
     case 'confirm':
       return confirmManifest(core, run, action);
@@ -113,7 +113,7 @@ async function moveInstance(
   const record = world.fleet.find({ slot, epoch });
   // RunInstances has been called since this was decided: its answer must be known first.
   if (from === 'claimed' && (await core.fleet.get({ slot, epoch }))?.attempts !== record?.attempts) return;
-  if (to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record!);
+  if (record && to === 'lost' && reason === LOSS.neverHealthy) await noteHealth(core, world, record);
   if (to === 'lost' && record?.publicKey === null && record.instanceId !== null) {
     // It never said hello: its console output is the only evidence, and is lost with the machine.
     const { compute } = regionNamed(core.regions, record.request.region);
@@ -148,11 +148,11 @@ async function rotateAddress(core: Core, { nowMs }: World, { slot, epoch }: Extr
 }
 
 async function register(core: Core, world: World, action: Extract<Action, { kind: 'register' }>): Promise<void> {
-  const { name, balancer } = regionNamed(world.regions, world.fleet.find(action)!.request.region);
+  const { region: name, balancer, instanceId } = action;
   const { balancers } = regionNamed(core.regions, name);
   const { rights } = core.processState.region(name);
   try {
-    const isRegistered = (await balancers.register(balancer!, action.instanceId)) === 'registered';
+    const isRegistered = (await balancers.register(balancer, instanceId)) === 'registered';
     rights.register = null;
     if (isRegistered) await core.fleet.patch(action, { registered: true });
   } catch (error) {
@@ -209,7 +209,7 @@ async function askToEnd(core: Core, world: World, record: InstanceRecord, instan
   const { cloud } = regionNamed(world.regions, record.request.region);
   const shown = cloud?.find(record);
   const isTold = record.phase === 'terminating' && nowMs - record.phaseAtMs > limits.terminateMs;
-  if (shown && isTold && cloud!.seenAtMs > record.phaseAtMs + limits.terminateMs)
+  if (shown && isTold && cloud && cloud.seenAtMs > record.phaseAtMs + limits.terminateMs)
     await alarmOnce(core, `ends slowly ${instanceId}`, endsSlowly(instanceId, shown.state), at);
   const { name, compute } = regionNamed(core.regions, record.request.region);
   const { rights } = core.processState.region(name);

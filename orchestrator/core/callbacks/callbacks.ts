@@ -197,7 +197,7 @@ export class Callbacks {
       const orders = ordersFor(world, { ...none, record: received.record, heartbeat });
       return this.#answer(HEARTBEAT_PATH, callback, orders);
     }
-    const record = await this.#record(received, callback.counter!);
+    const record = await this.#record(received, sender.counter);
     if (record === null) return refuse(409, 'this counter has been used');
     const recorded = { ...received, record };
     const effects = isServing(record.phase) ? await this.#carryOut(recorded) : NO_EFFECTS;
@@ -320,9 +320,10 @@ export class Callbacks {
     callback: Callback,
     path: string,
     schema: ZodType<T>,
-  ): Promise<{ record: InstanceRecord; message: T } | CallbackReply> {
+  ): Promise<{ record: InstanceRecord; message: T; counter: number } | CallbackReply> {
     const known = await this.#callers.find(callback, true);
-    if (known === null || known.publicKey === null || callback.counter === null) return refuse(401, NOT_PROVED);
+    const { counter } = callback;
+    if (known === null || known.publicKey === null || counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', path, callback);
     if (!this.#core.signatures.verify(known.publicKey, envelope, body, callback.signature)) {
@@ -332,10 +333,10 @@ export class Callbacks {
     // Only for an authenticated caller: this queries the database.
     const record = await this.#core.fleet.get(callback);
     if (!record) return refuse(404, 'no such slot and epoch');
-    if (callback.counter < record.counter) return refuse(409, 'this counter has been used');
+    if (counter < record.counter) return refuse(409, 'this counter has been used');
     this.#keyDocuments.ensure(record);
     const parsed = parseBody(schema, body);
-    return parsed.ok ? { record, message: parsed.value } : refuse(400, parsed.error);
+    return parsed.ok ? { record, message: parsed.value, counter } : refuse(400, parsed.error);
   }
 
   /** Unauthenticated callers must not be able to fill the log and the database. */

@@ -1,4 +1,5 @@
 /** Prepares what every launch of a run needs: the bundle in the bucket, image, subnets, groups, types. */
+import { mapAll } from '../../../shared/domain/non-empty.ts';
 import type { Output } from '../caller.ts';
 import type { CloudAccess } from './cloud-access.ts';
 import { fleetSubnets, launchNetwork, type OwnNetwork } from './launch-network.ts';
@@ -144,11 +145,10 @@ export async function prepareLaunch(
   ]);
   const regions = prepared.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   if (regions.length === 0) throw (prepared[0] as PromiseRejectedResult).reason;
-  const left = prepared.flatMap((result, i) =>
-    result.status === 'fulfilled'
-      ? []
-      : [`Nothing is launched in ${cloud.regions[i]!.name}: ${describeError(result.reason)}`],
-  );
+  const left = cloud.regions.flatMap(({ name }, i) => {
+    const result = prepared[i];
+    return result?.status === 'rejected' ? [`Nothing is launched in ${name}: ${describeError(result.reason)}`] : [];
+  });
   return {
     owner: aws.owner ?? hostname(),
     regions: regions.map(({ template }) => template),
@@ -170,7 +170,7 @@ async function prepareRegion(
     image,
     ...there
   } = regionNamed(
-    regionsOf(aws).map((r) => ({ name: r.region, ...r })),
+    mapAll(regionsOf(aws), (r) => ({ name: r.region, ...r })),
     name,
   );
   const subnets = await fleetSubnets(compute, named);

@@ -12,13 +12,15 @@ import { widestGate } from './launches/launch-gate.ts';
 import { drainAtMs, isDraining, tailMs } from '../model/run-deadlines.ts';
 import { canFill, isHopeless, isTooLateToBoot } from './slot-attempts.ts';
 import type { InstanceRecord } from '../model/stores.ts';
+import type { Forecast } from '../model/forecast.ts';
 import type { World } from '../model/world.ts';
 import { isGivenUp } from '../model/instance-state.ts';
 
 /** Rotates the addresses that are old enough, as far as the fleet can spare their instances now. */
 export function rotations(world: World): Action[] {
   const everyMs = world.run.settings.aws.recycleEveryMs ?? null;
-  if (everyMs === null || !isGoodTime(world)) return [];
+  const { forecast } = world;
+  if (everyMs === null || forecast === null || !isGoodTime(world, forecast)) return [];
   const latest = world.fleet.latest;
   const fleet = world.fleet.slotCount(world.run.plan);
   const { waves, atOnce } = rotationWaves(fleet);
@@ -29,7 +31,7 @@ export function rotations(world: World): Action[] {
   for (let slot = 0; slot < fleet; slot++) {
     const record = latest.get(slot);
     if (isMissing(world, slot, record)) missing++;
-    else if (record && isRenewable(record) && dueMs(record) <= world.nowMs && isWorthwhile(world, record))
+    else if (record && isRenewable(record) && dueMs(record) <= world.nowMs && isWorthwhile(world, forecast, record))
       due.push(record);
   }
   const gate = widestGate(world);
@@ -56,12 +58,11 @@ const WAIT_NOTE: Note = {
  * The run has time for it, EC2 has not refused permanently, and no address rests or has an open incident or a recent ban:
  * while the site bans, a fresh address would only be exposed to it. A run that would be late because of it does not rotate.
  */
-function isGoodTime(world: World): boolean {
-  const { forecast } = world;
+function isGoodTime(world: World, forecast: Forecast): boolean {
   if (isDraining(world) || isTooLateToBoot(world) || isHopeless(world)) return false;
   if (recentBans(world).banned.length > 0) return false;
   if (world.fleet.all.some((r) => !isGivenUp(r) && (openIncident(r) !== null || isResting(world, r)))) return false;
-  const p95Ms = forecast?.end.p95Ms ?? null;
+  const { p95Ms } = forecast.end;
   // Instances that are rotated together each lose the same minutes: their products wait for their successors.
   return p95Ms !== null && p95Ms + costMs(world) <= drainAtMs(world.run);
 }
@@ -78,8 +79,8 @@ const isRenewable = (record: InstanceRecord): boolean =>
   record.phase === 'crawling' && !record.sealed && !isUnavailable(record) && (record.progress?.pending ?? 0) > 0;
 
 /** The slot has more to do than a rotation takes, and a pool for its next machine, or will have one when launches go on. */
-function isWorthwhile(world: World, { slot, epoch }: InstanceRecord): boolean {
-  const end = world.forecast!.end.workers.find((p) => p.slot === slot && p.epoch === epoch);
+function isWorthwhile(world: World, forecast: Forecast, { slot, epoch }: InstanceRecord): boolean {
+  const end = forecast.end.workers.find((p) => p.slot === slot && p.epoch === epoch);
   if (end === undefined || end.p50Ms - world.nowMs <= costMs(world)) return false;
   const { kind } = nextPool(world, slot);
   return kind === 'pool' || (kind === 'wait' && widestGate(world) === 'held');

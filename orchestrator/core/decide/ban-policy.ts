@@ -5,7 +5,7 @@
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { hasAttemptsLeft, isFilled, isFilledSoon } from './slot-attempts.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { InstanceRecord, IncidentRecord, RunRecord } from '../model/stores.ts';
+import type { AddressIncident, InstanceRecord, IncidentRecord, RunRecord } from '../model/stores.ts';
 import type { Observed } from '../model/world.ts';
 import { isGivenUp, isRefused, openIncident } from '../model/instance-state.ts';
 
@@ -100,9 +100,10 @@ export function judgeSuspicion(world: Observed, record: InstanceRecord): 'banned
  */
 function isSiteChanged(world: Observed): boolean {
   const all = world.fleet.serving;
-  if (!all.every((r) => openIncident(r)?.verdict === 'suspect') || isHelpOnItsWay(world)) return false;
+  const suspects = all.flatMap((r) => openIncident(r) ?? []).filter(({ verdict }) => verdict === 'suspect');
+  if (suspects.length < all.length || isHelpOnItsWay(world)) return false;
   if (all.length === 0 || (all.length === 1 && isOneOfMany(world))) return false;
-  const sinceMs = Math.min(...all.map((r) => r.incident!.atMs));
+  const sinceMs = Math.min(...suspects.map(({ atMs }) => atMs));
   return all.every((r) => (lastRightMs(r) ?? -Infinity) <= sinceMs);
 }
 
@@ -133,13 +134,15 @@ export function circuitWindowMs(run: RunRecord): number {
 /** The addresses that were banned within the window, over or not, and the size of the fleet including them. */
 export function recentBans(world: Observed): { banned: InstanceRecord[]; fleet: number } {
   const sinceMs = world.nowMs - circuitWindowMs(world.run);
-  const banned = world.fleet.all.filter((r) => isDefiniteBan(r) && r.incident!.atMs >= sinceMs);
+  const banned = world.fleet.all.filter((r) => isDefiniteBan(r) && r.incident.atMs >= sinceMs);
   const all = world.fleet.serving;
   return { banned, fleet: banned.length === 0 ? all.length : new Set([...all, ...banned]).size };
 }
 
+type Stopped = InstanceRecord & { incident: AddressIncident };
+
 /** False for an address that got only missing pages: they may really be gone, and other instances check them again. */
-function isDefiniteBan(record: InstanceRecord): boolean {
+function isDefiniteBan(record: InstanceRecord): record is Stopped {
   return record.incident?.verdict === 'banned' && record.incident.rule !== ALL_GONE;
 }
 
@@ -156,15 +159,16 @@ export function haltReason(world: Observed): 'banned' | 'site-changed' | null {
   if (isDraining(world)) return null;
   const all = world.fleet.serving;
   const banned = all.filter(isBanned);
+  const [first] = banned;
   if (banned.length > 0 && world.run.settings.site.onBan === 'stop') return 'banned';
   if (isSiteChanged(world)) return 'site-changed';
   const open = world.work.waiting > 0 || all.some((r) => (r.progress?.pending ?? 0) > 0);
   const recent = recentBans(world);
   const count = recent.banned.length;
   if (open && count >= CIRCUIT_ADDRESSES && count > recent.fleet * CIRCUIT_SHARE) return 'banned';
-  if (!open || banned.length === 0 || banned.length < all.length || isHelpOnItsWay(world)) return null;
+  if (!open || first === undefined || banned.length < all.length || isHelpOnItsWay(world)) return null;
   if (world.run.settings.site.onBan === 'cool-down')
-    return banned.length > 1 || !canRest(world, banned[0]!) ? 'banned' : null;
+    return banned.length > 1 || !canRest(world, first) ? 'banned' : null;
   // One address says nothing about another: a fleet of one gets a second one before the ban counts as final.
   const addresses = world.fleet.all.filter((r) => r.incident?.verdict === 'banned').length;
   return addresses > 1 || !all.some((r) => isBeingReplaced(world, r)) ? 'banned' : null;

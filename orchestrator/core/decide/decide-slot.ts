@@ -195,14 +195,10 @@ function decideServing(world: World, record: InstanceRecord, cloudInstance: Clou
   const actions: Action[] = decideIncident(world, record);
   if (record.manifestKey !== null) actions.push({ kind: 'confirm', slot: record.slot, epoch: record.epoch });
   if (isUnavailable(record)) return actions;
-  if (
-    !record.registered &&
-    record.instanceId !== null &&
-    regionOf(world, record).balancer !== null &&
-    cloudInstance?.state === 'running'
-  ) {
-    actions.push({ kind: 'register', slot: record.slot, epoch: record.epoch, instanceId: record.instanceId });
-  }
+  const { slot, epoch, instanceId } = record;
+  const { name: region, balancer } = regionOf(world, record);
+  if (!record.registered && instanceId !== null && balancer !== null && cloudInstance?.state === 'running')
+    actions.push({ kind: 'register', slot, epoch, instanceId, region, balancer });
   if (record.phase === 'ready' && (record.progress?.assigned ?? 0) > 0) actions.push(move(record, 'crawling'));
   else if (isThrough(record)) actions.push(move(record, 'uploading'));
   return actions;
@@ -249,7 +245,7 @@ const isThrough = (record: InstanceRecord): boolean =>
 function drainedSinceMs(world: World, record: InstanceRecord): number | null {
   if (isDraining(world)) return Math.min(world.requestSeenAtMs ?? Infinity, drainAtMs(world.run));
   if (record.rotateAtMs !== null) return record.rotateAtMs;
-  return isBeingReplaced(world, record) || mustReturnProducts(world, record) ? record.incident!.atMs : null;
+  return isBeingReplaced(world, record) || mustReturnProducts(world, record) ? (record.incident?.atMs ?? null) : null;
 }
 
 /** The moves of an instance whose address is or was banned. */

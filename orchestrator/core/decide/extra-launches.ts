@@ -27,9 +27,10 @@ const MAX_AT_ONCE = 50;
  * `run.max_instances`, `site.max_rate`, `run.max_cost` and what the site has asked for.
  */
 export function extraLaunches(observed: World): Action[] {
-  const world = withFrontier(observed);
+  const beyond = beyondFleet(observed);
+  const world = beyond === 0 ? observed : withFrontier(observed, beyond);
   const latestMs = drainAtMs(world.run);
-  const hasGrown = world !== observed;
+  const hasGrown = beyond > 0;
   if (world.forecast === null || !(hasGrown || isLate(world, world.forecast.end, latestMs))) return [];
   // Another address would do no better than the present ones, even while it is not certain yet that the site is down.
   if (isStalled(world) || isDown(world.site) || world.site.suspicion !== null) return [];
@@ -40,7 +41,7 @@ export function extraLaunches(observed: World): Action[] {
   const count = fewestFor(world, room, latestMs);
   if (count === 0) return [];
   const end = hasGrown
-    ? `${observed.discovery!.beyond} URLs are found that it cannot crawl in time`
+    ? `${beyond} URLs are found that it cannot crawl in time`
     : now.p95Ms === null
       ? 'no instance could crawl the open products'
       : `p95 is ${formatDuration(now.p95Ms - latestMs)} late`;
@@ -53,14 +54,16 @@ export function extraLaunches(observed: World): Action[] {
   }).flat();
 }
 
-/**
- * With the frontier counted as waiting products, where more of it waits than the fleet can crawl; otherwise the same
- * world. A discovery takes only what fits, so its forecast is never late.
- */
-function withFrontier(world: World): World {
+/** URLs that wait and that the fleet cannot crawl in time; 0 where it may not grow for them. */
+function beyondFleet({ discovery, run }: World): number {
+  const { beyond = 0 } = discovery ?? {};
+  return run.plan.growth && beyond >= run.plan.chunkSize ? beyond : 0;
+}
+
+/** With the frontier counted as waiting products. A discovery takes only what fits, so its forecast is never late. */
+function withFrontier(world: World, beyond: number): World {
   const { discovery, work, run } = world;
-  const { takable = 0, beyond = 0 } = discovery ?? {};
-  if (!run.plan.growth || beyond < run.plan.chunkSize) return world;
+  const { takable = 0 } = discovery ?? {};
   return { ...world, work: { ...work, waiting: work.waiting + Math.ceil((takable + beyond) / run.plan.chunkSize) } };
 }
 

@@ -34,14 +34,13 @@ export function raisedPaces(
 ): readonly HostPace[] | null {
   // A policy without any delay asks for nothing: the usual one, in every round.
   if (robots === null || (robots.crawlDelayMs === null && robots.domains === undefined)) return null;
-  const paces = pacesOf(run);
-  const asked = paces.map(({ intervalMs }, domain) =>
-    Math.max(intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0),
-  );
-  if (paces.every(({ intervalMs }, domain) => asked[domain] === intervalMs)) return null;
+  const asked = pacesOf(run).map((pace, domain) => ({
+    pace,
+    delayMs: Math.max(pace.intervalMs, policyAt(robots, domain)?.crawlDelayMs ?? 0),
+  }));
+  if (asked.every(({ pace, delayMs }) => delayMs === pace.intervalMs)) return null;
   const atWork = fleet.serving.filter(isAtWork).length || run.plan.instances;
-  return paces.map((pace, domain): HostPace => {
-    const delayMs = asked[domain]!;
+  return asked.map(({ pace, delayMs }): HostPace => {
     if (delayMs === pace.intervalMs) return pace;
     const addresses = Math.min(atWork, pace.cap?.addresses ?? Infinity);
     const beforeMs = pace.cap?.runId === run.id ? pace.cap.beforeMs : pace.intervalMs;

@@ -2,6 +2,7 @@
  * The actions that `decide` may request. Every action is idempotent: requested again while it is under way or after it
  * was carried out, it changes nothing.
  */
+import type { Balancer } from '../cloud/load-balancer.ts';
 import type { InstancePhase, RunPhase } from '../../../shared/domain/states.ts';
 import type { CloudInstance } from '../cloud/compute.ts';
 import type { HostPace } from '../plan/host-pace.ts';
@@ -30,7 +31,7 @@ export type Action =
       reason: string | null;
       detail: string | null;
     })
-  | (EpochId & { kind: 'register'; instanceId: string })
+  | (EpochId & { kind: 'register'; instanceId: string; region: string; balancer: Balancer })
   /** Send waiting chunks through the balancer; no slot may hold more than `limitChunks`. */
   | { kind: 'offer'; limitChunks: number }
   /** Make URLs that a discovery has found products of the run. */

@@ -3,13 +3,14 @@ import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { Logger } from 'pino';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ObjectStore } from '../../../shared/ports/object-store.ts';
+import type { NonEmpty } from '../../../shared/domain/non-empty.ts';
 import type { Random } from '../../../shared/ports/random.ts';
 import type { Compute, SubnetInfo } from '../cloud/compute.ts';
 import type { BalancerScheme, LoadBalancer } from '../cloud/load-balancer.ts';
 import type { OfferSender } from '../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from './token-bucket.ts';
-import type { RunStores } from './stores.ts';
+import type { FrontierStore, RunReader, RunRecord, RunStores } from './stores.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -18,8 +19,8 @@ export interface Core extends RunStores {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** In the order of the configuration; never empty. */
-  regions: readonly RegionPorts[];
+  /** In the order of the configuration. */
+  regions: NonEmpty<RegionPorts>;
   objects: ObjectStore;
   offers: OfferSender;
   signatures: Signatures;
@@ -32,6 +33,19 @@ export interface Core extends RunStores {
   /** Runs loads one after the other: two at once would only wait for each other's rows. */
   oneAtATime: <T>(work: () => Promise<T>) => Promise<T>;
   processState: ProcessState;
+}
+
+/** The run's row as it is now. Throws when the database has lost it. */
+export async function storedRun({ run }: Pick<RunReader, 'run'>): Promise<RunRecord> {
+  const row = await run.get();
+  if (row === null) throw new Error('the run has vanished from the database');
+  return row;
+}
+
+/** Of a discovery. Throws where the stores have none. */
+export function frontierOf({ frontier }: Pick<RunStores, 'frontier'>): FrontierStore {
+  if (frontier === undefined) throw new Error('these stores have no frontier');
+  return frontier;
 }
 
 /** EC2 and ELBv2 in one region. */

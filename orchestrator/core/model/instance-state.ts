@@ -6,6 +6,11 @@ export function openIncident(record: Pick<InstanceRecord, 'incident'>): AddressI
   return record.incident !== null && record.incident.overAtMs === null ? record.incident : null;
 }
 
+/** EC2 was called for it. */
+export type Asked = InstanceRecord & { launchedAtMs: number };
+
+export const wasAsked = (record: InstanceRecord): record is Asked => record.launchedAtMs !== null;
+
 /** EC2 has refused its last call, and the call is not repeated. A throttled call is repeated. */
 export function isRefused({ answer }: InstanceRecord): boolean {
   return answer?.kind === 'refused' && answer.cause !== 'throttled';

@@ -3,6 +3,7 @@ import type { Balancer } from '../cloud/load-balancer.ts';
 import type { CloudSnapshot } from './cloud-snapshot.ts';
 import { allRights, type Rights } from './rights.ts';
 import { regionsOf } from './run-settings.ts';
+import { mapAll, type NonEmpty } from '../../../shared/domain/non-empty.ts';
 import type { RunRecord } from './stores.ts';
 
 /** What the core knows of one region at one moment. */
@@ -26,9 +27,12 @@ export interface RegionState {
   isOut: boolean;
 }
 
+/** In the order of the configuration. */
+export type Regions = NonEmpty<RegionState>;
+
 /** The regions of a run with nothing known of AWS. */
-export const regionsFromRow = ({ settings, balancers }: Pick<RunRecord, 'settings' | 'balancers'>): RegionState[] =>
-  regionsOf(settings.aws).map(({ region, maxInstances = Infinity }) => ({
+export function regionsFromRow({ settings, balancers }: Pick<RunRecord, 'settings' | 'balancers'>): Regions {
+  return mapAll(regionsOf(settings.aws), ({ region, maxInstances = Infinity }) => ({
     name: region,
     maxInstances,
     cloud: null,
@@ -40,10 +44,11 @@ export const regionsFromRow = ({ settings, balancers }: Pick<RunRecord, 'setting
     rights: allRights(),
     isOut: false,
   }));
+}
 
 /** The region with this name, else the first one: claims of earlier versions name none. */
-export const regionNamed = <T extends { name: string }>(regions: readonly T[], region: string | undefined): T =>
-  regions.find(({ name }) => name === region) ?? regions[0]!;
+export const regionNamed = <T extends { name: string }>(regions: NonEmpty<T>, region: string | undefined): T =>
+  regions.find(({ name }) => name === region) ?? regions[0];
 
 /** True when one of the balancers stored with the run remains. */
 export const hasBalancer = ({ balancers }: Pick<RunRecord, 'balancers'>): boolean => Object.keys(balancers).length > 0;

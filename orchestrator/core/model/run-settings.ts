@@ -1,4 +1,5 @@
 /** The part of the configuration that a run keeps: plain data, no secrets, stored in the run's row. */
+import { isNonEmpty, type NonEmpty } from '../../../shared/domain/non-empty.ts';
 import type { VolumeSettings } from '../cloud/compute.ts';
 import type { BillingTerms } from '../plan/plan.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
@@ -112,10 +113,10 @@ export interface RegionSettings {
 /** `aws.load_balancer` of a run whose main server reaches the instances itself. */
 export const NO_BALANCER = 'none';
 
-/** The run's regions, never empty. The short form, `aws.region` alone, is a list of one. */
-export function regionsOf(aws: RunSettings['aws']): readonly RegionSettings[] {
-  const { region, subnets, securityGroups, image, loadBalancer = null } = aws;
-  return aws.regions ?? [{ region, subnets, securityGroups, image, loadBalancer }];
+/** The run's regions. The short form, `aws.region` alone, is a list of one. */
+export function regionsOf(aws: RunSettings['aws']): NonEmpty<RegionSettings> {
+  const { regions = [], region, subnets, securityGroups, image, loadBalancer = null } = aws;
+  return isNonEmpty(regions) ? regions : [{ region, subnets, securityGroups, image, loadBalancer }];
 }
 
 /** Zones of a run's own balancer, unless subnets are named: ELBv2's minimum, as each has an address that is billed. */

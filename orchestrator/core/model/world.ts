@@ -7,7 +7,7 @@ import type { ChunkLimits, Forecast } from './forecast.ts';
 import type { FleetSnapshot } from './fleet-snapshot.ts';
 import type { Pools } from './launch-history.ts';
 import type { ActiveStallCauses } from './stall-causes.ts';
-import { type RegionState, regionsFromRow } from './regions.ts';
+import { type Regions, regionsFromRow } from './regions.ts';
 import { limitsOf } from './run-deadlines.ts';
 import type { LoadTotals, RunRecord, WorkCounts } from './stores.ts';
 
@@ -25,8 +25,7 @@ export interface Observed {
   readonly robots: RobotsPolicy | null;
   /** The run's paces, where the site asks for a slower one that is not stored yet; else null. */
   readonly raised: readonly HostPace[] | null;
-  /** In the order of the configuration; never empty. */
-  readonly regions: readonly RegionState[];
+  readonly regions: Regions;
   /** Where instances may be launched; null before the first launch was prepared. */
   readonly pools: Pools | null;
   /** Target health by instance id, in all regions; empty while there is no balancer. */

@@ -1,7 +1,8 @@
 /** Observes the world. EC2 and ELBv2 are polled at their own pace, each region by region-watch.ts. */
+import { mapAll, type NonEmpty } from '../../../shared/domain/non-empty.ts';
 import { limitsOf } from '../model/run-deadlines.ts';
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
-import type { Core } from '../model/core.ts';
+import { type Core, frontierOf } from '../model/core.ts';
 import { notedKeys } from '../act/run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import { unreadableRobots } from '../model/robots-pace.ts';
@@ -15,7 +16,7 @@ import { type ActiveStallCauses, setStallCause, type StallCause } from '../model
 import { allRights, neededRefused } from '../model/rights.ts';
 import { uploadRefusal } from '../decide/launches/rights.ts';
 import { RegionWatch } from './region-watch.ts';
-import { type RegionState, regionsFromRow } from '../model/regions.ts';
+import { regionNamed, type Regions, regionsFromRow } from '../model/regions.ts';
 import type { InstanceRecord, RunRecord } from '../model/stores.ts';
 import type { Observed, SiteState, World } from '../model/world.ts';
 
@@ -38,7 +39,7 @@ export class Observer {
   readonly #bucket: ManifestPoll;
   readonly #siteWatch = new SiteWatch();
   readonly #progressWatch = new ProgressWatch();
-  readonly #regions: readonly RegionWatch[];
+  readonly #regions: NonEmpty<RegionWatch>;
   #isSlow = false;
   readonly #onceHealthy = new Set<string>();
   #waitMs = SOONEST_MS;
@@ -53,7 +54,7 @@ export class Observer {
     this.#offsetMs = core.clock.now() - core.clock.monotonic();
     this.#loopStartedAtMs = core.clock.now();
     this.#bucket = new ManifestPoll(core);
-    this.#regions = core.regions.map((region) => new RegionWatch(core, region));
+    this.#regions = mapAll(core.regions, (region) => new RegionWatch(core, region));
   }
 
   /** Something was changed in AWS: poll again soon. */
@@ -67,7 +68,7 @@ export class Observer {
     const readMs = core.clock.monotonic();
     const [run, instances] = await Promise.all([core.run.get(), core.fleet.instances()]);
     // Before the counts: what is taken in between is seen twice, not missed.
-    const frontier = run?.settings.discover ? await core.frontier!.state() : null;
+    const frontier = run?.settings.discover ? await frontierOf(core).state() : null;
     // After the instances: products of an epoch that is closed by then count as waiting.
     const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
@@ -225,19 +226,19 @@ export class Observer {
 
   #targets(): World['targets'] {
     const [first, ...others] = this.#regions;
-    return others.length === 0 ? first!.targets : new Map(this.#regions.flatMap(({ targets }) => [...targets]));
+    return others.length === 0 ? first.targets : new Map(this.#regions.flatMap(({ targets }) => [...targets]));
   }
 
   /** Raises an alarm when a region goes out or comes back. */
-  async #regionStates(run: RunRecord, patienceMs: number): Promise<RegionState[]> {
+  async #regionStates(run: RunRecord, patienceMs: number): Promise<Regions> {
     const now = this.#core.clock.monotonic();
-    const states = regionsFromRow(run).map((row, i) => {
-      const region = this.#regions[i]!;
+    const states = mapAll(regionsFromRow(run), (row) => {
+      const region = regionNamed(this.#regions, row.name);
       const othersAnswer = this.#regions.some((other) => other !== region && other.isAnswering());
       return { ...row, ...region.state(now - patienceMs, othersAnswer) };
     });
     for (const { name, isOut } of states) {
-      const region = this.#regions.find((r) => r.name === name)!;
+      const region = regionNamed(this.#regions, name);
       if (isOut === region.wasOut) continue;
       region.wasOut = isOut;
       await this.#core.alarm(

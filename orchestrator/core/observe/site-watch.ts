@@ -75,7 +75,13 @@ export class SiteWatch {
   #keep(news: Tries): void {
     this.#recent.push(news);
     let { tried } = sumOf(this.#recent);
-    while (tried - this.#recent[0]!.tried >= WINDOW) tried -= this.#recent.shift()!.tried;
+    let old = 0;
+    for (const one of this.#recent) {
+      tried -= one.tried;
+      if (tried < WINDOW) break;
+      old++;
+    }
+    this.#recent.splice(0, old);
   }
 
   /** What all instances have counted since the last call. A counter that was reset counts from there. */

@@ -164,7 +164,7 @@ export class SimulatedWorld {
     const cloud: ServerCloud = options.cloud?.(this.cloud) ?? this.cloud;
     const { compute, balancers, others = {} } = cloud;
     const regions = [
-      { name: regionsOf(aws)[0]!.region, compute, balancers },
+      { name: regionsOf(aws)[0].region, compute, balancers },
       ...Object.entries(others).map(([name, ports]) => ({ name, ...ports })),
     ];
     const death = new AbortController();

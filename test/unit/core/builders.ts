@@ -1,4 +1,5 @@
 /** Builds worlds for tests of the control core: a small, healthy run that the test modifies. */
+import { mapAll } from '../../../shared/domain/non-empty.ts';
 import { type Heartbeat, NO_PROGRESS } from '../../../shared/wire/callbacks.ts';
 import type { Action } from '../../../orchestrator/core/model/actions.ts';
 import { LOSS_REASON } from '../../../orchestrator/core/model/loss-reason.ts';
@@ -299,7 +300,7 @@ export function aWorld({ instances: rows, ...change }: WorldChange = {}): World 
     forecast: null,
     loopStartedAtMs: START_MS,
     requestSeenAtMs: run.request === null ? null : nowMs,
-    regions: regionsFromRow(run).map((region) => ({
+    regions: mapAll(regionsFromRow(run), (region) => ({
       ...region,
       cloud: new CloudSnapshot(
         shown.map((i) => aCloudInstance(i, { state: i.cloudState ?? 'running' })),

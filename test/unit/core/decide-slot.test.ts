@@ -177,7 +177,7 @@ describe('a claim', () => {
 describe('F6: after a refusal for the quota', () => {
   const refused = aRefusal(1, 'quota', NOW);
   const pauseMs = aWorld().limits.quotaPauseMs;
-  const at = (world: World): string => quotaGate(world, world.regions[0]!);
+  const at = (world: World): string => quotaGate(world, world.regions[0]);
   const gate = (instances: InstanceRecord[], nowMs: number): string => at(aWorld({ instances, nowMs }));
 
   it('holds launches until an instance has ended or ten minutes have passed', () => {

@@ -48,7 +48,7 @@ describe('launching', () => {
   it('adopts an instance that EC2 shows under the claim instead of launching again', () => {
     const claimed = aClaim(0, { attempts: 1 });
     const world = aWorld({ instances: [claimed, anInstance(1), anInstance(2)] });
-    world.regions[0]!.cloud = new CloudSnapshot([aCloudInstance(claimed, { id: 'i-found', state: 'pending' })], NOW);
+    world.regions[0].cloud = new CloudSnapshot([aCloudInstance(claimed, { id: 'i-found', state: 'pending' })], NOW);
     const actions = decide(world);
     expect(actions).toContainEqual(
       expect.objectContaining({ kind: 'adopt', slot: 0, instance: expect.objectContaining({ id: 'i-found' }) }),
@@ -58,9 +58,9 @@ describe('launching', () => {
 
   it('does not retry an unanswered launch before EC2 was polled for the first one', () => {
     const world = aWorld({ instances: [aClaim(0, { attempts: 1, launchedAtMs: NOW - 5_000 })] });
-    world.regions[0]!.cloud = new CloudSnapshot([], NOW - 6_000);
+    world.regions[0].cloud = new CloudSnapshot([], NOW - 6_000);
     expect(kindsOf(decide(world))).not.toContain('launch 0.1');
-    world.regions[0]!.cloud = new CloudSnapshot([], NOW - 1_000);
+    world.regions[0].cloud = new CloudSnapshot([], NOW - 1_000);
     expect(kindsOf(decide(world))).toContain('launch 0.1');
   });
 
@@ -161,12 +161,12 @@ describe('serving', () => {
   it('ignores a poll that began before EC2 had answered the launch', () => {
     const times = { launchedAtMs: NOW - 900, phaseAtMs: NOW - 100 };
     const world = aWorld({ instances: [anInstance(0, { phase: 'pending', cloudState: 'pending', ...times })] });
-    world.regions[0]!.cloud = new CloudSnapshot([], NOW - 500);
+    world.regions[0].cloud = new CloudSnapshot([], NOW - 500);
     expect(movesOf(decide(world))).toEqual([]);
     // After the answer, but within the minute in which EC2 may not show a new instance.
-    world.regions[0]!.cloud = new CloudSnapshot([], NOW - 50);
+    world.regions[0].cloud = new CloudSnapshot([], NOW - 50);
     expect(movesOf(decide(world))).toEqual([]);
-    world.regions[0]!.cloud = new CloudSnapshot([], NOW + 59_100);
+    world.regions[0].cloud = new CloudSnapshot([], NOW + 59_100);
     expect(movesOf(decide({ ...world, nowMs: NOW + 60_000 }))).toEqual(['0.1 pending>lost ec2-gone']);
   });
 

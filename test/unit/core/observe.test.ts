@@ -109,7 +109,7 @@ describe('Observer', () => {
     ['stops polling when everything is terminated', anInstance(0, { phase: 'terminated' }), 0],
   ])('%s', async (_what, record, polls) => {
     const { observer, looks } = await stage([record]);
-    const { cloud } = (await observer.observe()).regions[0]!;
+    const { cloud } = (await observer.observe()).regions[0];
     expect(looks()).toBe(polls);
     expect(cloud === null).toBe(polls === 0);
   });
@@ -150,12 +150,12 @@ describe('Observer', () => {
 
   it('keeps the last state and its time while EC2 does not answer', async () => {
     const { observer, compute, clock } = await stage();
-    const { cloud } = (await observer.observe()).regions[0]!;
+    const { cloud } = (await observer.observe()).regions[0];
     compute.onCall = () => {
       throw new Error('RequestLimitExceeded');
     };
     await clock.advance(10_000);
-    expect((await observer.observe()).regions[0]!.cloud).toEqual(cloud);
+    expect((await observer.observe()).regions[0].cloud).toEqual(cloud);
     expect(observer.nextLookMs).toBeGreaterThan(clock.monotonic());
   });
 
@@ -180,7 +180,7 @@ describe('Observer', () => {
     await clock.advance(10_000);
     const world = await observer.observe();
     expect(world.targets).toEqual(targets);
-    expect(world.regions[0]!.cloud?.seenAtMs).toBe(clock.now());
+    expect(world.regions[0].cloud?.seenAtMs).toBe(clock.now());
   });
 
   it.each<[string, () => Promise<boolean>, string]>([

@@ -18,7 +18,7 @@ import {
 } from '../../cloud/compute.ts';
 import { alarmOnce } from '../run-notes.ts';
 import type { Core, LaunchTemplate, ObjectName } from '../../model/core.ts';
-import { type NextPool, homeOf, nextPool } from '../../decide/launches/pools.ts';
+import { homeOf, nextPool } from '../../decide/launches/pools.ts';
 import type { Pool } from '../../model/launch-history.ts';
 import { regionNamed } from '../../model/regions.ts';
 import { drainAtMs, powerOffAtMs } from '../../model/run-deadlines.ts';
@@ -48,13 +48,13 @@ export async function claim(
     regions: template.regions.map(({ name, subnets }) => ({ name, subnetIds: subnets.map((s) => s.id) })),
     instanceTypes: template.instanceTypes,
   };
-  const next: NextPool =
-    pool === null ? nextPool({ ...world, pools: core.processState.pools }, slot) : { kind: 'pool', pool };
-  if (next.kind !== 'pool') return;
-  const { region, subnetId, instanceType } = next.pool!;
+  const next = pool ?? firstPool({ ...world, pools: core.processState.pools }, slot);
+  if (next === null) return;
+  const { region, subnetId, instanceType } = next;
   // Admitted for the slot's own region: any other is for the next round, which knows the pools.
   if (pool === null && region !== homeOf(world, slot)) return;
-  const place = regionNamed(template.regions, region);
+  const place = template.regions.find(({ name }) => name === region);
+  if (place === undefined) return;
   const token = randomBytes(32).toString('hex');
   // Signing calls no AWS service: it fails only without credentials.
   const objects = await preparing(core, () => objectsOf(run, template, core.objects, core.clock), 'credentials');
@@ -139,6 +139,12 @@ async function objectsOf(
     return { url: await objects.presignGet(key, powerOffAtMs(run) - clock.now()), sha256 };
   };
   return { bundle: await named(bundle), crawlSettings: await named(crawlSettings) };
+}
+
+/** The first open pool of the slot; null while none is. */
+function firstPool(world: World, slot: number): Pool | null {
+  const next = nextPool(world, slot);
+  return next.kind === 'pool' ? next.pool : null;
 }
 
 /** Preparing a launch needs keys and rights too: without them it counts as refused, for `cause` if that is given. */

@@ -129,7 +129,8 @@ export async function removeBalancer(core: Core, { run, regions }: World, region
   const known = core.processState.region(region);
   const { balancers } = regionNamed(core.regions, region);
   try {
-    await balancers.remove(regionNamed(regions, region).balancer!);
+    const { balancer } = regionNamed(regions, region);
+    if (balancer !== null) await balancers.remove(balancer);
   } catch (error) {
     if (isRefusal(error)) await tellLeft(core, run, region, error);
     throw error;

@@ -1,7 +1,8 @@
 /** The end of a run: every product gets an outcome, the rows are published, the report is written. */
+import { mapAll } from '../../../../shared/domain/non-empty.ts';
 import { EXIT } from '../../../../shared/domain/exit-codes.ts';
 import { banNotes, bansOf, numberNotes } from '../../decide/end/report.ts';
-import type { Core } from '../../model/core.ts';
+import { type Core, storedRun } from '../../model/core.ts';
 import { launchEndOf } from '../../decide/launches/launch-end.ts';
 import { regionsOf } from '../../model/run-settings.ts';
 import { slowerPaceInWords } from '../../decide/site-cap.ts';
@@ -66,7 +67,7 @@ export async function publishRun(core: FinishCore): Promise<void> {
     noInstances: launchEndOf(
       run,
       instances,
-      regionsOf(run.settings.aws).map(({ region }) => core.processState.region(region)),
+      mapAll(regionsOf(run.settings.aws), ({ region }) => core.processState.region(region)),
     ),
     suspicion: await judge(core, run, products, { shared, asserts }),
   });
@@ -149,7 +150,7 @@ async function judge(
 export async function buildReport(
   core: RunReader & Pick<Core, 'processState' | 'clock'> & Partial<Pick<Core, 'robots'>>,
 ): Promise<RunReport> {
-  const run = (await core.run.get())!;
+  const run = await storedRun(core);
   const [instances, outcomes, misses, bySlot, counts, alarms, handedOver, incidents, totals] = await Promise.all([
     core.fleet.instances(),
     core.work.outcomes(),

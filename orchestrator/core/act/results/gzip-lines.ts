@@ -43,7 +43,8 @@ export async function* gzipLines(
     if (bytes > most.text) throw new Error(`it unpacks to more than ${most.text} bytes`);
     yield linesIn(chunk);
   }
-  if (begun.length > 0) yield [begun.length === 1 ? begun[0]! : Buffer.concat(begun)];
+  const [only, ...more] = begun;
+  if (only !== undefined) yield [more.length === 0 ? only : Buffer.concat(begun)];
 }
 
 function unpack(packed: Uint8Array): Iterable<Buffer> | AsyncIterable<Buffer> {

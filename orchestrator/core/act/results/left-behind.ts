@@ -2,7 +2,7 @@
 import { EXIT } from '../../../../shared/domain/exit-codes.ts';
 import { balancerPerMonth, instancePerMonth } from '../../plan/prices.ts';
 import { balancerName } from '../../model/balancer-name.ts';
-import type { Core } from '../../model/core.ts';
+import { type Core, storedRun } from '../../model/core.ts';
 import type { BalancerLeft } from '../../model/process-state.ts';
 import { regionNamed } from '../../model/regions.ts';
 import { isLasting } from '../../decide/launches/rights.ts';
@@ -82,7 +82,7 @@ export function isSettled(world: World, record: InstanceRecord): boolean {
  * a call that was refused to the end, makes its exit code 4. A replay changes nothing. Regions where AWS does not answer have had their own alarm.
  */
 export async function leaveBehind({ run: row, processState, clock }: Core, world: World): Promise<void> {
-  const run = (await row.get())!;
+  const run = await storedRun({ run: row });
   const answering = world.regions.filter(({ isOut }) => !isOut);
   const balancers = answering.filter(
     ({ name, balancer }) => balancer !== null || processState.region(name).balancerLeft,
@@ -109,7 +109,7 @@ export async function leaveBehind({ run: row, processState, clock }: Core, world
     ...(left.length === 0 ? [] : [`left behind: ${shown.join(', ')}${more}`]),
   ].filter((part) => run.reason?.includes(part) !== true);
   // What was cancelled keeps its own code.
-  const exitCode = run.request === 'cancel' ? run.exitCode! : EXIT.config;
+  const exitCode = run.request === 'cancel' && run.exitCode !== null ? run.exitCode : EXIT.config;
   if (parts.length > 0) await row.setEnd(exitCode, [run.reason ?? [], ...parts].flat().join('; '));
   for (const { name, balancer } of balancers) if (balancer !== null) await row.setBalancer(name, null);
 }

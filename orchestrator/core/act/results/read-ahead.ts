@@ -20,21 +20,22 @@ export async function* readAhead<T extends { sizeBytes: number }, R>(
   const begun: Promise<ReadOutcome<R>>[] = [];
   let next = 0;
   let bytesAhead = 0;
-  const begin = (): void => {
-    begun.push(
-      read(items[next++]!).then(
-        (value) => ({ value }),
-        (error: unknown) => ({ error }),
-      ),
+  const begin = (item: T): Promise<ReadOutcome<R>> =>
+    read(item).then(
+      (value) => ({ value }),
+      (error: unknown) => ({ error }),
     );
-  };
-  for (const item of items) {
-    if (begun.length === 0) begin();
+  for (const [i, item] of items.entries()) {
+    const outcome = begun.shift();
+    if (outcome === undefined) next = i + 1;
     else bytesAhead -= item.sizeBytes;
-    while (begun.length <= ahead && next < items.length && bytesAhead + items[next]!.sizeBytes <= AHEAD_BYTES) {
-      bytesAhead += items[next]!.sizeBytes;
-      begin();
+    const awaited = outcome ?? begin(item);
+    for (const later of items.slice(next, i + 1 + ahead)) {
+      if (bytesAhead + later.sizeBytes > AHEAD_BYTES) break;
+      bytesAhead += later.sizeBytes;
+      begun.push(begin(later));
+      next++;
     }
-    yield [item, await begun.shift()!];
+    yield [item, await awaited];
   }
 }

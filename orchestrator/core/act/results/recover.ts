@@ -18,7 +18,7 @@ import {
 } from '../../../../shared/wire/signature.ts';
 import type { LaunchRequest } from '../../cloud/compute.ts';
 import type { Plan } from '../../plan/plan.ts';
-import type { Core } from '../../model/core.ts';
+import { type Core, storedRun } from '../../model/core.ts';
 import { piecesOf } from '../../model/part-results.ts';
 import type { FinishCore } from './finish.ts';
 import { isForeignObject, ourManifest, putManifest, sortManifests } from './close-epoch.ts';
@@ -165,7 +165,7 @@ export async function loadEpochs(
   epochs: readonly BucketEpoch[],
 ): Promise<OutcomeCounts & { parts: number }> {
   const sums = { parts: 0, stored: 0, gone: 0, failed: 0 };
-  const run = (await core.run.get())!;
+  const run = await storedRun(core);
   const entered = await core.results.parts();
   const reported = new Set(entered.map((p) => p.key));
   const settled = new Set(entered.filter((p) => p.state !== 'seen').map((p) => p.key));

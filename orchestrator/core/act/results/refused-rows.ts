@@ -38,5 +38,6 @@ function listOf({ refusals, complete }: RefusedRows, most: number): string {
   const [first] = refusals;
   const ids = refusals.slice(0, most).map(({ id }) => id);
   const count = `${refusals.length}${complete ? '' : ' or more'} ${refusals.length === 1 ? 'product' : 'products'}`;
-  return `rows of ${count} were refused: ${ids.join(', ')}${refusals.length > most ? ' …' : ''}. ${first!.id}: ${first!.detail}`;
+  const example = first === undefined ? '' : `. ${first.id}: ${first.detail}`;
+  return `rows of ${count} were refused: ${ids.join(', ')}${refusals.length > most ? ' …' : ''}${example}`;
 }

@@ -30,9 +30,9 @@ export function profileOf({ fingerprint, columns, rows }: ValueSample): ValuePro
   const common = rows.filter(({ before }) => before !== null);
   const fields: Record<string, FieldValues> = {};
   for (const [i, column] of columns.entries()) {
-    const values = rows.map(({ now }) => now[i]!).filter((value) => value !== null);
+    const values = rows.flatMap(({ now }) => now[i] ?? []);
     if (values.length === 0) continue;
-    const pairs = common.map(({ now, before }): Pair => [now[i]!, before![i]!]);
+    const pairs = rows.map((row) => pairOf(row, i)).filter((pair) => pair !== null);
     fields[column.name] = describe(column, values, { pairs, rows: rows.length });
   }
   return { fingerprint, products: countProducts(rows), common: countProducts(common), fields };
@@ -50,13 +50,13 @@ function describe(
   const counts = countsOf(values);
   const numbers = isNumeric(column) ? values.map(Number).filter(Number.isFinite) : [];
   const sorted = numbers.sort((a, b) => a - b);
-  const quantile = (share: number): number => round(sorted[Math.floor(share * (sorted.length - 1))]!);
+  const quantile = (share: number): number => round(sorted.at(Math.floor(share * (sorted.length - 1))) ?? NaN);
   const changed = pairs.filter(([now, before]) => now !== before).length;
   const fresh = pairs.map(([now]) => now).filter((now) => now !== null);
   return {
     filled: round(values.length / rows),
     empty: column.type === 'boolean' ? 0 : round(shareOf(values, isNothing)),
-    top: round(counts[0]![1] / values.length),
+    top: round(topCount(counts) / values.length),
     ...(sorted.length === 0 ? {} : { numbers: { low: quantile(0.05), median: quantile(0.5), high: quantile(0.95) } }),
     ...(column.type === 'currency' ? { currencies: currenciesOf(counts, values.length) } : {}),
     ...(pairs.length === 0 ? {} : { changed: round(changed / pairs.length) }),
@@ -68,7 +68,7 @@ function describe(
 function soundness(column: Column, values: readonly string[], pairs: readonly Pair[]): Shares {
   if (values.length === 0) return {};
   const shares: Shares = column.type === 'boolean' ? {} : { nonzero: round(1 - shareOf(values, isNothing)) };
-  if (isVaried(column)) shares.varied = round(1 - countsOf(values)[0]![1] / values.length);
+  if (isVaried(column)) shares.varied = round(1 - topCount(countsOf(values)) / values.length);
   const kept = pairs.flatMap((pair) => isKept(column, pair) ?? []);
   if (kept.length >= LEAST_COMMON) shares.kept = round(shareOf(kept, Boolean));
   return shares;
@@ -96,6 +96,8 @@ function countsOf(values: readonly string[]): [value: string, count: number][] {
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a);
 }
+
+const topCount = ([top]: ReturnType<typeof countsOf>): number => top?.[1] ?? 0;
 
 function currenciesOf(counts: ReturnType<typeof countsOf>, all: number): Record<string, number> {
   return Object.fromEntries(counts.slice(0, CURRENCIES).map(([code, count]) => [code, round(count / all)]));
@@ -133,9 +135,10 @@ export function judgeValues(
   const holds: string[] = [];
   for (const [i, column] of sample.columns.entries()) {
     const sound = profile.fields[column.name]?.sound;
-    const pairs = sample.rows.flatMap(({ id, now, before }) =>
-      before === null ? [] : [{ id, pair: pairOf(now, before, i) }],
-    );
+    const pairs = sample.rows.flatMap((row) => {
+      const pair = pairOf(row, i);
+      return pair === null ? [] : [{ id: row.id, pair }];
+    });
     if (sound === undefined || pairs.filter(({ pair: [now] }) => now !== null).length < LEAST_COMMON) continue;
     const before = soundness(
       column,
@@ -157,7 +160,9 @@ export function judgeValues(
   return { holds, note: null };
 }
 
-const pairOf = (now: SampledRow['now'], before: SampledRow['now'], i: number): Pair => [now[i]!, before[i]!];
+/** Null without a row that stands. */
+const pairOf = ({ now, before }: SampledRow, column: number): Pair | null =>
+  before === null ? null : [now[column] ?? null, before[column] ?? null];
 
 function meaningOf(kind: Kind, { type }: Column): string {
   if (kind === 'nonzero') return 'zero or empty';
@@ -176,17 +181,17 @@ interface Found {
 
 /** `price: 100 % zero or empty (before: 0 %, 0 %, 0 %), for example A1: 19.9 became 0, …`. */
 function clauseOf({ column, kind, share, stood, nights, pairs }: Found): string {
-  const [top] = countsOf(pairs.flatMap(({ pair: [now] }) => now ?? []))[0]!;
-  const isExample = ({ pair }: { pair: Pair }): boolean => {
-    const [now, before] = pair;
-    if (now === null || before === null || now === before) return false;
+  const [top] = countsOf(pairs.flatMap(({ pair: [now] }) => now ?? []));
+  const isExample = (now: string, before: string): boolean => {
+    if (now === before) return false;
     if (kind === 'nonzero') return isNothing(now) && !isNothing(before);
-    return kind === 'varied' ? now === top : isKept(column, pair) === false;
+    return kind === 'varied' ? now === top?.[0] : isKept(column, [now, before]) === false;
   };
   const examples = pairs
-    .filter(isExample)
-    .slice(0, EXAMPLES)
-    .map(({ id, pair: [now, before] }) => `${id}: ${shown(before!)} became ${shown(now!)}`);
+    .flatMap(({ id, pair: [now, before] }) =>
+      now !== null && before !== null && isExample(now, before) ? [`${id}: ${shown(before)} became ${shown(now)}`] : [],
+    )
+    .slice(0, EXAMPLES);
   const earlier = (nights.length === 0 ? [stood] : nights.slice(0, SHOWN_NIGHTS)).map((one) => percent(1 - one));
   return `${column.name}: ${percent(1 - share)} ${meaningOf(kind, column)} (before: ${earlier.join(', ')}), for example ${examples.join(', ')}`;
 }

@@ -132,7 +132,7 @@ function billOf(run: RunRecord, bills: readonly LaunchBill[]): number {
 
 /** The regions for which the plan has instances. */
 const plannedRegions = ({ plan, settings }: RunRecord): string[] =>
-  plan.regions?.map(({ region }) => region) ?? [regionsOf(settings.aws)[0]!.region];
+  plan.regions?.map(({ region }) => region) ?? [regionsOf(settings.aws)[0].region];
 
 const frame = (run: RunRecord) => ({
   region: run.settings.aws.region,

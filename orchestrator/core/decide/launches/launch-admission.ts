@@ -104,14 +104,15 @@ export function behindBalancer(world: World, actions: readonly Action[]): Action
   const byRegion = new Map(world.regions.map((region) => [region.name, launchesBehind(world, region)]));
   return actions.filter((action) => {
     const place = placeOf(world, action);
-    return place === null || byRegion.get(place)!(action);
+    const isBehind = place === null ? undefined : byRegion.get(place);
+    return isBehind === undefined || isBehind(action);
   });
 }
 
 function launchesBehind(world: World, { name, balancer, balancerRefused }: RegionState): (action: Action) => boolean {
   if (balancer !== null) return () => true;
   if (balancerRefused) return () => false;
-  const there = world.fleet.in(name, name === world.regions[0]!.name).all;
+  const there = world.fleet.in(name, name === world.regions[0].name).all;
   if (there.some((r) => r.instanceId !== null)) return () => true;
   const asked = new Set(there.filter((r) => r.attempts > 0).map((r) => epochKey(r)));
   return (action) => action.kind !== 'launch' || asked.has(epochKey(action));

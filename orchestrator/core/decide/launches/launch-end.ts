@@ -1,4 +1,6 @@
 /** The end of a run in which no launch brought an instance any more. Pure. */
+import type { NonEmpty } from '../../../../shared/domain/non-empty.ts';
+import { wasAsked } from '../../model/instance-state.ts';
 import { FleetSnapshot } from '../../model/fleet-snapshot.ts';
 import { deathAtLaunch } from '../../model/launch-history.ts';
 import { neededRefused, type Refused, type Rights } from '../../model/rights.ts';
@@ -20,13 +22,13 @@ export interface LaunchEnd {
 export function launchEndOf(
   run: RunRecord,
   instances: readonly InstanceRecord[],
-  regions: readonly { rights: Rights }[],
+  regions: NonEmpty<{ rights: Rights }>,
 ): LaunchEnd | null {
-  const asked = instances.filter((r) => r.launchedAtMs !== null && r.attempts > 0);
-  const last = asked.toSorted((a, b) => a.launchedAtMs! - b.launchedAtMs!).at(-1);
-  const { launch } = regions[0]!.rights;
+  const asked = instances.filter(wasAsked).filter((r) => r.attempts > 0);
+  const last = asked.toSorted((a, b) => a.launchedAtMs - b.launchedAtMs).at(-1);
+  const { launch } = regions[0].rights;
   const refused = lostRights({ run, fleet: new FleetSnapshot(instances), regions }) ?? launch;
-  if (refused !== null) return refusedRights(refused, neededRefused(regions[0]!.rights).includes(refused));
+  if (refused !== null) return refusedRights(refused, neededRefused(regions[0].rights).includes(refused));
   const answer = last?.answer;
   if (last === undefined || answer === undefined) return null;
   const death = deathAtLaunch(last);

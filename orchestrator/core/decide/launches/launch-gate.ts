@@ -87,4 +87,4 @@ export function widestGate(world: Observed): LaunchGate {
 }
 
 const fleetIn = ({ fleet, regions }: Observed, { name }: RegionState): FleetSnapshot =>
-  fleet.in(name, name === regions[0]!.name);
+  fleet.in(name, name === regions[0].name);

@@ -44,7 +44,8 @@ export function nextPool(world: Observed, slot: number): NextPool {
 export function poolsFor({ regions, instanceTypes }: Pools, slot: number, home?: string): Pool[] {
   const ordered = regions.toSorted((a, b) => Number(b.name === home) - Number(a.name === home));
   return ordered.flatMap(({ name: region, subnetIds }) => {
-    const own = subnetIds.map((_, i) => subnetIds[(slot + i) % subnetIds.length]!);
+    const first = slot % Math.max(1, subnetIds.length);
+    const own = [...subnetIds.slice(first), ...subnetIds.slice(0, first)];
     return instanceTypes.flatMap((instanceType) => own.map((subnetId) => ({ region, subnetId, instanceType })));
   });
 }
@@ -57,7 +58,7 @@ export function homeOf({ run, regions: all }: Observed, slot: number): string {
     if (rest < share) return region;
     rest -= share;
   }
-  return all[0]!.name;
+  return all[0].name;
 }
 
 /** EC2 has refused this pool, or its type everywhere, for a reason that waiting does not fix. */
@@ -79,7 +80,7 @@ export function areAllPoolsClosed(world: Observed): boolean {
 /** How many more instances the configuration allows in the region. */
 export function roomIn({ fleet, regions }: Observed, { name, maxInstances }: RegionState): number {
   if (maxInstances === Infinity) return Infinity;
-  return maxInstances - fleet.in(name, name === regions[0]!.name).alive;
+  return maxInstances - fleet.in(name, name === regions[0].name).alive;
 }
 
 /** Until when the pool is not tried; null when its last answer was an instance, or it was never tried. */
@@ -87,11 +88,11 @@ export function dryUntilMs(world: Observed, pool: Omit<Pool, 'region'>): number 
   const pools = world.fleet.launches.dryPools;
   const answers = pools.size === 0 ? undefined : pools.get(poolKey(pool));
   const last = answers?.refusedMs.at(-1);
-  if (last === undefined) return null;
+  if (answers === undefined || last === undefined) return null;
   // Several slots refused at once count as one refusal.
   let rounds = 0;
   let roundMs = -Infinity;
-  for (const atMs of answers!.refusedMs) {
+  for (const atMs of answers.refusedMs) {
     if (atMs < roundMs + world.limits.dryPoolMs) continue;
     rounds++;
     roundMs = atMs;
@@ -110,5 +111,5 @@ function isOpen(world: Observed, pool: Pool): boolean {
   if (launchGate(world, region) === 'held' || roomIn(world, region) <= 0) return false;
   const untilMs = dryUntilMs(world, pool);
   if (untilMs === null) return true;
-  return world.nowMs >= untilMs && !world.fleet.launches.dryPools.get(poolKey(pool))!.asked;
+  return world.nowMs >= untilMs && world.fleet.launches.dryPools.get(poolKey(pool))?.asked !== true;
 }

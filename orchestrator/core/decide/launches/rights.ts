@@ -3,6 +3,7 @@
  * itself shows a new role only after a delay: so calls are retried with a back-off, and rights count as lost only after
  * a while. This state is process-local, not in the rows: a main server that resumes the run tries for itself.
  */
+import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
 import { backoffMs } from '../../../../shared/domain/backoff.ts';
 import { isServing } from '../../../../shared/domain/states.ts';
 import type { LaunchGate, Observed } from '../../model/world.ts';
@@ -53,11 +54,11 @@ export function refusedEnd(world: Observed): 'refused-right' | 'refused-upload' 
  */
 export function uploadRefusal({ fleet: { serving } }: Pick<Observed, 'fleet'>): string | null {
   const refused = serving.filter(({ progress }) => progress?.storeRefused === true);
-  if (refused.length === 0 || refused.length < Math.min(2, serving.length)) return null;
+  if (!isNonEmpty(refused) || refused.length < Math.min(2, serving.length)) return null;
   const isStored = serving.some(
     ({ progress }) => progress !== null && !progress.storeRefused && progress.uploadMs !== null,
   );
-  return isStored ? null : (refused[0]!.problem ?? 'AccessDenied');
+  return isStored ? null : (refused[0].problem ?? 'AccessDenied');
 }
 
 export const isAnythingHandedOut = ({ work, fleet }: Pick<Observed, 'work' | 'fleet'>): boolean =>

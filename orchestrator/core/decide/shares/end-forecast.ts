@@ -22,6 +22,7 @@ export function forecastEnd(world: Observed, extra = 0): EndForecast {
   };
   const p50Level = level((p) => p.startMs);
   const p95Level = level((p) => p.startP95Ms);
+  const working: WorkerEnd[] = [];
   const ends = workers.map((worker): WorkerEnd => {
     const isTaking = worker.canTake && worker.endMs < p50Level;
     const p50Ms = isTaking ? p50Level : worker.endMs;
@@ -29,15 +30,12 @@ export function forecastEnd(world: Observed, extra = 0): EndForecast {
       worker.canTake ? p95Level : 0,
       worker.pending > 0 ? worker.startP95Ms + worker.pending * worker.paceMs : world.nowMs,
     );
-    return {
-      slot: worker.slot,
-      epoch: worker.epoch,
-      p50Ms,
-      p95Ms: expectedMs + spreadMs(worker, expectedMs - world.nowMs),
-    };
+    const p95Ms = expectedMs + spreadMs(worker, expectedMs - world.nowMs);
+    const end = { slot: worker.slot, epoch: worker.epoch, p50Ms, p95Ms };
+    if (worker.pending > 0 || (unassigned > 0 && worker.canTake)) working.push(end);
+    return end;
   });
   if (unassigned > 0 && takers.length === 0) return { p50Ms: null, p95Ms: null, workers: ends };
-  const working = ends.filter((_, i) => workers[i]!.pending > 0 || (unassigned > 0 && workers[i]!.canTake));
   const latest = (of: 'p50Ms' | 'p95Ms'): number => working.reduce((most, e) => Math.max(most, e[of]), world.nowMs);
   const [lastP50Ms, lastP95Ms] = [latest('p50Ms'), latest('p95Ms')];
   // While all end in time no chunks are transferred: the last worker determines the end.

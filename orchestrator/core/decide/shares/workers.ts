@@ -2,6 +2,7 @@
  * Which workers crawl or will crawl, how much, and how long it takes: the input of the forecast, rebalancing and extra
  * launches. A worker is a slot with its newest epoch. Pure.
  */
+import { isNonEmpty } from '../../../../shared/domain/non-empty.ts';
 import { domainPaces, meanSpacingMs } from '../../../../shared/domain/domains.ts';
 import { paceMarginMs } from '../../../../shared/domain/pacing.ts';
 import type { Progress } from '../../../../shared/wire/callbacks.ts';
@@ -162,7 +163,7 @@ function pacesOf({ run, robots }: Pick<Observed, 'run' | 'robots'>): Paces {
 function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | null): Pick<Worker, 'paceMs' | 'isSlow'> {
   const requestMs = Math.max(spacingMs, progress?.pageMs ?? 0);
   const done = progress ? progress.stored + progress.gone + progress.failed : 0;
-  const requests = done >= MIN_OUTCOMES ? progress!.requests / done : planned;
+  const requests = progress !== null && done >= MIN_OUTCOMES ? progress.requests / done : planned;
   return { paceMs: requestMs * Math.max(1, requests), isSlow: requestMs > spacingMs };
 }
 
@@ -171,11 +172,11 @@ function paceOf({ spacingMs, requests: planned }: Paces, progress: Progress | nu
  * starts at its own end.
  */
 export function waterFillLevel(workers: readonly { endMs: number; paceMs: number }[], products: number): number {
-  if (workers.length === 0) return products > 0 ? Infinity : 0;
   const ordered = [...workers].sort((a, b) => a.endMs - b.endMs);
+  if (!isNonEmpty(ordered)) return products > 0 ? Infinity : 0;
   let perMs = 0;
   let done = 0;
-  let levelMs = ordered[0]!.endMs;
+  let levelMs = ordered[0].endMs;
   for (const { endMs, paceMs } of ordered) {
     const more = (endMs - levelMs) * perMs;
     if (done + more >= products) break;
