@@ -72,8 +72,9 @@ export function buildTable(targets: Iterable<readonly [target: number, selectors
       for (const [at, { combinator, compound }] of selector.entries()) {
         const position = { compound, combinator, previous, target: at === selector.length - 1 ? target : -1 };
         const key = JSON.stringify(position);
-        if (!positions.has(key)) positions.set(key, { ...position, id: positions.size });
-        previous = positions.get(key)!.id;
+        const known = positions.get(key) ?? { ...position, id: positions.size };
+        positions.set(key, known);
+        previous = known.id;
       }
     }
   }

@@ -55,8 +55,9 @@ export function indexSections<T>(
   };
   /** Those that no word finds. */
   const others: Entry[] = [];
+  const usesOf = (word: string): number => uses.get(word) ?? 0;
   for (const { keys, entry } of all) {
-    const [rarest] = keys.sort((a, b) => uses.get(a.word)! - uses.get(b.word)!);
+    const [rarest] = keys.sort((a, b) => usesOf(a.word) - usesOf(b.word));
     if (rarest === undefined) others.push(entry);
     else {
       const known = found[rarest.place].get(rarest.word);

@@ -10,6 +10,7 @@
  *
  * Labels that TextDecoder does not know count as none.
  */
+import { textBefore } from '../../shared/domain/text-before.ts';
 import { isAscii, isUtf8 } from 'node:buffer';
 import { TextDecoder } from 'node:util';
 import { analyse } from 'chardet';
@@ -141,7 +142,7 @@ function withoutCutCharacter(bytes: Uint8Array): Uint8Array {
 /** The non-ASCII characters of valid UTF-8; counting ends at MANY. */
 function countCharacters(bytes: Uint8Array): number {
   let found = 0;
-  for (let i = 0; i < bytes.length && found < MANY; i++) if (bytes[i]! >= 0xc0) found++;
+  for (const byte of bytes) if (byte >= 0xc0 && ++found >= MANY) break;
   return found;
 }
 
@@ -174,8 +175,8 @@ function headerCharset(contentType: string): string | null {
 
 function readHeader(contentType: string): string | null {
   for (const parameter of contentType.slice(0, MAX_TAG).split(';').slice(1)) {
-    const [name, value = ''] = parameter.split('=', 2);
-    if (name!.trim().toLowerCase() !== 'charset') continue;
+    const [name = '', value = ''] = parameter.split('=', 2);
+    if (name.trim().toLowerCase() !== 'charset') continue;
     const charset = knownCharset(value);
     if (charset !== null) return charset;
   }
@@ -206,7 +207,7 @@ function knownCharset(label: string): string | null {
 function xmlCharset(text: string): string | null {
   const start = /^\s*<\?xml\s/i.exec(text.slice(0, MAX_TAG));
   if (!start) return null;
-  const declaration = text.slice(0, MAX_TAG).split('?>', 1)[0]!;
+  const declaration = textBefore(text.slice(0, MAX_TAG), '?>');
   return valueAfter(declaration, 'encoding');
 }
 
@@ -228,5 +229,5 @@ function tagCharset(text: string): string | null {
 
 function valueAfter(text: string, name: string): string | null {
   const found = new RegExp(`[\\s"';]${name}\\s*=\\s*["']?\\s*([\\w:.-]+)`, 'i').exec(text.replace(/\s+/g, ' '));
-  return found ? knownCharset(found[1]!) : null;
+  return found?.[1] === undefined ? null : knownCharset(found[1]);
 }

@@ -126,7 +126,8 @@ export class PageBody {
 
   #passFirst(pieces: readonly Uint8Array[]): void {
     this.#first = null;
-    const first = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    const [one, ...more] = pieces;
+    const first = one !== undefined && more.length === 0 ? one : Buffer.concat(pieces);
     const { contentType, encoding } = this.#options;
     const format = findFileFormat(first);
     if (isUnsupported(encoding) && (format !== null || isBinary(first)))

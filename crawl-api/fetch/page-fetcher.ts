@@ -107,8 +107,8 @@ function timeoutDetail(exchange: Exchange, timeoutMs: number): string {
 
 /** Null unless http(s). Not by a URL parser: an ID may be `%2E%2E`, which is a step up the path to it. */
 export function splitUrl(url: string): { origin: string; path: string } | null {
-  const match = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url);
-  if (!match || !URL.canParse(match[1]!)) return null;
-  const path = match[2]!.replace(/[^\x21-\x7e]+/g, (text) => encodeURIComponent(text.toWellFormed()));
-  return { origin: new URL(match[1]!).origin, path: path.startsWith('/') ? path : `/${path}` };
+  const [, host, rest] = /^(https?:\/\/[^/?#]+)([^#]*)/i.exec(url) ?? [];
+  if (host === undefined || rest === undefined || !URL.canParse(host)) return null;
+  const path = rest.replace(/[^\x21-\x7e]+/g, (text) => encodeURIComponent(text.toWellFormed()));
+  return { origin: new URL(host).origin, path: path.startsWith('/') ? path : `/${path}` };
 }

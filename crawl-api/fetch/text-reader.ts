@@ -28,8 +28,7 @@ export class TextReader {
 
   /** No more bytes follow: passes on the rest of the text. */
   end(): void {
-    if (!this.#decoder) this.#start(true);
-    this.#emit(this.#decoder!.end());
+    this.#emit((this.#decoder ?? this.#start(true)).end());
   }
 
   /** The text pushed so far that was not passed on yet, decoded as well as possible without the rest. */
@@ -38,12 +37,15 @@ export class TextReader {
     return head.length === 0 ? '' : createDecoder(chooseCharset(head, false, this.#contentType)).decode(head);
   }
 
-  #start(ended: boolean): void {
-    const all = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+  #start(ended: boolean): Decoder {
+    const [one, ...more] = this.#pieces;
+    const all = one !== undefined && more.length === 0 ? one : Buffer.concat(this.#pieces);
     this.#pieces = [];
     const head = all.subarray(0, HEAD_BYTES);
-    this.#decoder = createDecoder(chooseCharset(head, ended && head.length === all.length, this.#contentType));
-    this.#emit(this.#decoder.decode(all));
+    const decoder = createDecoder(chooseCharset(head, ended && head.length === all.length, this.#contentType));
+    this.#decoder = decoder;
+    this.#emit(decoder.decode(all));
+    return decoder;
   }
 
   #emit(text: string): void {

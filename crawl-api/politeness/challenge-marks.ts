@@ -133,8 +133,8 @@ export const CHALLENGES: readonly Challenge[] = [
 export function findChallengeHeader(status: number, headers: Readonly<Record<string, string>>): string | null {
   for (const { rule, headers: tests } of CHALLENGES) {
     for (const { name, values, statuses } of tests ?? []) {
-      const value = Object.hasOwn(headers, name) ? headers[name]!.toLowerCase() : null;
-      if (value === null || (statuses && !statuses.includes(status))) continue;
+      const value = Object.hasOwn(headers, name) ? headers[name]?.toLowerCase() : undefined;
+      if (value === undefined || (statuses && !statuses.includes(status))) continue;
       if (!values || values.some((start) => value.startsWith(start))) return rule;
     }
   }

@@ -221,7 +221,7 @@ class GatheredProduct {
    */
   excess(isCut: boolean): string | null {
     if (this.#bytes > MAX_ROWS_BYTES) return TOO_MANY_BYTES;
-    const isOne = this.rows.length === 1 && this.rows[0]!.key === null;
+    const isOne = this.rows.length === 1 && this.rows[0]?.key === null;
     return isCut && !isOne ? `more than ${MAX_PAGES} pages` : null;
   }
 

@@ -31,12 +31,12 @@ export class ResultLines {
   }
 
   store(part: PartRef): void {
-    const at = this.cuts.findIndex((cut) => cut.seq === part.seq);
-    if (at === -1) return;
-    const [cut] = this.cuts.splice(at, 1);
+    const cut = this.cuts.find(({ seq }) => seq === part.seq);
+    if (cut === undefined) return;
+    this.cuts.splice(this.cuts.indexOf(cut), 1);
     // Parts are uploaded in order, so the bucket always holds a prefix.
-    this.#lines.splice(0, cut!.to - this.#from);
-    this.#from = cut!.to;
+    this.#lines.splice(0, cut.to - this.#from);
+    this.#from = cut.to;
   }
 
   /** Results without a cut: their numbers are [from, to). */

@@ -91,7 +91,7 @@ function listProducts(
       const { id, state, reason } = queue.state.items.get(n)!;
       return { n, id, state, ...(reason === null ? {} : { reason }) };
     }),
-    next: numbers.length > limit ? page.at(-1)! : null,
+    next: numbers.length > limit ? (page.at(-1) ?? null) : null,
   };
 }
 

@@ -1,6 +1,6 @@
 /** CSS selectors that a person would write for an element: short, of names that look chosen, right on its page. */
 import { Element } from '../extract/dom/queries.ts';
-import type { TreeNode } from '../extract/dom/tree.ts';
+import { isWithin, type TreeNode } from '../extract/dom/tree.ts';
 
 /** Attributes that shops give to elements for their own tests and scripts. */
 const MARKS = ['itemprop', 'data-testid', 'data-test', 'data-qa', 'data-hook', 'data-role'];
@@ -41,7 +41,7 @@ export class SelectorIndex {
       up = up.parent;
     }
     const rank = (selector: string): number =>
-      selector === 'h1' ? 0 : names.test(selector.split(' ').at(-1)!) ? 1 : 2;
+      selector === 'h1' ? 0 : names.test(selector.slice(selector.lastIndexOf(' ') + 1)) ? 1 : 2;
     return [...new Set(found)].sort((a, b) => rank(a) - rank(b)).slice(0, MAX_SELECTORS);
   }
 
@@ -52,9 +52,7 @@ export class SelectorIndex {
 
   #firstInside(around: string, selector: string): Element | undefined {
     const outer = this.#elements.get(around) ?? [];
-    return this.#elements
-      .get(selector)
-      ?.find((one) => outer.some((part) => one.startIndex! > part.startIndex! && one.startIndex! <= part.endIndex!));
+    return this.#elements.get(selector)?.find((one) => outer.some((part) => isWithin(one, part)));
   }
 }
 

@@ -2,7 +2,7 @@
 import { Element } from '../extract/dom/queries.ts';
 import { ASIDE_NAMES } from '../../shared/domain/aside-names.ts';
 import { isUnread } from '../../shared/domain/unread-number.ts';
-import { descendants, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
+import { descendants, isWithin, lastInside, orderOf, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import { readCurrency, readNumber } from '../extract/numbers/read-number.ts';
 import { PageBudget, PageLimitError } from '../extract/page-limits.ts';
@@ -101,10 +101,10 @@ function findPrice(heading: Element, all: readonly Element[], budget: PageBudget
   });
   for (let part = heading.parent; part !== null; part = part.parent) {
     const inside = prices.filter(({ element }) => isWithin(element, part));
-    const behind = inside.filter(({ element }) => element.startIndex! > heading.startIndex!);
+    const behind = inside.filter(({ element }) => orderOf(element) > orderOf(heading));
     const near = behind.length > 0 ? behind : inside;
-    if (near.length === 0) continue;
-    const first = near.find(({ isNamed }) => isNamed) ?? near[0]!;
+    const first = near.find(({ isNamed }) => isNamed) ?? near[0];
+    if (first === undefined) continue;
     const isRival = ({ element, amount, isNamed }: Price): boolean =>
       amount !== first.amount &&
       (!first.isNamed || element.parent === first.element.parent || (isNamed && isNear(element, first.element)));
@@ -124,17 +124,14 @@ function isHeading(element: Element, budget: PageBudget): boolean {
 /** Another heading stands above it, and the heading of the page is further away. */
 function isOfAnother(element: Element, above: Element, heading: Element): boolean {
   if (above === heading) return false;
-  if (above.startIndex! > heading.startIndex!) return true;
+  if (orderOf(above) > orderOf(heading)) return true;
   let part = element.parent;
   while (part !== null && !isWithin(above, part)) part = part.parent;
   return part !== null && !isWithin(heading, part);
 }
 
 const isNear = (one: Element, other: Element): boolean =>
-  one.startIndex! - other.endIndex! < NEAR && other.startIndex! - one.endIndex! < NEAR;
-
-const isWithin = (element: Element, part: TreeNode): boolean =>
-  element.startIndex! > part.startIndex! && element.startIndex! <= part.endIndex!;
+  orderOf(one) - lastInside(other) < NEAR && orderOf(other) - lastInside(one) < NEAR;
 
 /** Longest text of an element that has only a price in it, and the most nodes. */
 const MAX_PRICE_CHARS = 40;
@@ -143,7 +140,7 @@ const MAX_PRICE_NODES = 30;
 const BARE_PRICE = /^\D{0,5}\d[\d.,\s'’]*(?:[-–—]\s*)?[^\d-]{0,5}$/;
 
 function priceOf(element: Element, budget: PageBudget): Price | null {
-  if (element.endIndex! - element.startIndex! > MAX_PRICE_NODES || element.children.length === 0) return null;
+  if (lastInside(element) - orderOf(element) > MAX_PRICE_NODES || element.children.length === 0) return null;
   const text = textOf(element, budget, { chars: MAX_PRICE_CHARS * 10, breaks: true })
     .replaceAll(/\s+/g, ' ')
     .trim();

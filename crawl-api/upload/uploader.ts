@@ -19,6 +19,7 @@ import { partKey } from '../../shared/domain/keys.ts';
 import { sha256Hex } from '../../shared/wire/signature.ts';
 import { signPart } from '../../shared/wire/part-signature.ts';
 import type { PartRef } from '../../shared/wire/callbacks.ts';
+import type { Cut } from '../queue/result-lines.ts';
 
 export interface UploaderParts {
   queue: Queue;
@@ -73,8 +74,9 @@ export class Uploader {
   async run(stop: AbortSignal): Promise<void> {
     const { queue, clock, partMs } = this.#parts;
     while (!stop.aborted) {
-      if (queue.state.lines.cuts.length > 0) {
-        await this.#uploadFirst(stop);
+      const [cut] = queue.state.lines.cuts;
+      if (cut !== undefined) {
+        await this.#upload(cut, stop);
         continue;
       }
       if (this.#isDue()) {
@@ -154,10 +156,9 @@ export class Uploader {
     }
   }
 
-  async #uploadFirst(stop: AbortSignal): Promise<void> {
+  async #upload(cut: Cut, stop: AbortSignal): Promise<void> {
     const { queue, clock, onChange } = this.#parts;
     const session = await this.#parts.session(stop);
-    const cut = queue.state.lines.cuts[0]!;
     const { bytes, part } = buildPart({ ...this.#parts, session }, cut.seq, queue.state.lines.linesOf(cut));
     if (!(await this.put(part.key, bytes, 'application/gzip', stop))) return;
     if (await untilWritten(() => queue.note({ t: 'part', part }), clock, stop)) onChange();

@@ -63,7 +63,7 @@ export const field = (name: string) => (node: XmlNode) => {
 
 /** Filters of rendered resources that compare the field of their name: `vpc-id` the field vpcId. */
 export function fieldFilters(...names: string[]): FilterTable<XmlNode> {
-  const fieldOf = (name: string): string => name.replaceAll(/-./g, (found) => found[1]!.toUpperCase());
+  const fieldOf = (name: string): string => name.replaceAll(/-./g, (found) => found.slice(1).toUpperCase());
   return Object.fromEntries(names.map((name) => [name, field(fieldOf(name))]));
 }
 

@@ -2,6 +2,7 @@
  * One instance as a process on this machine: does what the boot of a real instance does (user data, timer, service), in
  * the same order and with the same results.
  */
+import { textBefore } from '../../shared/domain/text-before.ts';
 import { createWriteStream, existsSync, mkdirSync, writeFileSync, type WriteStream } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { once } from 'node:events';
@@ -223,7 +224,7 @@ if [ -z "$MAINPID" ]; then echo 'the service does not run' >&2; exit 1; fi
 kill -s KILL -- "-$MAINPID"
 `;
 
-const firstLine = (text: string): string => text.split('\n', 1)[0]!.slice(0, 500);
+const firstLine = (text: string): string => textBefore(text, '\n').slice(0, 500);
 
 /** As much as EC2 keeps. */
 const KEPT_BYTES = 65_536;

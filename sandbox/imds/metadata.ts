@@ -2,6 +2,7 @@
  * The metadata service of one instance (IMDSv2 only), on that instance's address. Real instances use 169.254.169.254;
  * here the SDK finds it through its own variable AWS_EC2_METADATA_SERVICE_ENDPOINT.
  */
+import { textBefore } from '../../shared/domain/text-before.ts';
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -52,7 +53,7 @@ function answer(
   response: ServerResponse,
   { tree, tokens, clock }: { tree: MetadataTree; tokens: Map<string, number>; clock: Clock },
 ): void {
-  const path = (request.url ?? '/').split('?', 1)[0]!;
+  const path = textBefore(request.url ?? '/', '?');
   // A forwarded request came through an open proxy on the machine: AWS refuses it too.
   if (request.headers['x-forwarded-for'] !== undefined) return end(response, 403);
   if (request.method === 'PUT' && path === '/latest/api/token') return giveToken(request, response, tokens, clock);

@@ -1,4 +1,5 @@
 /** Routes under /_crawlfleet/: queries and commands of the sandbox beyond AWS. Each needs the control token. */
+import { textBefore } from '../../shared/domain/text-before.ts';
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { z } from 'zod';
@@ -33,7 +34,7 @@ export async function answerControl(request: IncomingMessage, control: Control):
   if (!hasToken(request, control.token))
     return json(401, { error: 'The control token is missing or wrong: send "Authorization: Bearer TOKEN".' });
   try {
-    const path = (request.url ?? '').split('?', 1)[0]!.slice(CONTROL_PREFIX.length);
+    const path = textBefore(request.url ?? '', '?').slice(CONTROL_PREFIX.length);
     const answer = await route(`${request.method} ${path}`, request, control);
     return answer ?? json(404, { error: `There is no control route ${request.method} ${CONTROL_PREFIX}${path}` });
   } catch (error) {

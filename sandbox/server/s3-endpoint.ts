@@ -1,4 +1,5 @@
 /** One S3 request, from path to answer. */
+import { textBefore } from '../../shared/domain/text-before.ts';
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from '../aws-error.ts';
 import type { ConditionBoard } from '../conditions.ts';
@@ -20,7 +21,7 @@ export interface S3Endpoint {
 
 export async function answerS3(request: IncomingMessage, requestId: string, endpoint: S3Endpoint): Promise<Answer> {
   const { s3, log } = endpoint;
-  const resource = (request.url ?? '/').split('?', 1)[0]!;
+  const resource = textBefore(request.url ?? '/', '?');
   let action = request.method ?? '';
   try {
     const call = readS3Call(request);

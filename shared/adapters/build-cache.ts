@@ -84,9 +84,9 @@ async function write(
   startedMs: number,
 ): Promise<void> {
   try {
-    const stamps = await Promise.all(inputs.map(stampOf));
+    const stamps = await Promise.all(inputs.map(async (input) => ({ input, ...(await stampOf(input)) })));
     if (stamps.some(({ changedMs }) => changedMs >= startedMs - CLOCK_LAG_MS)) return;
-    const entry: Entry = { checkout, output, inputs: inputs.map((input, index) => [input, stamps[index]!.stamp]) };
+    const entry: Entry = { checkout, output, inputs: stamps.map(({ input, stamp }) => [input, stamp]) };
     await mkdir(path.dirname(file), { recursive: true });
     // Other programs may read or write the file at this moment.
     const unfinished = `${file}.${process.pid}`;

@@ -2,6 +2,7 @@
  * One spelling for all links to a page, by fixed rules that keep what may matter to the site; and the shape of a path,
  * by which traps are noticed: pages without end that a site makes from their own links.
  */
+import { textBefore } from './text-before.ts';
 import { sharesRobots } from './same-site.ts';
 
 /** What is wrong with a path by itself. */
@@ -158,7 +159,7 @@ function splitParameter(text: string): { name: string; value: string } {
 export function patternOf(path: string): string {
   const { steps, parameters } = splitPath(path);
   const shape = replaceNumbers(steps);
-  const names = new Set(parameters.map((parameter) => replaceNumbers(parameter.split('=', 1)[0]!)));
+  const names = new Set(parameters.map((parameter) => replaceNumbers(textBefore(parameter, '='))));
   return names.size === 0 ? shape : `${shape}?${[...names].sort().join('&')}`;
 }
 

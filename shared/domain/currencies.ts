@@ -191,8 +191,8 @@ export interface FoundCurrency {
 export function currencyBefore(text: string): FoundCurrency | null {
   const tail = text.slice(-16);
   const match = AT_END.exec(tail);
-  if (match === null) return null;
-  const currency = known(match[0]);
+  const currency = match && known(match[0]);
+  if (match === null || currency === null) return null;
   const code = CODE_AT_END.exec(tail.slice(0, match.index));
   if (code !== null && currency.among.includes(code[0]))
     return { currency: currencyOf(code[0]), chars: tail.length - code.index };
@@ -201,14 +201,14 @@ export function currencyBefore(text: string): FoundCurrency | null {
 
 /** The currency at the start of the text after an amount: ` € incl. VAT`. */
 export function currencyBehind(text: string): FoundCurrency | null {
-  const match = AT_START.exec(text.slice(0, 12));
-  if (match === null) return null;
-  const currency = known(match[1]!);
-  const chars = match[0].length;
-  const code = CODE_AT_START.exec(text.slice(chars, chars + 6));
-  return code !== null && currency.among.includes(code[1]!)
-    ? { currency: currencyOf(code[1]!), chars: chars + code[0].length }
+  const [all, symbol] = AT_START.exec(text.slice(0, 12)) ?? [];
+  const currency = symbol === undefined ? null : known(symbol);
+  if (all === undefined || currency === null) return null;
+  const chars = all.length;
+  const [more, code] = CODE_AT_START.exec(text.slice(chars, chars + 6)) ?? [];
+  return more !== undefined && code !== undefined && currency.among.includes(code)
+    ? { currency: currencyOf(code), chars: chars + more.length }
     : { currency, chars };
 }
 
-const known = (symbol: string): Currency => KNOWN.get(symbol) ?? KNOWN.get(symbol.replace(' ', ''))!;
+const known = (symbol: string): Currency | null => KNOWN.get(symbol) ?? KNOWN.get(symbol.replace(' ', '')) ?? null;

@@ -1,4 +1,5 @@
 /** One error type for all user-visible errors: a stable code, a hint and an exit code. */
+import { textBefore } from './text-before.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 
 interface ErrorKind {
@@ -130,4 +131,4 @@ export function describeError(error: unknown): string {
 }
 
 /** The first line of `describeError`: Playwright, for one, adds lines for developers. */
-export const firstLineOf = (error: unknown): string => describeError(error).split('\n', 1)[0]!;
+export const firstLineOf = (error: unknown): string => textBefore(describeError(error), '\n');

@@ -54,8 +54,8 @@ export interface PartName {
 /** The reverse of partKey, with or without a role session; null for any other key. */
 export function parsePartKey(run: string, key: string): PartName | null {
   const found = parseShardKey(run, key);
-  const match = found && /^(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(found.name);
-  return match ? { slot: found.slot, epoch: found.epoch, seq: Number(match[1]), sha256: match[2]! } : null;
+  const [, seq, sha256] = (found && /^(\d+)-([0-9a-f]{64})\.ndjson\.gz$/.exec(found.name)) ?? [];
+  return found && sha256 !== undefined ? { slot: found.slot, epoch: found.epoch, seq: Number(seq), sha256 } : null;
 }
 
 /** The reverse of manifestKey, with or without a role session; null for any other key. */
@@ -67,7 +67,7 @@ export function parseManifestKey(run: string, key: string): EpochId | null {
 function parseShardKey(run: string, key: string): (EpochId & { name: string }) | null {
   const prefix = runPrefix(run);
   if (!key.startsWith(prefix)) return null;
-  const match = /^(\d+)\/(\d+)\/(?:([^/]+)\/)?([^/]+)$/.exec(key.slice(prefix.length));
-  if (!match || (match[3] !== undefined && !ROLE_SESSION.test(match[3]))) return null;
-  return { slot: Number(match[1]), epoch: Number(match[2]), name: match[4]! };
+  const [, slot, epoch, session, name] = /^(\d+)\/(\d+)\/(?:([^/]+)\/)?([^/]+)$/.exec(key.slice(prefix.length)) ?? [];
+  if (name === undefined || (session !== undefined && !ROLE_SESSION.test(session))) return null;
+  return { slot: Number(slot), epoch: Number(epoch), name };
 }

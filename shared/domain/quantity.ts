@@ -36,8 +36,8 @@ export function formatDuration(ms: number): string {
 
 /** Bytes in `5MB` (10^6) or `5MiB` (2^20); null when the text is not a size. */
 export function parseSize(text: string): number | null {
-  const match = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)$/.exec(text.trim());
-  return match ? Math.round(Number(match[1]) * (SIZE_UNITS[match[2]!] ?? 0)) : null;
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|KiB|MiB|GiB)$/.exec(text.trim()) ?? [];
+  return unit === undefined ? null : Math.round(Number(amount) * (SIZE_UNITS[unit] ?? 0));
 }
 
 /** `512B`, `4.2KB`, `1.3GB`. */
@@ -48,9 +48,9 @@ export function formatSize(bytes: number): string {
 
 /** Requests per second in `5/s`, `30/m`, `1000/h`; null when the text is not a rate or is zero. */
 export function parseRate(text: string): number | null {
-  const match = /^(\d+(?:\.\d+)?)\s*\/\s*(s|m|h)$/.exec(text.trim());
-  if (!match) return null;
-  const perSecond = (Number(match[1]) * 1_000) / (DURATION_UNITS[match[2]!] ?? 1);
+  const [, amount, unit] = /^(\d+(?:\.\d+)?)\s*\/\s*(s|m|h)$/.exec(text.trim()) ?? [];
+  if (unit === undefined) return null;
+  const perSecond = (Number(amount) * 1_000) / (DURATION_UNITS[unit] ?? 1);
   return perSecond > 0 ? perSecond : null;
 }
 

@@ -48,8 +48,8 @@ export function policyFrom(outcome: RobotsOutcome, userAgent: string, url: strin
 
 /** The policy of a shop: that of its one domain, or of all of them together. */
 export function combinePolicies(readings: readonly RobotsReading[]): RobotsReading {
-  const [first] = readings;
-  if (readings.length === 1) return first!;
+  const [first, ...others] = readings;
+  if (first !== undefined && others.length === 0) return first;
   const policies = readings.map(({ version, access, rules, crawlDelayMs, source }): RobotsPolicy => {
     return { version, access, rules, crawlDelayMs, source };
   });
@@ -151,7 +151,7 @@ export function productToken(userAgent: string): string {
 function tokenOf(text: string): string {
   return text
     .trim()
-    .split(/[\s/;(),*]/, 1)[0]!
+    .replace(/[\s/;(),*].*$/s, '')
     .toLowerCase();
 }
 

@@ -14,7 +14,7 @@ export function renderTable(
   );
   const format = (row: readonly string[]): string =>
     row
-      .map((cell, i) => (isNumber[i] ? cell.padStart(widths[i]!) : cell.padEnd(widths[i]!)))
+      .map((cell, i) => (isNumber[i] ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0)))
       .join('  ')
       .trimEnd();
   return [format(headers), ...cells.map(format)].join('\n');

@@ -38,8 +38,9 @@ export function countValues(json: Uint8Array, maxValues = MAX_VALUES): number {
     else if (byte === COLON && shapes !== null) {
       const key = bufferOf(json).toString('latin1', keyAt, Math.min(keyEnd, keyAt + 100));
       const extended = `${open[depth]} ${key}`;
-      open[depth] = shapes.get(extended) ?? shapes.size + 1;
-      shapes.set(extended, open[depth]!);
+      const shape = shapes.get(extended) ?? shapes.size + 1;
+      open[depth] = shape;
+      shapes.set(extended, shape);
       if (shapes.size > MAX_SHAPES) throw new Error(`it has objects of more than ${MAX_SHAPES} shapes`);
     } else if ((byte & ~CASE) === OPEN) {
       values++;

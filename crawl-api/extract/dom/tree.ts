@@ -73,6 +73,20 @@ export class TreeBuilder {
   }
 }
 
+/** Position of a node in document order. */
+export function orderOf({ startIndex }: TreeNode): number {
+  if (startIndex === null) throw new Error('the node is not of a tree that TreeBuilder has made');
+  return startIndex;
+}
+
+/** Position of the last node inside a closed one; its own where nothing is inside. */
+export const lastInside = (node: TreeNode): number => node.endIndex ?? orderOf(node);
+
+export function isWithin(inner: TreeNode, outer: TreeNode): boolean {
+  const order = orderOf(inner);
+  return order > orderOf(outer) && order <= lastInside(outer);
+}
+
 /** The nodes inside the root in document order, each counted against the budget. */
 export function* descendants(root: TreeNode, budget: PageBudget): Generator<ChildNode> {
   let node = firstChild(root);
@@ -84,9 +98,9 @@ export function* descendants(root: TreeNode, budget: PageBudget): Generator<Chil
       node = inner;
       continue;
     }
-    let up: TreeNode = node;
-    while (up !== root && up.next === null) up = up.parent!;
-    node = up === root ? null : up.next;
+    let up: TreeNode | null = node;
+    while (up !== null && up !== root && up.next === null) up = up.parent;
+    node = up === root ? null : (up?.next ?? null);
   }
 }
 
@@ -129,8 +143,9 @@ function join(
   /** `endIndex` of the elements that `follow` has open. */
   const open: number[] = [];
   for (const inner of descendants(node, budget)) {
-    if (inner.startIndex! <= outUntil) continue;
-    while (open.length > 0 && inner.startIndex! > open.at(-1)!) {
+    const order = orderOf(inner);
+    if (order <= outUntil) continue;
+    for (let last = open.at(-1); last !== undefined && order > last; last = open.at(-1)) {
       open.pop();
       follow?.close();
     }
@@ -140,10 +155,10 @@ function join(
       text += text === '' ? added : mark + added;
       if (text.length >= chars) break;
     } else if (inner instanceof Element) {
-      if (isLeftOut(inner)) outUntil = inner.endIndex!;
+      if (isLeftOut(inner)) outUntil = lastInside(inner);
       if (follow === null) continue;
       follow.open(inner.name);
-      open.push(inner.endIndex!);
+      open.push(lastInside(inner));
     }
   }
   budget.spend('chars', Math.min(text.length, chars));

@@ -3,7 +3,7 @@ import { type ChildNode, Comment, Element, Text } from 'domhandler';
 import type { Axis, NodeTest } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
 import { withoutOwnBreaks } from '../text-breaks.ts';
-import { descendants, firstChild, sourceOf, type TreeNode } from './tree.ts';
+import { descendants, firstChild, orderOf, sourceOf, type TreeNode } from './tree.ts';
 
 export class AttributeNode {
   readonly owner: Element;
@@ -101,22 +101,22 @@ function* attributesOf(element: Element): Generator<AttributeNode> {
 function* following(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
   // An attribute precedes the content of its element.
   if (node instanceof AttributeNode) yield* descendants(node.owner, world.budget);
-  let from: TreeNode = node instanceof AttributeNode ? node.owner : node;
-  while (from !== world.root) {
+  let from: TreeNode | null = node instanceof AttributeNode ? node.owner : node;
+  while (from !== null && from !== world.root) {
     for (const next of siblings(from.next, 'next', world.budget)) {
       yield next;
       yield* descendants(next, world.budget);
     }
-    from = from.parent!;
+    from = from.parent;
   }
 }
 
 /** Backwards through the document, without the ancestors. */
 function* preceding(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
-  let at: TreeNode = node instanceof AttributeNode ? node.owner : node;
+  let at: TreeNode | null = node instanceof AttributeNode ? node.owner : node;
   // Nodes whose inside is still to be walked: only these are no ancestors.
   let inside = 0;
-  while (at !== world.root) {
+  while (at !== null && at !== world.root) {
     world.budget.spend('visits');
     if (at.prev) {
       at = at.prev;
@@ -126,8 +126,8 @@ function* preceding(node: XPathNode, world: XPathWorld): Generator<XPathNode> {
       }
       yield at;
     } else {
-      at = at.parent!;
-      if (inside === 0) continue;
+      at = at.parent;
+      if (at === null || inside === 0) continue;
       inside--;
       yield at;
     }
@@ -159,13 +159,11 @@ export function passesTest(test: NodeTest, node: XPathNode): boolean {
 export function inOrder(nodes: Iterable<XPathNode>): XPathNode[] {
   const unique = new Map<XPathNode | string, XPathNode>();
   // Attribute nodes are created again at each visit.
-  for (const node of nodes) unique.set(node instanceof AttributeNode ? `${orderOf(node)}/${node.index}` : node, node);
-  return [...unique.values()].toSorted((a, b) => orderOf(a) - orderOf(b) || indexOf(a) - indexOf(b));
+  for (const node of nodes) unique.set(node instanceof AttributeNode ? `${placeOf(node)}/${node.index}` : node, node);
+  return [...unique.values()].toSorted((a, b) => placeOf(a) - placeOf(b) || indexOf(a) - indexOf(b));
 }
 
-function orderOf(node: XPathNode): number {
-  return (node instanceof AttributeNode ? node.owner : node).startIndex!;
-}
+const placeOf = (node: XPathNode): number => orderOf(node instanceof AttributeNode ? node.owner : node);
 
 function indexOf(node: XPathNode): number {
   return node instanceof AttributeNode ? node.index : -1;

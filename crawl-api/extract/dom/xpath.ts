@@ -5,7 +5,7 @@
 import type { PathStep, XPath } from '../../../shared/adapters/xpath/xpath-tree.ts';
 import type { PageBudget } from '../page-limits.ts';
 import { withoutOwnBreaks } from '../text-breaks.ts';
-import { textOf, type TreeNode } from './tree.ts';
+import { lastInside, orderOf, textOf, type TreeNode } from './tree.ts';
 import { type CallContext, callFunction, nodesOf, normalizeSpace } from './xpath-functions.ts';
 import {
   AttributeNode,
@@ -115,8 +115,8 @@ function applyStep(nodes: XPathNode[], step: PathStep, world: XPathWorld): XPath
   let walkedUntil = -1;
   for (const node of nodes) {
     if (isDeep && !(node instanceof AttributeNode)) {
-      if (node.startIndex! <= walkedUntil) continue;
-      walkedUntil = node.endIndex!;
+      if (orderOf(node) <= walkedUntil) continue;
+      walkedUntil = lastInside(node);
     }
     const passed: XPathNode[] = [];
     for (const candidate of walkAxis(step.axis, node, world))

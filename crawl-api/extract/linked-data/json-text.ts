@@ -91,7 +91,7 @@ function isBefore(text: string, at: number, pattern: RegExp): boolean {
 
 /** A string in JSON's quotes, without backslashes that JSON does not know. */
 function quoted(found: string): string {
-  const inner = found.slice(1, found.length > 1 && found.endsWith(found[0]!) ? -1 : undefined);
+  const inner = found.slice(1, found.length > 1 && found.endsWith(found.charAt(0)) ? -1 : undefined);
   const text = inner.replace(/\\([^])|"/g, (escape, after: string | undefined) => {
     if (after === undefined) return String.raw`\"`;
     return '"\\/bfnrtu'.includes(after) ? escape : after;
@@ -194,7 +194,7 @@ function withoutZeros(source: string): string {
 export function digitsAt(holder: unknown, key: string | number): string | null {
   if (typeof holder !== 'object' || holder === null) return null;
   const digits = exactDigits.get(holder);
-  return digits !== undefined && Object.hasOwn(digits, key) ? digits[key]!.slice(MARK.length) : null;
+  return digits !== undefined && Object.hasOwn(digits, key) ? (digits[key]?.slice(MARK.length) ?? null) : null;
 }
 
 /** JSON.stringify with all digits. */

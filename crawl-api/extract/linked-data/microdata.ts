@@ -108,12 +108,16 @@ function readValue(part: Part, name: string, attributes: Attributes): void {
   const attribute = ATTRIBUTES[name];
   const value = attribute === undefined ? undefined : attributes.get(attribute);
   part.value = value ?? attributes.get('content') ?? null;
-  part.isLink = value !== undefined && LINKS.has(attribute!);
+  part.isLink = attribute !== undefined && value !== undefined && LINKS.has(attribute);
   if (part.value === null && (attribute === undefined || name === 'time')) part.texts = [''];
 }
 
 /** Maximum elements inside each other, including those of items that refer to each other. */
 const MAX_NESTING = 1_000;
+
+type Item = Part & { item: NonNullable<Part['item']> };
+
+const isItem = (part: Part): part is Item => part.item !== null;
 
 /** Builds each item once, so that items which refer to each other end. */
 class ItemBuilder {
@@ -131,12 +135,12 @@ class ItemBuilder {
   }
 
   items(): Node[] {
-    const items: Part[] = [];
-    const strays: Part[] = [];
+    const items: Item[] = [];
+    const strays: Item[] = [];
     const collect = (part: Part, isInside: boolean): void => {
       if (part.id !== null && !this.#ids.has(part.id)) this.#ids.set(part.id, part);
-      if (part.item !== null && part.properties.length === 0) items.push(part);
-      else if (part.item !== null && !isInside) strays.push(part);
+      if (isItem(part) && part.properties.length === 0) items.push(part);
+      else if (isItem(part) && !isInside) strays.push(part);
       for (const child of part.children) collect(child, isInside || part.item !== null);
     };
     collect(this.#top, false);
@@ -149,12 +153,12 @@ class ItemBuilder {
     return strays.length > 0 ? [...nodes, page] : nodes;
   }
 
-  #nodeOf(part: Part): Node {
+  #nodeOf(part: Item): Node {
     const known = this.#nodes.get(part);
     if (known !== undefined) return known;
     const node = new BareObject();
     this.#nodes.set(part, node);
-    const { types, id, references } = part.item!;
+    const { types, id, references } = part.item;
     if (types.length > 0) node['@type'] = types;
     if (id !== null) node['@id'] = absolute(id, this.#base);
     this.#addProperties(part.children, node);
@@ -178,9 +182,10 @@ class ItemBuilder {
   }
 
   #valueOf(part: Part): Node | string | ShownText | null {
-    if (part.item !== null) return this.#nodeOf(part);
-    if (part.texts !== null) return new ShownText(part.texts[0]!);
-    return part.isLink ? absolute(part.value!, this.#base) : part.value;
+    if (isItem(part)) return this.#nodeOf(part);
+    const text = part.texts?.[0];
+    if (text !== undefined) return new ShownText(text);
+    return part.isLink && part.value !== null ? absolute(part.value, this.#base) : part.value;
   }
 }
 

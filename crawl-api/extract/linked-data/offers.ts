@@ -39,7 +39,9 @@ export function chooseOffer(stages: readonly Stage[], nodes: PageNodes, address:
 function choose(offers: readonly Offer[], address: PageAddress): ChosenOffer {
   const fresh = orAll(offers.filter(isNew), offers);
   const priced = orAll(fresh.filter(hasPrice), fresh);
-  const inCurrency = priced.filter((offer) => currencyOf(offer) === currencyOf(priced[0]!));
+  const [first] = priced;
+  const currency = first && currencyOf(first);
+  const inCurrency = priced.filter((offer) => currencyOf(offer) === currency);
   // A page of a variant: its query names one of the offers.
   const scores = inCurrency.map(({ node }) => address.score(textOf(node, 'url') ?? ''));
   const best = scores.reduce((most, score) => Math.max(most, score), 0);

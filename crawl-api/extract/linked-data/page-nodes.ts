@@ -170,8 +170,11 @@ export class PageNodes {
 }
 
 function isBefore(ranks: readonly number[], others: readonly number[]): boolean {
-  const at = ranks.findIndex((rank, i) => rank !== others[i]);
-  return at !== -1 && ranks[at]! > others[at]!;
+  for (const [i, rank] of ranks.entries()) {
+    const other = others[i] ?? NaN;
+    if (rank !== other) return rank > other;
+  }
+  return false;
 }
 
 const stageOf = (nodes: readonly unknown[]): Stage => ({

@@ -39,10 +39,8 @@ function isRatingOf(rating: ScoredNode, product: ScoredNode): boolean {
 
 /** Whether the node has a rating or reviews, and no offers. */
 export function isRating(node: Node): boolean {
-  const [ratings, reviews, offers] = ['aggregateRating', 'review', 'offers'].map(
-    (key) => listOf(own(node, key)).length,
-  );
-  return offers === 0 && ratings! + reviews! > 0;
+  const has = (key: string): boolean => listOf(own(node, key)).length > 0;
+  return !has('offers') && (has('aggregateRating') || has('review'));
 }
 
 /** Null unless both have the value. */
@@ -58,8 +56,11 @@ const textAt =
 
 /** All spellings of a GTIN without their leading zeros: they differ in length only. */
 function gtinOf(node: Node): string | null {
-  const key = GTINS.find((name) => textOf(node, name) !== null);
-  return key === undefined ? null : textOf(node, key)!.replace(/^0+/, '');
+  for (const name of GTINS) {
+    const gtin = textOf(node, name);
+    if (gtin !== null) return gtin.replace(/^0+/, '');
+  }
+  return null;
 }
 
 /** In lower case; widgets escape it once more. */

@@ -45,12 +45,11 @@ export interface AmountOptions {
 
 export function findAmounts(text: string, options: AmountOptions): Amount[] {
   const amounts: Amount[] = [];
-  let from = 0;
-  for (let match; ; from = amounts.at(-1)!.end) {
-    NUMBER.lastIndex = from;
-    match = NUMBER.exec(text);
-    if (match === null || amounts.length >= 50) break;
-    amounts.push(amountAt(text, match[0], match.index, options));
+  NUMBER.lastIndex = 0;
+  for (let match = NUMBER.exec(text); match !== null && amounts.length < 50; match = NUMBER.exec(text)) {
+    const amount = amountAt(text, match[0], match.index, options);
+    amounts.push(amount);
+    NUMBER.lastIndex = amount.end;
   }
   joinRanges(text, amounts);
   return amounts.filter(({ start }, i) => !isQuantity(text, amounts[i - 1], start));

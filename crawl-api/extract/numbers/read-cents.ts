@@ -48,7 +48,7 @@ export function readCents(after: string, digits: string, { before, ahead, own }:
   }
   const euro = CENTS_BEHIND_EURO.exec(after);
   if (euro && currency && /^\d+$/.test(digits) && currencyBehind(after.slice(euro[0].length)) === null) {
-    const number = digits + DEFINITE + euro[1]!;
+    const number = `${digits}${DEFINITE}${euro[1]}`;
     return { ...plain, number, chars: euro[0].length, currency: { ...currency, chars: 0 } };
   }
   const colon = COLON_CENTS.exec(after);
@@ -58,7 +58,7 @@ export function readCents(after: string, digits: string, { before, ahead, own }:
     const code = (behind ?? ahead)?.currency.code ?? (behind === null && ahead === null ? own : null);
     const isCents = COLON_CURRENCIES.has(code) || CROWNS_BEFORE.test(before) || CROWNS_BEHIND.test(rest);
     if (isCents || behind !== null || ahead !== null) {
-      const number = isCents ? digits + DEFINITE + colon[1]! : digits;
+      const number = isCents ? `${digits}${DEFINITE}${colon[1]}` : digits;
       return { ...plain, number, chars: colon[0].length, currency: behind, isUnclear: !isCents };
     }
   }
@@ -73,7 +73,7 @@ export function readCents(after: string, digits: string, { before, ahead, own }:
   const isSure = mark !== undefined && (behind !== null || ahead !== null);
   return {
     ...plain,
-    number: isSure ? digits + DEFINITE + cents! : digits,
+    number: isSure ? `${digits}${DEFINITE}${cents}` : digits,
     chars: gap.length,
     currency: behind,
     isUnclear: !isSure,

@@ -69,7 +69,7 @@ export function readCurrency(text: string, fallback: string | null): string | nu
 function choose(text: string, { decimal, price }: NumberOptions): Amount | 'several' | null {
   const all = findAmounts(text, { decimal, own: price?.currency ?? null, isPrice: price !== null });
   // `(12.99)` is how accountants write a negative amount.
-  if (price && /^ ?\([^()]*\) ?$/.test(text) && all.length === 1 && !all[0]!.isMeasured) return 'several';
+  if (price && /^ ?\([^()]*\) ?$/.test(text) && all.length === 1 && all[0]?.isMeasured !== true) return 'several';
   const amounts = withoutAsides(all, price !== null);
   if (amounts === 'several') return amounts;
   const [first] = amounts;

@@ -1,4 +1,5 @@
 /** Navigates the browser's page to a URL, and judges a navigation that yielded no page. */
+import { textBefore } from '../../../shared/domain/text-before.ts';
 import type { Response } from 'playwright';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { PageExtractor, PageKind } from '../../extract/page-extractor.ts';
@@ -112,5 +113,7 @@ function isDownload(problem: string, headers: Readonly<Record<string, string>>):
 
 /** Lower-case, without parameters; '' without a header. */
 export function mediaTypeOf(headers: Readonly<Record<string, string>>): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
+  return textBefore(headers['content-type'] ?? '', ';')
+    .trim()
+    .toLowerCase();
 }

@@ -3,7 +3,7 @@
  * The error code decides; the HTTP status counts only when the reply has no code.
  * https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
  */
-import { AppError, describeError, type ErrorCode } from '../../../shared/domain/errors.ts';
+import { AppError, type ErrorCode, firstLineOf } from '../../../shared/domain/errors.ts';
 import type { LaunchFailure, RefusalCause } from './compute.ts';
 
 interface KindFacts {
@@ -180,7 +180,7 @@ const KIND_OF_STATUS: Record<number, AwsFailureKind> = {
 function messageOf(error: unknown, code: string, status: number | undefined): string {
   if (code === '' && status !== undefined) return `HTTP ${status} without an AWS error code`;
   // The SDK appends a paragraph about inspecting its internals, which would hide the cause.
-  const text = describeError(error).split('\n')[0]!.trim();
+  const text = firstLineOf(error).trim();
   return code === '' || text.includes(code) ? text : `${code}: ${text}`;
 }
 

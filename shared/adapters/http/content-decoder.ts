@@ -51,7 +51,11 @@ export function createContentDecoder(encoding: string, events: DecoderEvents): C
       new DecoderLayer(format, {
         onBytes: inner ? (bytes) => inner.push(bytes) : events.onBytes,
         onEnd: inner ? () => inner.end() : events.onEnd,
-        onDrain: () => (layers[index + 1] ? layers[index + 1]!.resume() : events.onDrain()),
+        onDrain: () => {
+          const outer = layers[index + 1];
+          if (outer) outer.resume();
+          else events.onDrain();
+        },
         onError: events.onError,
       }),
     );

@@ -205,5 +205,6 @@ export class DecoderLayer implements ContentDecoder {
 
 const join = (pieces: readonly Buffer[]): Buffer => {
   const filled = pieces.filter(({ length }) => length > 0);
-  return filled.length === 1 ? filled[0]! : Buffer.concat(filled);
+  const [one, ...more] = filled;
+  return one !== undefined && more.length === 0 ? one : Buffer.concat(filled);
 };

@@ -156,7 +156,7 @@ function isLocale(locale: string): boolean {
 function repeatedToken(format: string): string | null {
   const seen = new Set<string>();
   for (const token of tokensOf(format)) {
-    const part = token[0]!;
+    const part = token.charAt(0);
     if (seen.has(part)) return token;
     seen.add(part);
   }
