@@ -114,5 +114,5 @@ export interface RobotsReading extends RobotsPolicy {
 }
 
 /** The policy at one domain of the shop; null before it was first read. */
-export const policyAt = (policy: RobotsPolicy | null, domain: number): RobotsPolicy | null =>
+export const policyAt = <P extends RobotsPolicy | null>(policy: P, domain: number): RobotsPolicy | P =>
   policy?.domains?.[domain] ?? policy;

@@ -71,9 +71,9 @@ export function combinePolicies(readings: readonly RobotsReading[]): RobotsReadi
 
 /** The same policy with at least these Crawl-delays (milliseconds), one for each domain; itself where all are longer. */
 export function withDelays(policy: RobotsPolicy, leastMs: readonly number[]): RobotsPolicy {
-  const known = leastMs.map((_, domain) => policyAt(policy, domain)!);
-  const slower = known.map((own, domain): RobotsPolicy => {
-    const ms = leastMs[domain]!;
+  const known = leastMs.map((_, domain) => policyAt(policy, domain));
+  const slower = leastMs.map((ms, domain): RobotsPolicy => {
+    const own = policyAt(policy, domain);
     return ms > (own.crawlDelayMs ?? 0) ? { ...own, crawlDelayMs: ms, version: `${own.version}+${ms}` } : own;
   });
   return slower.every((own, domain) => own === known[domain]) ? policy : combinePolicies(slower);

@@ -56,8 +56,9 @@ export async function bundleCommand(options: BundleCommandOptions, terminal: Out
     const key = bundleKey(sha256);
     const platform = PLATFORM_OF[architecture];
     const path = file ?? null;
-    made.push({ architecture, platform, nodeVersion: NODE_VERSION, sha256, sizeBytes, contents, key, path, upload });
-    output.line(describe(made.at(-1)!));
+    const one = { architecture, platform, nodeVersion: NODE_VERSION, sha256, sizeBytes, contents, key, path, upload };
+    made.push(one);
+    output.line(describe(one));
   }
   output.document({ bundles: made });
   return EXIT.complete;
@@ -81,9 +82,9 @@ function bucketOf(config: Config, environment: Environment): Bucket {
   const { aws } = config.values;
   const region = regionOf(config, environment);
   const missing = [...(region === null ? ['aws.region'] : []), ...(aws.bucket === null ? ['aws.bucket'] : [])];
-  if (missing.length > 0)
+  if (region === null || aws.bucket === null)
     throw new AppError('config-invalid', `--upload needs ${missing.join(' and ')} in ${config.file}`);
-  const place = { region: region!, endpoint: aws.endpoint, bucket: aws.bucket! };
+  const place = { region, endpoint: aws.endpoint, bucket: aws.bucket };
   return aws.sse === null ? place : { ...place, sse: aws.sse };
 }
 

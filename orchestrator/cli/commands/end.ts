@@ -1,4 +1,5 @@
 /** `orchestrator stop`, `cancel` and `publish`: a user ends a run early, or decides about a held one. */
+import { storedRun } from '../../core/model/core.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -83,7 +84,7 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
     await rows.results.dropStaging();
-    const report = reportOf((await rows.run.get())!);
+    const report = reportOf(await storedRun(rows));
     if (report) await rows.run.setReport(report);
     output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
     output.document({ run: run.id, state: 'cancelled', reason, exitCode });
@@ -100,14 +101,14 @@ export async function publishCommand(options: StatusOptions & { force?: boolean 
       await lock.setRun(run.id);
       const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
       // Another process may have published or discarded it while we waited for the lock.
-      const { rows } = await publishHeld(core, (await core.run.get())!, options.force === true);
+      const { rows } = await publishHeld(core, await storedRun(core), options.force === true);
       // Measurements that only the main server of the crawl itself has.
       const measured = run.report && { timings: run.report.timings, politeness: run.report.politeness };
       const report = { ...(await buildReport(core)), ...measured };
       await core.run.setReport(report);
       output.line(`Published ${rows} rows of run ${run.id}.`);
       output.line();
-      publishReport(report, (await core.run.get())!, config, output);
+      publishReport(report, await storedRun(core), config, output);
       return EXIT.complete;
     });
   });

@@ -48,9 +48,10 @@ function renderTrial(report: TrialReport, names: { page: string; mapping: string
 }
 
 function describePage({ kind, requests, by }: TrialReport): string {
+  const last = requests.at(-1);
   const facts = [
     kind?.toUpperCase(),
-    requests.length > 0 ? `status ${requests.at(-1)!.status ?? '-'}` : undefined,
+    last && `status ${last.status ?? '-'}`,
     by === 'browser' ? 'by a browser' : undefined,
   ];
   const known = facts.filter((fact) => fact !== undefined);

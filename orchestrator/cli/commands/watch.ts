@@ -1,4 +1,5 @@
 /** `orchestrator watch`: progress of a run of another process, or of the next one. Ctrl-C ends only the watcher. */
+import { storedRun } from '../../core/model/core.ts';
 import type { RunReader, RunStore } from '../../core/model/stores.ts';
 import { FleetSnapshot } from '../../core/model/fleet-snapshot.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
@@ -68,6 +69,6 @@ async function nextRun(
 }
 
 async function readFacts({ run, fleet, work }: RunReader): Promise<ProgressFacts> {
-  const [row, instances, counts] = await Promise.all([run.get(), fleet.instances(), work.counts()]);
-  return { nowMs: systemClock.now(), run: row!, fleet: new FleetSnapshot(instances), work: counts, robots: null };
+  const [row, instances, counts] = await Promise.all([storedRun({ run }), fleet.instances(), work.counts()]);
+  return { nowMs: systemClock.now(), run: row, fleet: new FleetSnapshot(instances), work: counts, robots: null };
 }

@@ -97,7 +97,7 @@ export const ec2Rights: Check = {
   after: ['subnets'],
   beforeLaunch: true,
   limitMs: 15_000,
-  async run({ aws, config, facts }) {
+  async run({ config, facts }) {
     if (!(await facts.isFaithful()))
       return warning(
         'not checked: an endpoint that is not AWS may execute a DryRun call',
@@ -105,7 +105,7 @@ export const ec2Rights: Check = {
       );
     const [launches, own, subnets] = await Promise.all([facts.launches(), facts.ownInstance(), facts.subnets()]);
     const vpcId = config.values.aws.load_balancer === null ? subnets[0]!.vpcId : null;
-    return judgeRights(await probeEc2Rights(aws!, launches, own, vpcId));
+    return judgeRights(await probeEc2Rights(facts.aws(), launches, own, vpcId));
   },
 };
 
@@ -164,9 +164,9 @@ export const elbRights: Check = {
   only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
-  async run({ aws, facts }) {
+  async run({ facts }) {
     const { account } = await facts.identity();
-    const findings = judgeRights(await probeElbRights(aws!, account));
+    const findings = judgeRights(await probeElbRights(facts.aws(), account));
     const changing = 'the rights to make, fill and remove a balancer cannot be checked without making one';
     return [
       ...findings,

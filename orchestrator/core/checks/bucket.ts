@@ -18,8 +18,8 @@ export const bucket: Check = {
   needs: ['credentials'],
   lacks: lacksBucket,
   beforeLaunch: true,
-  async run({ aws, target, facts }) {
-    const place = { ...aws!, bucket: target.bucket };
+  async run({ target, facts }) {
+    const place = { ...facts.aws(), bucket: target.bucket };
     // An endpoint without STS cannot name our account; then the check only shows whether the bucket can be used.
     const account = await facts.identity().then(
       (identity) => identity.account,
@@ -85,8 +85,8 @@ export const bucketSettings: Check = {
   needs: ['bucket'],
   lacks: lacksBucket,
   beforeLaunch: true,
-  async run({ aws, target, facts, config }) {
-    const settings = await readBucketSettings({ ...aws!, bucket: target.bucket });
+  async run({ target, facts, config }) {
+    const settings = await readBucketSettings({ ...facts.aws(), bucket: target.bucket });
     const { sse } = config.values.aws;
     return judgeBucket(settings, { bucket: target.bucket, isFaithful: await facts.isFaithful(), sse });
   },
@@ -181,8 +181,8 @@ export const bucketRights: Check = {
   lacks: lacksBucket,
   beforeLaunch: true,
   limitMs: 15_000,
-  async run({ aws, target, config }) {
-    const tried = await tryBucketRights({ ...aws!, bucket: target.bucket, sse: config.values.aws.sse });
+  async run({ target, config, facts }) {
+    const tried = await tryBucketRights({ ...facts.aws(), bucket: target.bucket, sse: config.values.aws.sse });
     const refused = tried.flatMap(({ call, refusal }) => {
       if (refusal === null) return [];
       const finding = findingOf(refusal);

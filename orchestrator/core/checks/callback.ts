@@ -153,16 +153,13 @@ const UNSEEN = standing(
   'npm run canary tries it with two small instances',
 );
 
-export async function lookAtDoors(
-  { aws, config, facts }: CheckContext,
-  addresses: readonly string[],
-): Promise<Finding[]> {
+export async function lookAtDoors({ config, facts }: CheckContext, addresses: readonly string[]): Promise<Finding[]> {
   // The check that needs the interfaces reports a failure to read them: this one only adds detail.
   const own = await facts.ownInterfaces().catch(() => []);
   const found = own.find((each) => [...each.addresses, ...each.publicAddresses].some((a) => addresses.includes(a)));
   if (found === undefined) return [UNSEEN];
   try {
-    const [groups, instances] = await Promise.all([readGroups(aws!, found.securityGroupIds), facts.groups()]);
+    const [groups, instances] = await Promise.all([readGroups(facts.aws(), found.securityGroupIds), facts.groups()]);
     const isPrivate = addresses.some((a) => found.addresses.includes(a));
     return [judgeDoor({ groups, port: portOf(new URL(config.values.server.url!)), isPrivate }, instances)];
   } catch {

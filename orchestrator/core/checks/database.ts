@@ -138,10 +138,8 @@ export const otherRun: Check = {
         `run ${ahead.id} (${ahead.phase}) has lost its main server, and its deadline is ahead`,
         `orchestrator resume ${ahead.id}, or orchestrator cancel ${ahead.id}`,
       );
-    if (unfinished.length === 0) return ok('none');
-    return warning(
-      `run ${unfinished[0]!.id} is not tidied up: the next run ends it first`,
-      `orchestrator resume ${unfinished[0]!.id}`,
-    );
+    const [left] = unfinished;
+    if (left === undefined) return ok('none');
+    return warning(`run ${left.id} is not tidied up: the next run ends it first`, `orchestrator resume ${left.id}`);
   },
 };

@@ -41,10 +41,11 @@ export interface FactsOptions extends RunPlace {
 
 export function createFacts({ config, target, environment, aws, known }: FactsOptions) {
   let seenSkewMs: number | null = null;
-  const options = (): AwsOptions => {
+  const place = (): AwsOptions => {
     if (aws === null) throw new Error('there is no endpoint yet');
-    return { ...aws, onTime: (ms) => (seenSkewMs = ms - systemClock.now()) };
+    return aws;
   };
+  const options = (): AwsOptions => ({ ...place(), onTime: (ms) => (seenSkewMs = ms - systemClock.now()) });
   const compute = lazily(() => new Ec2Compute(options()));
   const balancers = lazily(() => new Elbv2LoadBalancer(options()));
   const database = once(() => Promise.resolve(known?.database ?? openDatabase(config.values.database.url)));
@@ -89,6 +90,8 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
       const planned = await plan().catch(() => ({}));
       return launchNetwork(cloud, launchSettingsOf(config, target, planned), await subnets(), own);
     }),
+    /** How to call AWS; throws where there is no endpoint yet. */
+    aws: place,
     ownInterfaces,
     imageId,
     routeTables: once(async () => findRouteTables(options(), await vpcId())),

@@ -12,11 +12,11 @@ export const image: Check = {
   only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
-  async run({ aws, config, facts }) {
+  async run({ config, facts }) {
     const type = facts.instanceType();
     // Throws when the configured image does not exist or is for the other architecture.
     const id = await facts.imageId();
-    const found = await readImage(aws!, id);
+    const found = await readImage(facts.aws(), id);
     if (found === null) return warning(`${id} is not shown by EC2`);
     if (found.state !== 'available')
       return failed(
@@ -37,10 +37,10 @@ export const volumes: Check = {
   only: 'aws',
   needs: ['credentials'],
   beforeLaunch: true,
-  async run({ aws, config }) {
+  async run({ config, facts }) {
     const named = config.values.aws.volume?.kms_key ?? null;
     try {
-      return judgeVolumeKey(named, named ?? (await defaultVolumeKey(aws!)));
+      return judgeVolumeKey(named, named ?? (await defaultVolumeKey(facts.aws())));
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'aws-denied') throw error;
       return warning(

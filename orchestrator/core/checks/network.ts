@@ -90,11 +90,11 @@ export const loadBalancer: Check = {
   after: ['subnets'],
   beforeLaunch: true,
   limitMs: 15_000,
-  async run({ aws, config, facts, target }) {
+  async run({ config, facts, target }) {
     // Both throw: when the user's load balancer does not exist, does not fit the subnets, or has no room.
     const { balancer, notes } = await facts.network();
     const named = config.values.aws.load_balancer;
-    if (balancer?.existing) await assertFreePort(aws!, balancer.existing);
+    if (balancer?.existing) await assertFreePort(facts.aws(), balancer.existing);
     const certificate = judgeCertificate(config.values.aws.certificate?.arn ?? null, target.region);
     const said =
       named === null ? `an ${balancer?.scheme} one is made for the run` : `${named} serves the zones of the subnets`;
@@ -125,10 +125,10 @@ export const securityGroups: Check = {
   only: 'aws',
   needs: ['load-balancer'],
   beforeLaunch: true,
-  async run({ aws, config, facts }) {
+  async run({ config, facts }) {
     const { securityGroupIds, balancer } = await facts.network();
     const read = (ids: readonly string[]): Promise<SecurityGroup[]> =>
-      ids.length === 0 ? Promise.resolve([]) : readGroups(aws!, ids);
+      ids.length === 0 ? Promise.resolve([]) : readGroups(facts.aws(), ids);
     // The groups of a user's load balancer are the user's business.
     const both = await Promise.all([read(securityGroupIds), read(balancer?.securityGroupIds ?? [])]).catch(unseen);
     if ('level' in both) return both;

@@ -266,9 +266,9 @@ async function subnetIds(ec2: EC2, named: readonly string[], hint: string): Prom
   const all = await allOf(ec2.paginateDescribeSubnets({}), 'DescribeSubnets', (page) => page.Subnets);
   const found = named.flatMap((name) => {
     if (!TAG_FORM.test(name)) return [name];
-    const tagged = all.filter((s) => s.SubnetId && hasTag(s.Tags, name));
+    const tagged = all.flatMap((s) => (s.SubnetId && hasTag(s.Tags, name) ? [s.SubnetId] : []));
     if (tagged.length === 0) throw invalid(`aws.subnets: no subnet has ${name}`, hint);
-    return tagged.map((s) => s.SubnetId!);
+    return tagged;
   });
   return [...new Set(found)];
 }
@@ -283,7 +283,7 @@ function toSubnet(subnet: Subnet): SubnetInfo[] {
 const TAG_FORM = /^tag:([^=]+)=(.*)$/;
 
 function hasTag(tags: readonly Tag[] | undefined, form: string): boolean {
-  const [, key, value] = TAG_FORM.exec(form)!;
+  const [, key, value] = TAG_FORM.exec(form) ?? [];
   return (tags ?? []).some((tag) => tag.Key === key && (tag.Value ?? '') === value);
 }
 
@@ -313,11 +313,14 @@ async function findSecurityGroups(ec2: EC2, wanted: readonly string[], vpcId: st
 async function taggedGroups(ec2: EC2, tags: readonly string[], vpcId: string, hint: string): Promise<string[]> {
   const pages = ec2.paginateDescribeSecurityGroups({ Filters: [{ Name: 'vpc-id', Values: [vpcId] }] });
   const all = await allOf(pages, 'DescribeSecurityGroups', (page) => page.SecurityGroups);
-  const groups = all.filter((g) => g.VpcId === vpcId && g.GroupId);
-  const found = tags.map((tag) => groups.filter((g) => hasTag(g.Tags, tag)));
-  const missing = tags.filter((_, i) => found[i]!.length === 0);
+  const groups = all.filter((g) => g.VpcId === vpcId);
+  const found = tags.map((tag) => ({
+    tag,
+    ids: groups.flatMap((g) => (g.GroupId && hasTag(g.Tags, tag) ? [g.GroupId] : [])),
+  }));
+  const missing = found.filter(({ ids }) => ids.length === 0).map(({ tag }) => tag);
   if (missing.length > 0) throw invalid(`aws.security_groups: no group in ${vpcId} has ${missing.join(', ')}`, hint);
-  return [...new Set(found.flat().map((g) => g.GroupId!))];
+  return [...new Set(found.flatMap(({ ids }) => ids))];
 }
 
 /** Amazon Linux 2023, standard image: it has cloud-init, systemd and curl, and exists in every region. */

@@ -240,7 +240,7 @@ const MAX_NAME_CHARS = 64;
 
 /** Beside a table goes one with its name and `beside`. */
 export function findNameFaults(path: MappingFault['path'], table: string, beside: string): MappingFault[] {
-  if (table.split('.').at(-1)!.length + beside.length <= MAX_NAME_CHARS) return [];
+  if (table.slice(table.lastIndexOf('.') + 1).length + beside.length <= MAX_NAME_CHARS) return [];
   const message = `is too long: beside it goes ${table}${beside}, and a name has at most ${MAX_NAME_CHARS} characters`;
   return [{ path, message }];
 }

@@ -14,7 +14,9 @@ const isType = (name: string): boolean =>
 /** What is wrong with the path and how it is meant; null for a path that may find something. `ofPage`: not of a value. */
 export function misspelling(path: string, ofPage: boolean): string | null {
   const isForeign = /^\$(?:\.|\[|$)|[[\]]|(?:^|\.)\*(?:\.|$)/.test(path);
-  const type = ofPage ? [...path.matchAll(TYPE_NAME)].findLast(({ 2: name }) => isType(name!))?.[2] : undefined;
+  const type = ofPage
+    ? [...path.matchAll(TYPE_NAME)].map(({ 2: name }) => name).findLast((name) => name !== undefined && isType(name))
+    : undefined;
   if (!isForeign && type === undefined) return null;
   const plain = plainPath(path);
   const what = isForeign

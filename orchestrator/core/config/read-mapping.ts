@@ -85,13 +85,10 @@ function checkKinds(pages: readonly PlacedPage[], faults: FaultList): void {
 }
 
 function checkOrder(pages: readonly PlacedPage[], faults: FaultList): void {
-  const first = pages.findIndex((page) => page.urlPatterns.length === 0);
-  if (first < 0) return;
-  for (const page of pages.slice(first + 1))
-    faults.report(
-      page.path,
-      `is never used: ${pages[first]!.name}, before it, has no url_patterns and takes every page`,
-    );
+  const first = pages.find((page) => page.urlPatterns.length === 0);
+  if (first === undefined) return;
+  for (const page of pages.slice(pages.indexOf(first) + 1))
+    faults.report(page.path, `is never used: ${first.name}, before it, has no url_patterns and takes every page`);
 }
 
 function checkColumns(pages: readonly PlacedPage[], faults: FaultList): void {

@@ -184,7 +184,8 @@ function readProcess({ options, pathOf }: Placed<ChainOptions>, faults: FaultLis
   const add = (key: string, step: Step): void => void steps.push({ step, path: pathOf(key) });
   const pickOne = <K extends keyof ChainOptions>(keys: readonly K[]): K[] => {
     const given = keys.filter((key) => options[key] !== undefined && options[key] !== false);
-    if (given.length > 1) faults.report(pathOf(given[1]!), `${given.join(' and ')} exclude each other`);
+    const [, second] = given;
+    if (second !== undefined) faults.report(pathOf(second), `${given.join(' and ')} exclude each other`);
     return given.slice(0, 1);
   };
   const trims = options.trim !== false;
@@ -201,8 +202,8 @@ function readProcess({ options, pathOf }: Placed<ChainOptions>, faults: FaultLis
     else add(key, { type: key });
   }
   for (const key of pickOne(SHAPES)) {
-    if (key === 'join') add(key, { type: 'join', by: options.join! });
-    else add(key, { type: key });
+    if (key !== 'join') add(key, { type: key });
+    else if (options.join !== undefined) add(key, { type: 'join', by: options.join });
   }
   if (options.default !== undefined) add('default', { type: 'default', value: options.default });
   return steps;

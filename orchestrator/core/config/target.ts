@@ -58,7 +58,7 @@ export function chooseTarget(
       ...(config.values.server.url === null ? ['server.url'] : []),
     ];
     const nameless = !hasLink(config.values.site.user_agent);
-    if (missing.length > 0 || nameless) {
+    if (region === null || aws.bucket === null || missing.length > 0 || nameless) {
       const needed = [
         ...(missing.length > 0 ? [`${missing.join(', ')} in ${config.file}`] : []),
         ...(nameless ? [`a site.user_agent with a link in ${config.file}: ${WHO_TO_SAY}`] : []),
@@ -69,9 +69,9 @@ export function chooseTarget(
         missing.length > 0 ? { hint } : {},
       );
     }
-    checkCountries(config, region!);
+    checkCountries(config, region);
     // Whatever answers at aws.endpoint, a paid run treats it as AWS.
-    return { dryRun, kind: 'aws', region: region!, bucket: aws.bucket!, endpoint: aws.endpoint };
+    return { dryRun, kind: 'aws', region, bucket: aws.bucket, endpoint: aws.endpoint };
   }
   if (aws.endpoint !== null && namesKeys(new URL(aws.endpoint))) {
     throw new AppError('endpoint-refused', 'aws.endpoint has keys in it, and a dry run takes none', {
@@ -97,12 +97,13 @@ export function chooseTarget(
 /** Throws when an instance could be launched outside of `site.countries`. */
 function checkCountries({ file, values: { site, aws } }: Config, region: string): void {
   const regions = aws.regions?.map((each) => each.region) ?? [region];
-  const outside = site.countries === null ? [] : regionsOutside(regions, site.countries);
+  if (site.countries === null) return;
+  const outside = regionsOutside(regions, site.countries);
   if (outside.length === 0) return;
   const where = outside.map((each) => `${each} (${countryOf(each) ?? 'in a country that this version does not know'})`);
   throw new AppError(
     'config-invalid',
-    `${file}: site.countries allows ${site.countries!.join(', ')}, but not ${where.join(', ')}`,
+    `${file}: site.countries allows ${site.countries.join(', ')}, but not ${where.join(', ')}`,
     { hint: 'Crawl from a region there, or add the country or the region to site.countries.' },
   );
 }

@@ -34,7 +34,7 @@ const REGIONS: Record<string, readonly string[]> = {
 
 /** ISO code of the region's country; null for a region that is newer than this list. */
 export function countryOf(region: string): string | null {
-  return Object.keys(REGIONS).find((country) => REGIONS[country]!.includes(region)) ?? null;
+  return Object.entries(REGIONS).find(([, regions]) => regions.includes(region))?.[0] ?? null;
 }
 
 /** The regions that no entry allows: an entry is a country (`JP`) or a region (`ap-northeast-1`). */

@@ -35,7 +35,7 @@ export function plannedPaces(
     const cap = asked.find((pace) => pace.host === host)?.cap;
     if (isFree || cap === undefined) return null;
     const { isLast, ...still } = cap;
-    const now = policyAt(robots, domain)!;
+    const now = policyAt(robots, domain);
     const isUnknown = now.access === 'none' || now.version === IGNORED_ROBOTS.version;
     if (isUnknown) return cap;
     if ((now.crawlDelayMs ?? 0) >= cap.delayMs) return still;

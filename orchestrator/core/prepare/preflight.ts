@@ -89,12 +89,13 @@ async function regionsFor(config: Config, target: Target): Promise<NonNullable<P
   const { regions } = config.values.aws;
   if (regions === null) return null;
   const quotas = await Promise.all(
-    regions.map(({ region, vcpu_quota: configured }) => quotaIn(config, target, { region, configured })),
+    regions.map(async ({ region, vcpu_quota: configured, max_instances: maxInstances, weight }) => {
+      const { vcpus: vcpuQuota, note } = await quotaIn(config, target, { region, configured });
+      return { place: { region, maxInstances, weight, vcpuQuota }, note };
+    }),
   );
   return {
-    list: regions.map(({ region, max_instances: maxInstances, weight }, i) => {
-      return { region, maxInstances, weight, vcpuQuota: quotas[i]!.vcpus };
-    }),
+    list: quotas.map(({ place }) => place),
     notes: quotas.flatMap(({ note }) => note ?? []),
   };
 }

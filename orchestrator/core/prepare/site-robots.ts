@@ -41,20 +41,21 @@ export function findingsOf(
 ): { warnings: string[]; fault: string | null } {
   if (policy.version === IGNORED_ROBOTS.version)
     return { warnings: ['robots.txt is ignored (site.robots: ignore)'], fault: null };
-  const domains = templatesOf(site.productUrl).map((_, domain) => policyAt(policy, domain)!);
+  const domains = templatesOf(site.productUrl).map((_, domain) => policyAt(policy, domain));
   const unreadable = domains
     .filter(({ access }) => access === 'none')
     .map(({ source }) => `robots.txt cannot be read, so nothing may be crawled at present: ${oneLine(source)}`);
   if (policy.access === 'none') return { warnings: unreadable, fault: null };
   const tried = ids.slice(0, TRIED);
   const isRefused = (id: string): boolean => {
-    const own = domains[domainOf(site.productUrl, id)]!;
+    const own = policyAt(policy, domainOf(site.productUrl, id));
     return own.access !== 'none' && !isAllowed(own, pathOf(site.productUrl, id));
   };
   const refused = tried.filter(isRefused);
   const warnings = [...unreadable, ...domains.flatMap((own) => delayWarning(own, site.intervalMs))];
-  if (refused.length === 0) return { warnings, fault: null };
-  const example = `for example ${productUrl(site.productUrl, refused[0]!).slice(0, 200)}`;
+  const [first] = refused;
+  if (first === undefined) return { warnings, fault: null };
+  const example = `for example ${productUrl(site.productUrl, first).slice(0, 200)}`;
   const some = tried.length < ids.length ? `of the first ${tried.length} products` : `of ${tried.length} products`;
   if (refused.length === tried.length)
     return {

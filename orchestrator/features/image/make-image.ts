@@ -148,7 +148,8 @@ export function errorIn(region: string, error: unknown): AppError {
 export function joinErrors(errors: readonly AppError[], ...advice: string[]): AppError | null {
   if (errors.length === 0) return null;
   const codes = new Set(errors.map(({ code }) => code));
-  const code = codes.has('interrupted') ? 'interrupted' : codes.size === 1 ? errors[0]!.code : 'aws-failed';
+  const [common = 'aws-failed', ...others] = codes;
+  const code = codes.has('interrupted') ? 'interrupted' : others.length === 0 ? common : 'aws-failed';
   const hints = new Set([...errors.flatMap(({ hint }) => hint ?? []), ...advice]);
   return new AppError(
     code,

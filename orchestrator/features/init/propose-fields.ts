@@ -147,8 +147,9 @@ interface Tried {
 function proposeField(name: FieldName, places: readonly Place[], pages: readonly ProbedPage[]): ProposedField | null {
   const all = places.flatMap(({ field, source }, i): Tried[] => {
     if (field !== name) return [];
-    const values = pages.map((page) => page.values[i]!.value);
-    const currencies = pages.map((page) => page.values[i]!.currency);
+    const found = pages.flatMap((page) => page.values[i] ?? []);
+    const values = found.map(({ value }) => value);
+    const currencies = found.map(({ currency }) => currency);
     return values.some(hasValue) ? [{ source, values, currencies, doubt: doubtOf(name, values, pages) }] : [];
   });
   const sure = all.filter(({ doubt }) => doubt === null);

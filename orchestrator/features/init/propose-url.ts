@@ -28,8 +28,8 @@ export function proposeProductUrl(given: readonly string[]): { template: string;
   const shortest = Math.min(...urls.map((url) => url.length));
   while (after < shortest - before && urls.every((url) => url.at(-1 - after) === first.at(-1 - after))) after++;
   // Digits that two IDs share at their ends belong to the IDs.
-  while (before > host && /[\p{L}\p{N}%._~-]/u.test(first[before - 1]!)) before--;
-  while (after > 0 && /[\p{L}\p{N}%_~-]/u.test(first.at(-after)!)) after--;
+  while (before > host && /[\p{L}\p{N}%._~-]/u.test(first.charAt(before - 1))) before--;
+  while (after > 0 && /[\p{L}\p{N}%_~-]/u.test(first.charAt(first.length - after))) after--;
   if (before < host) return null;
   const parts = urls.map((url) => url.slice(before, url.length - after));
   if (parts.some((part) => part === '' || /[/?&]/.test(part))) return null;

@@ -65,6 +65,8 @@ export function glossaryOf(markdown: string): Record<string, string> {
   const plain = (text: string): string => text.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1').replaceAll(/[*`]/g, '');
   const rows = [...markdown.matchAll(/^\| \*\*(.+?)\*\* \| (.+) \|$/gm)];
   return Object.fromEntries(
-    rows.flatMap(([, words, meaning]) => words!.split(', ').map((word) => [word.toLowerCase(), plain(meaning!)])),
+    rows.flatMap(([, words = '', meaning = '']) =>
+      words.split(', ').map((word) => [word.toLowerCase(), plain(meaning)]),
+    ),
   );
 }

@@ -110,9 +110,12 @@ const heredoc = (text: string): Hcl => ({ hcl: `<<-EOT\n${text.trimEnd().replace
 
 /** Null without an entry. `aws.tags` has no character that HCL reads. */
 function mapOf(entries: Readonly<Record<string, string>>): Hcl | null {
-  const quoted = Object.entries(entries).map((entry) => entry.map((text) => JSON.stringify(text)));
-  const width = Math.max(...quoted.map(([key]) => key!.length));
-  const lines = quoted.map(([key, value]) => `  ${key!.padEnd(width)} = ${value}\n`);
+  const quoted = Object.entries(entries).map(([key, value]) => ({
+    key: JSON.stringify(key),
+    value: JSON.stringify(value),
+  }));
+  const width = Math.max(...quoted.map(({ key }) => key.length));
+  const lines = quoted.map(({ key, value }) => `  ${key.padEnd(width)} = ${value}\n`);
   return lines.length === 0 ? null : { hcl: `{\n${lines.join('')}}` };
 }
 

@@ -144,15 +144,15 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
       `server.url must have the IPv4 address of the main server, which the load balancers of ${others.map((each) => each.region).join(', ')} let in; or name it by --main-server`,
     );
   const secret = config?.database.url.startsWith('sqlite:') ? null : `${name}-database`;
-  if (faults.length > 0) {
+  if (region === undefined || bucket === undefined || mainServer === null || faults.length > 0) {
     throw new AppError('usage', `setup cannot be written: ${faults.join('; ')}`, {
       hint: 'For example: orchestrator setup --region ap-northeast-1 --bucket example-crawl',
     });
   }
   const listenPort = Number(config?.server.listen?.split(':').at(-1) ?? DEFAULT_CALLBACK_PORT);
   return {
-    region: region!,
-    hasGroups: !aws?.regions || entry !== undefined || mainServer!.kind === 'vpc',
+    region,
+    hasGroups: !aws?.regions || entry !== undefined || mainServer.kind === 'vpc',
     ...(aws?.regions
       ? {
           otherRegions: others.map((each) => ({
@@ -163,20 +163,20 @@ export function setupValues(flags: SetupFlags, config: ConfigValues | null, envi
           })),
         }
       : {}),
-    launchPlaces: (aws?.regions ?? [{ region: region!, subnets }]).map((each) => ({
+    launchPlaces: (aws?.regions ?? [{ region, subnets }]).map((each) => ({
       region: each.region,
       subnets: each.subnets,
     })),
     instanceTypes,
-    partition: partitionOf(region!),
-    bucket: bucket!,
+    partition: partitionOf(region),
+    bucket,
     owner,
     tags: aws?.tags ?? {},
     name,
     instanceProfile,
     vpcId: flags.vpc ?? null,
     subnets,
-    mainServer: mainServer!,
+    mainServer,
     listenPort,
     callbackPort: serverUrl === null ? listenPort : portOf(new URL(serverUrl)),
     ec2MainServer: makesMainServer ? { secret } : null,

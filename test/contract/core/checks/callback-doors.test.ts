@@ -30,9 +30,12 @@ async function context(url: string, own: () => Promise<OwnInterface[]>, isRefuse
   stops.push(() => server.stop());
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
   return {
-    aws: { region: 'ap-northeast-1', endpoint: server.endpoint, credentials },
     config: { values: { server: { url } } },
-    facts: { ownInterfaces: own, groups: () => Promise.resolve(['sg-i']) },
+    facts: {
+      aws: () => ({ region: 'ap-northeast-1', endpoint: server.endpoint, credentials }),
+      ownInterfaces: own,
+      groups: () => Promise.resolve(['sg-i']),
+    },
   } as unknown as CheckContext;
 }
 
