@@ -7,7 +7,7 @@ import { isRunEnd } from '../../../shared/domain/states.ts';
 import { publishReport } from '../../core/run/carry-out.ts';
 import { type EarlyEnd, endEarly } from '../../core/run/end-early.ts';
 import { findRun, getRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
-import { lockNamesOfRun, underLock } from '../../core/lookup/run-lock.ts';
+import { lockNamesOfRun, takeLock } from '../../core/lookup/run-lock.ts';
 import { createOfflineCore } from '../../core/run/run-session.ts';
 import type { RunReader, RunRecord, Stores } from '../../core/model/stores.ts';
 import { buildReport } from '../../core/act/results/finish.ts';
@@ -73,23 +73,22 @@ async function describe({ fleet, results }: RunReader, run: RunRecord): Promise<
 
 /** The move stores the request too: stored alone it could stay on a run that another process publishes. */
 async function discardHeld(stores: Stores, run: RunRecord, output: Output): Promise<ExitCode> {
-  return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
-    await lock.setRun(run.id);
-    const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
-    const reason = 'cancelled while its rows were held';
-    const exitCode = EXIT.interrupted;
-    const detail = { reason, exitCode, request: 'cancel' as const };
-    if (!(await rows.run.move('held', 'cancelled', detail)))
-      throw new AppError('run-ended', `run ${run.id} is not held any more`, {
-        hint: `Look at it with: orchestrator status ${run.id}`,
-      });
-    await rows.results.dropStaging();
-    const report = reportOf(await storedRun(rows));
-    if (report) await rows.run.setReport(report);
-    output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
-    output.document({ run: run.id, state: 'cancelled', reason, exitCode });
-    return EXIT.complete;
-  });
+  await using lock = await takeLock({ runs: stores.runs, names: lockNamesOfRun(run), clock: systemClock });
+  await lock.setRun(run.id);
+  const rows = stores.bind({ runId: run.id, fence: lock.fence, clock: systemClock });
+  const reason = 'cancelled while its rows were held';
+  const exitCode = EXIT.interrupted;
+  const detail = { reason, exitCode, request: 'cancel' as const };
+  if (!(await rows.run.move('held', 'cancelled', detail)))
+    throw new AppError('run-ended', `run ${run.id} is not held any more`, {
+      hint: `Look at it with: orchestrator status ${run.id}`,
+    });
+  await rows.results.dropStaging();
+  const report = reportOf(await storedRun(rows));
+  if (report) await rows.run.setReport(report);
+  output.line(`Run ${run.id} is cancelled; its rows are dropped.`);
+  output.document({ run: run.id, state: 'cancelled', reason, exitCode });
+  return EXIT.complete;
 }
 
 /** Publishes the rows of a held run. */
@@ -97,19 +96,18 @@ export async function publishCommand(options: StatusOptions & { force?: boolean 
   return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'held', (r) => r.phase === 'held');
-    return underLock(stores.runs, lockNamesOfRun(run), async (lock) => {
-      await lock.setRun(run.id);
-      const core = createOfflineCore({ runId: run.id, stores, lock, config, output });
-      // Another process may have published or discarded it while we waited for the lock.
-      const { rows } = await publishHeld(core, await storedRun(core), options.force === true);
-      // Measurements that only the main server of the crawl itself has.
-      const measured = run.report && { timings: run.report.timings, politeness: run.report.politeness };
-      const report = { ...(await buildReport(core)), ...measured };
-      await core.run.setReport(report);
-      output.line(`Published ${rows} rows of run ${run.id}.`);
-      output.line();
-      publishReport(report, await storedRun(core), config, output);
-      return EXIT.complete;
-    });
+    await using lock = await takeLock({ runs: stores.runs, names: lockNamesOfRun(run), clock: systemClock });
+    await lock.setRun(run.id);
+    const core = createOfflineCore({ stores, lock, config, output }, run.id);
+    // Another process may have published or discarded it while we waited for the lock.
+    const { rows } = await publishHeld(core, await storedRun(core), options.force === true);
+    // Measurements that only the main server of the crawl itself has.
+    const measured = run.report && { timings: run.report.timings, politeness: run.report.politeness };
+    const report = { ...(await buildReport(core)), ...measured };
+    await core.run.setReport(report);
+    output.line(`Published ${rows} rows of run ${run.id}.`);
+    output.line();
+    publishReport(report, await storedRun(core), config, output);
+    return EXIT.complete;
   });
 }

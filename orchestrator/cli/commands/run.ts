@@ -8,7 +8,7 @@ import { renderPlan, startInWords } from '../../core/plan/render-plan.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { listen } from '../../core/server/listen.ts';
 import { metricsText } from '../../features/serve/metrics.ts';
-import { type Config, loadConfig, refuseMisspelt } from '../../core/config/load-config.ts';
+import { loadConfig, refuseMisspelt } from '../../core/config/load-config.ts';
 import { refusalOfPlan } from '../../core/prepare/make-plan.ts';
 import { preflight } from '../../core/prepare/preflight.ts';
 import { chooseTarget } from '../../core/config/target.ts';
@@ -17,7 +17,7 @@ import { firstOfQuery, idsFrom } from '../../features/recrawl/chosen-products.ts
 import type { CarriedOut } from '../../core/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../core/run/load-run.ts';
 import { resume, type ResumeOptions } from '../../core/run/resume.ts';
-import { failedProducts, type RetryOptions, retryRun } from '../../core/run/retry.ts';
+import { failedProducts, type Retried } from '../../core/run/retry.ts';
 import { kindOf, type StartOptions, startRun } from '../../core/run/start-run.ts';
 import { type RunSource, wholeQuery } from '../../core/prepare/run-source.ts';
 import { openWaiting } from '../../core/lookup/find-run.ts';
@@ -71,19 +71,16 @@ export async function planCommand(options: PlanOptions, output: Output): Promise
 
 /** Checks, plans, asks for confirmation, then carries the run out. */
 export const runCommand = (options: RunOptions, output: Output): Promise<ExitCode> =>
-  startInTerminal(options, output, () => ({ source: sourceOf(options) }));
+  startInTerminal(options, output, () => sourceOf(options));
 
-/** As runCommand, of other products: `configure` says what the run goes by instead of the configuration as it stands. */
+/** As runCommand, of other products. */
 export function startInTerminal(
   options: RunOptions,
   output: Output,
-  what: (caller: Caller) => { source: RunSource; configure?: (config: Config) => Config },
+  sourceFor: (caller: Caller) => RunSource,
 ): Promise<ExitCode> {
   return withMetrics(options, output, () =>
-    inTerminal(output, (caller) => {
-      const { source, ...configured } = what(caller);
-      return startRun({ ...confirmed(options, output, caller), ...configured }, caller, source);
-    }),
+    inTerminal(output, (caller) => startRun(confirmed(options, output, caller), caller, sourceFor(caller))),
   );
 }
 
@@ -113,8 +110,10 @@ function sourceOf({ ids, limit, acceptDrop }: RunOptions): RunSource {
 }
 
 /** A child run of the products that failed in another one. */
-export function retryCommand(options: RunOptions & Omit<RetryOptions, 'confirm'>, output: Output): Promise<ExitCode> {
-  return inTerminal(output, (caller) => retryRun(confirmed(options, output, caller), caller));
+export function retryCommand(options: RunOptions & Retried, output: Output): Promise<ExitCode> {
+  return inTerminal(output, (caller) =>
+    startRun(confirmed(options, output, caller), caller, failedProducts(options, caller.output)),
+  );
 }
 
 /** Takes up a run whose main server died or left. */

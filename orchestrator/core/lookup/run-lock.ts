@@ -6,7 +6,6 @@ import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { siteHostOf } from '../../../shared/domain/same-site.ts';
 import { type ProductUrl, templatesOf } from '../../../shared/domain/domains.ts';
-import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { ConnectionLock, LockHolder, RunRecord, RunStore } from '../model/stores.ts';
 import type { Config } from '../config/load-config.ts';
@@ -26,7 +25,8 @@ export interface LockTimes {
 
 const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, settleMs: 2_000, giveUpMs: 30_000 };
 
-export interface RunLock {
+/** Disposal releases it. */
+export interface RunLock extends AsyncDisposable {
   fence: number;
   /** Names the run the lock is held for, and stores it: from then on the gc of another site spares what the run has. */
   setRun(runId: string): Promise<void>;
@@ -34,7 +34,6 @@ export interface RunLock {
   lost: AbortSignal;
   /** Ends the work under this lock for a reason local to this machine. Only the first call counts. */
   giveUp(error: AppError): void;
-  release(): Promise<void>;
 }
 
 /**
@@ -89,21 +88,6 @@ export async function takeLock(locking: Locking): Promise<RunLock> {
   } catch (error) {
     await connection?.release();
     throw error;
-  }
-}
-
-/** Takes the lock of these names for `work`, and releases it afterwards. */
-export async function underLock<T>(
-  runs: RunStore,
-  names: readonly string[],
-  work: (lock: RunLock) => Promise<T>,
-  check: () => Promise<unknown> = () => Promise.resolve(),
-): Promise<T> {
-  const lock = await takeLock({ runs, names, clock: systemClock, check });
-  try {
-    return await work(lock);
-  } finally {
-    await lock.release();
   }
 }
 
@@ -261,7 +245,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
     },
     lost: lost.signal,
     giveUp: (error) => lost.abort(error),
-    async release() {
+    async [Symbol.asyncDispose]() {
       stop.abort();
       await renewing;
       // It would only be retried for long; the next main server here finds that its holder is dead.

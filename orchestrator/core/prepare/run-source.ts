@@ -5,6 +5,8 @@ import type { Preflight } from './preflight.ts';
 import type { ProductList } from './products.ts';
 
 export interface RunSource {
+  /** What the run goes by instead of the configuration as it stands. */
+  configure?(config: Config): Config;
   /** True for products.query: the checks may then read it before `choose`, to report all failures at once. */
   isQuery?: true;
   /** The run that it tries again: the new one is of its kind, a dry run or on AWS. Called first. */

@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { Database } from '../db/connect.ts';
 import type { Plan } from '../plan/plan.ts';
 import { awsOptions } from '../cloud-access/cloud-access.ts';
-import { type Config, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
+import { type Config, type Environment, type FlagValue, loadConfig, refuseMisspelt } from '../config/load-config.ts';
 import type { ConfigPlace } from '../feature.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { assumedTarget, type RunPlace } from '../config/target.ts';
@@ -34,29 +34,39 @@ export async function checkBeforeLaunch(
 /** Exit codes caused by settings, database, site or AWS during a run's preparation; the checks explain no others. */
 const MENDABLE: readonly ExitCode[] = [EXIT.config, EXIT.infeasible, EXIT.capacity, EXIT.budget];
 
-/**
- * An error that stopped a run before its checks, combined with everything else that blocks it, so that the user can fix
- * all of it at once. `known` is what had been found out by then; `isQuery` is false when the products are not those of
- * products.query.
- */
-export async function withOtherFailures(
-  error: unknown,
-  options: RunPlace & { isQuery: boolean },
-  known: NonNullable<FactsOptions['known']> = {},
-): Promise<unknown> {
-  if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) return error;
-  const { dryRun } = options.target;
-  const checks = checksFor(dryRun).filter((check) => check.beforeLaunch === true || check.alongside === true);
-  // A database that has just not answered in time is not waited for again.
-  const pointless =
-    error.code === 'database-unreachable' ? 'database' : hasProducts(options, known) ? null : 'products';
-  const wanted = checks.filter((check) => pointless === null || !standsOn(check, pointless));
-  return refusalOf(await look(wanted, options, known), error) ?? error;
+/** What is to be started, before anything is known of its target. */
+export interface StartPlace {
+  config: Config;
+  environment: Environment;
+  dryRun: boolean;
+  /** False when the products are not those of products.query. */
+  isQuery: boolean;
 }
 
-/** If the products come from elsewhere, the query would report on other products. */
-const hasProducts = ({ isQuery }: { isQuery: boolean }, known: NonNullable<FactsOptions['known']>): boolean =>
-  isQuery || known.products !== undefined;
+/**
+ * The result of a step before the launch. Its error is combined with everything else that blocks the run, so that the user
+ * can fix all of it at once. `known` is what has been found out by then.
+ */
+export async function allAtOnce<T>(
+  step: () => T | Promise<T>,
+  place: StartPlace,
+  known: NonNullable<FactsOptions['known']> = {},
+): Promise<T> {
+  try {
+    return await step();
+  } catch (error) {
+    if (!(error instanceof AppError) || !MENDABLE.includes(error.exitCode)) throw error;
+    const { config, environment, dryRun, isQuery } = place;
+    const checks = checksFor(dryRun).filter((check) => check.beforeLaunch === true || check.alongside === true);
+    // If the products come from elsewhere, the query would report on other products.
+    const hasProducts = isQuery || known.products !== undefined;
+    // A database that has just not answered in time is not waited for again.
+    const pointless = error.code === 'database-unreachable' ? 'database' : hasProducts ? null : 'products';
+    const wanted = checks.filter((check) => pointless === null || !standsOn(check, pointless));
+    const target = assumedTarget(config, dryRun, environment);
+    throw refusalOf(await look(wanted, { config, target, environment }, known), error) ?? error;
+  }
+}
 
 const checksFor = (dryRun: boolean, checks = ALL_CHECKS): Check[] =>
   checks.filter((check) => check.only === undefined || (check.only === 'dry') === dryRun);

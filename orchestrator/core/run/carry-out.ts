@@ -1,6 +1,6 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
 import { announceEnd, endNotice } from '../../features/notify/announce.ts';
-import type { Caller, Output } from '../caller.ts';
+import type { Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
@@ -14,43 +14,46 @@ import type { Config } from '../config/load-config.ts';
 import { writeHtmlReport } from '../../features/serve/report-html.ts';
 import { hasLeftovers } from '../lookup/find-run.ts';
 import { renderReport } from './render-report.ts';
-import { openSession, type Session, type SessionOptions } from './run-session.ts';
+import type { RunContext } from './run-context.ts';
+import type { Session } from './run-session.ts';
 import { stateDirOf } from '../config/state-dir.ts';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type FailureReason, NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 
-type WorkOptions = Pick<SessionOptions, 'runId' | 'stores' | 'config' | 'output'> & Pick<Caller, 'interrupts'>;
-
-export interface CarriedOut {
-  exitCode: ExitCode;
-  /** False when the run was left for `resume`: its sandbox must then stay. */
+/** A run with its main server. Disposal closes what it was opened with; its sandbox stays unless `finished`. */
+export interface OpenRun extends AsyncDisposable {
+  session: Session;
+  /** True once it has ended, is cleaned up and reported. */
   finished: boolean;
 }
 
-/** Opens a session, in which `begin` stores the run or says that it goes on, and carries the run out. */
-export async function workOn(
-  options: SessionOptions & WorkOptions,
-  begin: (listener: Session['listener']) => void | Promise<void>,
-): Promise<CarriedOut> {
-  const session = await openSession(options);
-  try {
-    await begin(session.listener);
-    return await carryOut(session, options);
-  } finally {
-    await session.close();
-  }
+export interface CarriedOut {
+  exitCode: ExitCode;
+  /** False when the run was left for `resume`. */
+  finished: boolean;
 }
 
-/** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports. */
-export async function carryOut(session: Session, options: WorkOptions): Promise<CarriedOut> {
-  const { runId, stores, config, interrupts, output } = options;
+/** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports, and closes it. */
+export async function carryOut(context: RunContext, opened: OpenRun): Promise<CarriedOut> {
+  const { stores, lock, config, interrupts, output } = context;
+  await using run = opened;
+  const { session } = run;
+  const { runId, server } = session;
   interrupts.onFirst(() => {
     output.line('Stopping: instances upload what they have. Ctrl-C again leaves at once.');
     // A request that cannot be written now is the user's to repeat: the second Ctrl-C still leaves.
-    session.stop().catch((error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`));
+    stores.runs.setRequest(runId, 'stop').then(
+      () => server.loop.wake(),
+      (error: unknown) => output.line(`! the stop request could not be stored: ${String(error)}`),
+    );
   });
-  await session.run(interrupts.leave);
+  try {
+    await server.run(AbortSignal.any([interrupts.leave, lock.lost]));
+  } finally {
+    await session.loopEnded();
+  }
+  if (lock.lost.aborted) throw lock.lost.reason;
   const record = await stores.runs.get(runId);
   const ended = record !== null && isRunEnd(record.phase);
   // Only an early exit leaves anything behind: otherwise the loop has waited until all was gone.
@@ -72,6 +75,7 @@ export async function carryOut(session: Session, options: WorkOptions): Promise<
   publishReport(report, record, config, output);
   await writeHtmlReport(runId, stores, stateDirOf(config.file).run(runId), output);
   await writeUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
+  run.finished = true;
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
 }
 

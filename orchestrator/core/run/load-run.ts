@@ -21,52 +21,48 @@ import {
 import { readProductIds, readRunDescription } from '../act/results/run-description.ts';
 import { powerOffAtMs } from '../model/run-deadlines.ts';
 import type { RunRecord } from '../model/stores.ts';
-import type { Database } from '../db/connect.ts';
 import { createStores } from '../db/create-stores.ts';
 import { migrate } from '../db/migrate.ts';
 import { createResultTable } from '../db/result-table.ts';
-import { publishReport } from './carry-out.ts';
+import { carryOut, publishReport } from './carry-out.ts';
+import { loadConfig } from '../config/load-config.ts';
 import type { ConfigPlace } from '../feature.ts';
+import type { RunContext } from './run-context.ts';
 import { createOfflineCore } from './run-session.ts';
 import { withRunBucket, withUnknownBucket } from '../cloud-access/run-bucket.ts';
-import { lockNamesOfConfig, lockNamesOfRun, underLock } from '../lookup/run-lock.ts';
-import { type Resumption, resumeRun } from './resume.ts';
-import { withDatabase } from '../lookup/find-run.ts';
+import { lockNamesOfConfig, lockNamesOfRun, takeLock } from '../lookup/run-lock.ts';
+import { resumeRun } from './resume.ts';
+import { openWaiting } from '../lookup/find-run.ts';
 
 export interface LoadOptions extends ConfigPlace {
   runId: string;
 }
 
-/** The inputs of a load; the caller holds the lock. */
-type Loading = Omit<Resumption, 'run'> &
-  Pick<LoadOptions, 'runId' | 'environment'> & { database: Database; names: readonly string[] };
-
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
   const { runId, environment } = options;
-  return withDatabase(options, caller.output, async (database, config) => {
-    await migrate(database);
-    const stores = createStores(database);
-    const known = await stores.runs.get(runId);
-    const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
-    return underLock(stores.runs, names, async (lock) => {
-      await lock.setRun(runId);
-      return loadUnder({ ...caller, runId, config, environment, database, stores, lock, names });
-    });
-  });
-}
-
-async function loadUnder(loading: Loading): Promise<ExitCode> {
-  const { runId, stores, output, config, environment } = loading;
-  const run = await stores.runs.get(runId);
+  const { output } = caller;
+  const config = loadConfig(options);
+  await using database = await openWaiting(config, output);
+  await migrate(database);
+  const stores = createStores(database);
+  const { runs } = stores;
+  const known = await runs.get(runId);
+  const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
+  await using lock = await takeLock({ runs, names, clock: systemClock });
+  await lock.setRun(runId);
+  const context = { ...caller, config, environment, database, stores, lock };
+  const run = await runs.get(runId);
   if (run === null || (isRebuilt(run) && !isFinished(run))) {
-    return withUnknownBucket(config, runId, environment, (objects, folder) => rebuild(loading, objects, folder));
+    return await withUnknownBucket(config, runId, environment, (objects, folder) =>
+      rebuild(context, { runId, names, objects, folder }),
+    );
   }
   if (isFinished(run)) {
     output.line(`Run ${runId} has ended already (${run.phase}): there is nothing to load.`);
     output.document({ run: runId, state: run.phase, loaded: { parts: 0, stored: 0, gone: 0, failed: 0 }, over: true });
     return EXIT.complete;
   }
-  return loadKnown(loading, run);
+  return await loadKnown(context, run);
 }
 
 /** No process has this pid: Linux ends at 2^22. */
@@ -75,33 +71,43 @@ const GONE_PID = 2 ** 30;
 const isFinished = (run: RunRecord): boolean => isRunEnd(run.phase) && run.report !== null;
 
 /** A run without its main server: loads its results from the bucket; after its deadline the control loop ends it. */
-async function loadKnown(loading: Loading, run: RunRecord): Promise<ExitCode> {
-  const { output, config } = loading;
+async function loadKnown(context: RunContext, run: RunRecord): Promise<ExitCode> {
+  const { output, config } = context;
   const loaded = await withRunBucket(run, async (objects) => {
-    const core = { ...createOfflineCore({ ...loading, runId: run.id }), objects };
+    const core = { ...createOfflineCore(context, run.id), objects };
     const epochs = await listEpochs(objects, run.id);
     await noteUnknownEpochs(core, run, epochs);
     return loadEpochs(core, epochs);
   });
   output.line(`Loaded ${loaded.parts} parts of run ${run.id}: ${loaded.stored} products stored.`);
-  if (systemClock.now() > run.deadlineAtMs) return (await resumeRun({ ...loading, run })).exitCode;
+  if (systemClock.now() > run.deadlineAtMs) return (await carryOut(context, await resumeRun(context, run))).exitCode;
   output.line(`Its deadline is ahead (${new Date(run.deadlineAtMs).toISOString()}); take it up with:`);
   output.line(`  orchestrator resume ${run.id} --config ${config.file}`);
   output.document({ run: run.id, state: run.phase, loaded, over: false });
   return EXIT.complete;
 }
 
+interface LostRun {
+  runId: string;
+  /** Of the locks that are held. */
+  names: readonly string[];
+  /** Its bucket, and the folder of the sandbox that has it; null elsewhere. */
+  objects: ObjectStore;
+  folder: string | null;
+}
+
 /** A run that only the bucket knows, from its description to its report. Resumes a load that died in the middle. */
-async function rebuild(loading: Loading, objects: ObjectStore, folder: string | null): Promise<ExitCode> {
-  const { runId, database, stores, lock, output, config } = loading;
+async function rebuild(context: RunContext, lost: LostRun): Promise<ExitCode> {
+  const { database, stores, lock, output, config } = context;
+  const { runId, names, objects, folder } = lost;
   const description = await readRunDescription(objects, runId);
   if (!description) {
     throw new AppError('run-unknown', `there is no run ${runId}, neither in this database nor in its bucket`, {
       hint: 'List the runs of the database with: orchestrator status',
     });
   }
-  const lost = rebuiltRun(description);
-  const others = lockNamesOfRun(lost).filter((name) => !loading.names.includes(name));
+  const rebuilt = rebuiltRun(description);
+  const others = lockNamesOfRun(rebuilt).filter((name) => !names.includes(name));
   if (others.length > 0)
     throw new AppError(
       'config-invalid',
@@ -111,7 +117,7 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
       },
     );
   // Without the list of what it took nothing can be proved, and links cannot be judged without depths.
-  if (lost.settings.discover)
+  if (rebuilt.settings.discover)
     throw new AppError(
       'run-unknown',
       `run ${runId} was a discovery: which URLs it took, and their depth, was in the lost database alone`,
@@ -121,16 +127,17 @@ async function rebuild(loading: Loading, objects: ObjectStore, folder: string | 
     );
   // Its own sandbox is gone; `verify` has to find the folder that holds its objects.
   if (folder !== null)
-    lost.settings = { ...lost.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };
+    rebuilt.settings = { ...rebuilt.settings, sandbox: { pid: GONE_PID, controlToken: '', dataDir: folder } };
   const listed = await listEpochs(objects, runId);
-  const epochs = await provenEpochs(objects, lost, listed);
-  if (!(await isOver(objects, lost, epochs, systemClock.now()))) throw stillAtWork(runId, powerOffAtMs(lost), epochs);
+  const epochs = await provenEpochs(objects, rebuilt, listed);
+  if (!(await isOver(objects, rebuilt, epochs, systemClock.now())))
+    throw stillAtWork(runId, powerOffAtMs(rebuilt), epochs);
   if ((await stores.runs.get(runId)) === null) {
     output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
-    await createResultTable(database, lost.settings.results, lost.settings.mapping);
-    await stores.runs.create(lost, await readProductIds(objects, description), lock.fence, systemClock.now());
+    await createResultTable(database, rebuilt.settings.results, rebuilt.settings.mapping);
+    await stores.runs.create(rebuilt, await readProductIds(objects, description), lock.fence, systemClock.now());
   }
-  const core = { ...createOfflineCore(loading), objects };
+  const core = { ...createOfflineCore(context, runId), objects };
   const run = (await core.run.get())!;
   await noteUnproven(core, listed, epochs);
   const loaded = await loadEpochs(core, epochs);

@@ -2,20 +2,21 @@
 import type { Caller, Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
-import type { Bundle } from '../../../userdata/bundle.ts';
 import { isRebuilt } from '../act/results/recover.ts';
-import type { RunRecord, Stores } from '../model/stores.ts';
+import type { RunRecord } from '../model/stores.ts';
 import { createStores } from '../db/create-stores.ts';
 import { migrate } from '../db/migrate.ts';
-import { type CarriedOut, workOn } from './carry-out.ts';
-import { type CloudAccess, openCloud } from '../cloud-access/cloud-access.ts';
-import type { Config } from '../config/load-config.ts';
+import { type CarriedOut, carryOut, type OpenRun } from './carry-out.ts';
+import type { RunContext } from './run-context.ts';
+import { openSession } from './run-session.ts';
+import { openCloud } from '../cloud-access/cloud-access.ts';
+import { type Config, loadConfig } from '../config/load-config.ts';
 import type { ConfigPlace } from '../feature.ts';
-import { findRun, hasLeftovers, isUnfinished, withDatabase } from '../lookup/find-run.ts';
+import { findRun, hasLeftovers, isUnfinished, openWaiting } from '../lookup/find-run.ts';
 import { provideBrowser } from '../prepare/browser-boot.ts';
 import { ownNetwork } from '../cloud-access/launch-network.ts';
 import { bundleOfRun, bundleToGoOnWith, bundlesOf, prepareLaunch } from '../cloud-access/launch-template.ts';
-import { lockNamesOfRun, type RunLock, underLock } from '../lookup/run-lock.ts';
+import { lockNamesOfRun, takeLock } from '../lookup/run-lock.ts';
 import {
   replaceSandbox,
   type SandboxHandle,
@@ -37,22 +38,24 @@ export interface ResumeOptions extends ConfigPlace {
 
 /** `finished` is false when a signal made this process leave before the run and its instances were gone. */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
-  return withDatabase(options, caller.output, async (database, config) => {
-    await migrate(database);
-    const stores = createStores(database);
-    const run = await findRun(stores.runs, { runId: options.runId, config }, 'unfinished', isUnfinished);
-    if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {
-      throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
-        hint: `Look at it with: orchestrator status ${run.id}`,
-      });
-    }
-    const work = async (lock: RunLock) => {
-      await lock.setRun(run.id);
-      return resumeRun({ ...caller, run, stores, lock, config });
-    };
-    // An earlier main server that is only frozen keeps its port: without it nothing would be gained by its lock.
-    return underLock(stores.runs, lockNamesOfRun(run), work, () => listenOnce(run, config));
-  });
+  const { environment, runId } = options;
+  const config = loadConfig(options);
+  await using database = await openWaiting(config, caller.output);
+  await migrate(database);
+  const stores = createStores(database);
+  const { runs } = stores;
+  const run = await findRun(runs, { runId, config }, 'unfinished', isUnfinished);
+  if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {
+    throw new AppError('run-ended', `run ${run.id} has ended already: ${run.phase}`, {
+      hint: `Look at it with: orchestrator status ${run.id}`,
+    });
+  }
+  // An earlier main server that is only frozen keeps its port: without it nothing would be gained by its lock.
+  const check = (): Promise<void> => listenOnce(run, config);
+  await using lock = await takeLock({ runs, names: lockNamesOfRun(run), clock: systemClock, check });
+  await lock.setRun(run.id);
+  const context = { ...caller, config, environment, database, stores, lock };
+  return await carryOut(context, await resumeRun(context, run));
 }
 
 /** Throws as `resumeRun` would when the run's callback address cannot be listened on. */
@@ -65,22 +68,15 @@ async function listenOnce(run: RunRecord, config: Config): Promise<void> {
   await listener.close();
 }
 
-export interface Resumption extends Caller {
-  run: RunRecord;
-  stores: Stores;
-  lock: RunLock;
-  config: Config;
-}
-
-/** Under the caller's lock. A run rebuilt from the bucket has no private key to sign orders: `run-ended`. */
-export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
-  const { run, stores, config, interrupts, output } = resumption;
+/** Opens the run again, to be carried out. One rebuilt from the bucket has no private key to sign orders: `run-ended`. */
+export async function resumeRun(context: RunContext, run: RunRecord): Promise<OpenRun> {
+  const { stores, config, interrupts, output, env } = context;
   if (isRebuilt(run))
     throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
       hint: `Go on with: orchestrator load ${run.id}`,
     });
   const makeBundle = onceMade(() => bundleOfRun(run, { configFile: config.file, output, signal: interrupts.leave }));
-  if (run.dryRun) await provideBrowser(run.settings.site.render, resumption.env);
+  if (run.dryRun) await provideBrowser(run.settings.site.render, env);
   // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
   // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the
   // version that wrote them.
@@ -90,33 +86,21 @@ export async function resumeRun(resumption: Resumption): Promise<CarriedOut> {
       : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
   const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
-  const unwatch = sandbox && superviseSandbox(sandbox, options, resumption);
-  const standIn = run.settings.sandbox?.endpoint;
-  using cloud = openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn });
-  let finished = false;
-  try {
-    const result = await takeUp(resumption, cloud, makeBundle);
-    finished = result.finished;
-    return result;
-  } finally {
-    await unwatch?.();
-    if (sandbox && finished) await stopSandbox(sandbox);
+  await using opened = new AsyncDisposableStack();
+  const end = { finished: false };
+  if (sandbox !== null) {
+    opened.defer(async () => {
+      if (end.finished) await stopSandbox(sandbox);
+    });
+    opened.defer(superviseSandbox(sandbox, options, context));
   }
-}
-
-async function takeUp(
-  { run, stores, lock, config, interrupts, output, progress, env }: Resumption,
-  cloud: CloudAccess,
-  makeBundle: () => Promise<Bundle>,
-) {
+  const standIn = run.settings.sandbox?.endpoint;
+  const cloud = opened.use(openCloud(run.settings.aws, run.dryRun, standIn === undefined ? {} : { standIn }));
   const callbackListen = await callbackListenOf(config.values.server.listen, run.settings.server);
-  const options = {
+  const session = await openSession(context, {
     runId: run.id,
     privateKey: run.privateKey,
-    lock,
-    stores,
     cloud,
-    config,
     settings: run.settings,
     deadlineMs: run.deadlineAtMs - run.startedAtMs,
     callbackListen,
@@ -126,15 +110,13 @@ async function takeUp(
       const own = ownNetwork(run.dryRun, env);
       return prepareLaunch(cloud, run, { plannedType: run.plan.instanceType, bundle, own });
     }),
-    output,
-    interrupts,
-    progress: progress(run.plan),
-  };
-  return workOn(options, () =>
-    output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`),
-  ).catch((error: unknown) => {
+  }).catch((error: unknown) => {
     throw explainTakenPort(error, run.id, callbackListen);
   });
+  opened.use(session);
+  output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`);
+  const resources = opened.move();
+  return Object.assign(end, { session, [Symbol.asyncDispose]: () => resources.disposeAsync() });
 }
 
 /** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */

@@ -1,8 +1,8 @@
-/** A child run of the products that failed in another one. */
-import type { Caller, Output } from '../caller.ts';
+/** The products of a child run: those that failed in another one. */
+import type { Output } from '../caller.ts';
 import type { ProductUrl } from '../../../shared/domain/domains.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import type { FailureReason } from '../../../shared/domain/outcome.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import type { RunRecord } from '../model/stores.ts';
@@ -10,22 +10,16 @@ import { assertKept, findRun, getRun, openWaiting, storesOf } from '../lookup/fi
 import type { Preflight } from '../prepare/preflight.ts';
 import type { ProductList } from '../prepare/products.ts';
 import { listFailed } from './carry-out.ts';
-import { type StartOptions, startRun } from './start-run.ts';
 import type { RunSource } from '../prepare/run-source.ts';
 
-export interface RetryOptions extends StartOptions {
+export interface Retried {
   runId: string | undefined;
   /** Only products that failed for one of these reasons; omitted: any reason. */
   reasons: readonly FailureReason[] | undefined;
 }
 
-/** As `run`, with the current configuration; without failed products it plans nothing, exit code 0. */
-export function retryRun(options: RetryOptions, caller: Caller): Promise<ExitCode> {
-  return startRun(options, caller, failedProducts(options, caller.output));
-}
-
-/** The products that failed in the named run, else in the newest of this result table. */
-export function failedProducts({ runId, reasons }: Pick<RetryOptions, 'runId' | 'reasons'>, output: Output): RunSource {
+/** The products that failed in the named run, else in the newest of this result table; without one nothing is planned. */
+export function failedProducts({ runId, reasons }: Retried, output: Output): RunSource {
   return {
     async parent(config) {
       await using database = await openWaiting(config, output);

@@ -19,39 +19,34 @@ import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
 import { createCallbackApp } from '../server/callback-app.ts';
 import { listen } from '../server/listen.ts';
-import type { Output, Progress } from '../caller.ts';
-import type { Config } from '../config/load-config.ts';
+import type { Output } from '../caller.ts';
 import { logFileOf } from '../config/state-dir.ts';
 import { robotsReader } from '../prepare/site-robots.ts';
 import type { CloudAccess } from '../cloud-access/cloud-access.ts';
-import type { RunLock } from '../lookup/run-lock.ts';
 import { announceAlarms } from '../../features/notify/announce.ts';
 import { type RaisedAlarm, RunAlarms } from '../../features/notify/run-alarms.ts';
 import { SampleRecorder, embeddedMetrics } from '../../features/serve/sample-recorder.ts';
+import type { RunContext } from './run-context.ts';
 import { makeStateFolder } from '../config/state-folder.ts';
 import { ProcessState } from '../model/process-state.ts';
 
 export interface SessionOptions {
   runId: string;
   privateKey: string;
-  lock: RunLock;
-  stores: Stores;
   cloud: CloudAccess;
-  config: Config;
   /** Of the run, whatever the configuration says by now. */
   settings: Pick<RunSettings, 'aws' | 'site' | 'results'>;
   deadlineMs: number;
   callbackListen: string;
   launchKit: () => Promise<LaunchTemplate>;
-  output: Output;
-  progress: Progress;
 }
 
 export type Session = Awaited<ReturnType<typeof openSession>>;
 
-export async function openSession(options: SessionOptions) {
-  const { runId, privateKey, stores, cloud, lock, config, output, progress, deadlineMs } = options;
+export async function openSession({ stores, lock, config, output, progress }: RunContext, options: SessionOptions) {
+  const { runId, privateKey, cloud, deadlineMs } = options;
   const { aws, site, results } = options.settings;
+  const shown = progress({ deadlineMs });
   const onAlarm = (text: string): void => output.line(`! ${text}`);
   const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
   const unlisten = output.onLost?.((text) => log.warn(text));
@@ -83,28 +78,21 @@ export async function openSession(options: SessionOptions) {
     privateKey,
     robots: { reader: robotsReader(site), deadlineMs },
     onWorld(world) {
-      progress.show(world);
+      shown.show(world);
       samples.note(world);
       alarms.note(world);
     },
   });
-  const { core, loop } = server;
+  const { core } = server;
   const listener = await listen(createCallbackApp(server.callbacks, log), options.callbackListen, 'server.listen');
   return {
+    runId,
     listener,
-    /** Resolves when the run has ended and is cleaned up, or the signal aborts. */
-    async run(signal: AbortSignal): Promise<void> {
-      try {
-        await server.run(AbortSignal.any([signal, lock.lost]));
-      } finally {
-        progress.end();
-        await samples.end();
-      }
-      if (lock.lost.aborted) throw lock.lost.reason;
-    },
-    async stop(): Promise<void> {
-      await stores.runs.setRequest(runId, 'stop');
-      loop.wake();
+    server,
+    /** Tells those who show and record the loop that it has ended. */
+    async loopEnded(): Promise<void> {
+      shown.end();
+      await samples.end();
     },
     /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
     async report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport> {
@@ -116,7 +104,7 @@ export async function openSession(options: SessionOptions) {
       await core.run.setReport(report);
       return report;
     },
-    async close(): Promise<void> {
+    async [Symbol.asyncDispose](): Promise<void> {
       await listener.close();
       await offers.close();
       unlisten?.();
@@ -127,7 +115,7 @@ export async function openSession(options: SessionOptions) {
 
 /** Writes to the log, the terminal and the run's events; the report reads the events. */
 export function createAlarm(
-  { runId, stores, onAlarm }: Pick<SessionOptions, 'runId' | 'stores'> & { onAlarm: (text: string) => void },
+  { runId, stores, onAlarm }: { runId: string; stores: Pick<Stores, 'of'>; onAlarm: (text: string) => void },
   log: Logger,
 ): Core['alarm'] {
   return async (given, at) => {
@@ -160,15 +148,11 @@ export function openLog(file: string, runId: string, onAlarm: (text: string) => 
   return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
 }
 
-/** Under the fence of the lock that the command holds. */
-export function createOfflineCore(options: {
-  runId: string;
-  stores: Stores;
-  lock: RunLock;
-  config: Config;
-  output: Output;
-}): FinishCore & Pick<Core, 'runId' | 'alarm'> {
-  const { runId, stores, lock, config, output } = options;
+/** What a command does to a run without its main server; under the fence of the lock that it holds. */
+export function createOfflineCore(
+  { stores, lock, config, output }: Pick<RunContext, 'stores' | 'lock' | 'config' | 'output'>,
+  runId: string,
+): FinishCore & Pick<Core, 'runId' | 'alarm'> {
   const onAlarm = (text: string): void => output.line(`! ${text}`);
   const log = openLog(logFileOf(config, runId), runId, onAlarm);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);

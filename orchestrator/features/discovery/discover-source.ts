@@ -14,6 +14,7 @@ import { denyPrefixes, idleDenyLines, type LinkRules } from './link-rules.ts';
 import type { Output } from '../../core/caller.ts';
 import type { Config } from '../../core/config/load-config.ts';
 import { readTextFile } from '../../core/config/text-file.ts';
+import { discoveryConfig } from './discovery-config.ts';
 import type { ProductList } from '../../core/prepare/products.ts';
 import type { RunSource } from '../../core/prepare/run-source.ts';
 import { readSitemaps } from './read-sitemaps.ts';
@@ -24,6 +25,7 @@ const BATCH = 5_000;
 const SAMPLE = 1_000;
 
 export const discoverSource = (output: Output, signal: AbortSignal): RunSource => ({
+  configure: discoveryConfig,
   choose: async ({ config, database }) => ({
     products: await prepareFrontier(config, database, { output, signal }),
     parentId: null,

@@ -31,15 +31,14 @@ export interface PlayOptions extends Pick<StartOptions, 'configPath' | 'environm
 
 /** Resolves when the run has ended and its instance is terminated. */
 export function playSeries(options: PlayOptions, caller: Caller): Promise<ExitCode> {
-  const { limits, series, watch, skip, onInterrupt, isVerbose, confirm } = options;
+  const { limits, series, watch, skip, onInterrupt, isVerbose, confirm, ...place } = options;
   const { output, interrupts } = caller;
   let isConfirmed = confirm === null;
   let stop: (() => void) | null = null;
   return startRun(
     {
-      ...options,
+      ...place,
       flags: [],
-      configure: (config) => seriesConfig(config, series, limits),
       confirm: async () => (isConfirmed ||= await confirm!()),
     },
     {
@@ -76,7 +75,7 @@ export function playSeries(options: PlayOptions, caller: Caller): Promise<ExitCo
         };
       },
     },
-    productsFrom(skip, series.requests),
+    { ...productsFrom(skip, series.requests), configure: (config) => seriesConfig(config, series, limits) },
   );
 }
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { otherRun } from '../../../orchestrator/core/checks/database.ts';
 import { carryOut } from '../../../orchestrator/core/run/carry-out.ts';
+import type { RunContext } from '../../../orchestrator/core/run/run-context.ts';
 import { endEarly } from '../../../orchestrator/core/run/end-early.ts';
 import { hasLeftovers, isUnfinished } from '../../../orchestrator/core/lookup/find-run.ts';
 import { lockNamesOfRun } from '../../../orchestrator/core/lookup/run-lock.ts';
@@ -18,7 +19,8 @@ import { explainCommand } from '../../../orchestrator/features/explain/command.t
 import { gcCommand, pruneCommand } from '../../../orchestrator/cli/commands/clean-up.ts';
 import { logsCommand } from '../../../orchestrator/cli/commands/logs.ts';
 import { inTerminal, planCommand, retryCommand } from '../../../orchestrator/cli/commands/run.ts';
-import { retryRun } from '../../../orchestrator/core/run/retry.ts';
+import { failedProducts } from '../../../orchestrator/core/run/retry.ts';
+import { startRun } from '../../../orchestrator/core/run/start-run.ts';
 import { statusCommand } from '../../../orchestrator/cli/commands/status.ts';
 import { watchCommand } from '../../../orchestrator/cli/commands/watch.ts';
 import type { Output } from '../../../orchestrator/cli/output.ts';
@@ -315,12 +317,15 @@ describe('leaving a run that has ended', () => {
     const report = vi.fn(() =>
       buildReport({ ...bench.stores.of(id), clock: systemClock, processState: new ProcessState() }),
     );
-    const session = { run: () => Promise.resolve(), report } as unknown as Session;
+    const nothing = (): Promise<void> => Promise.resolve();
+    const session = { runId: id, server: { run: nothing }, loopEnded: nothing, report } as unknown as Session;
     const leave = new AbortController();
     leave.abort();
     const interrupts = { leave: leave.signal, onFirst: () => undefined };
     const config = readConfig(base().configPath, {});
-    const result = await carryOut(session, { runId: id, stores: bench.stores, config, interrupts, output });
+    const lock = { lost: new AbortController().signal };
+    const context = { stores: bench.stores, lock, config, interrupts, output } as unknown as RunContext;
+    const result = await carryOut(context, { session, finished: false, [Symbol.asyncDispose]: nothing });
     return { id, result, report };
   }
 
@@ -388,7 +393,11 @@ describe('retry', () => {
       return Promise.resolve(false);
     };
     const exitCode = await inTerminal(output, (caller) =>
-      retryRun({ ...base(), flags: [], dryRun: false, runId: undefined, reasons: undefined, confirm }, caller),
+      startRun(
+        { ...base(), flags: [], dryRun: false, confirm },
+        caller,
+        failedProducts({ runId: undefined, reasons: undefined }, caller.output),
+      ),
     );
     expect(exitCode).toBe(11);
     expect(asked).toBe(true);

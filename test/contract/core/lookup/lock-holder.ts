@@ -24,7 +24,7 @@ try {
   lock.lost.addEventListener('abort', () => process.stdout.write('lost\n'));
   process.on('SIGTERM', () => {
     void (async () => {
-      await lock.release();
+      await lock[Symbol.asyncDispose]();
       await database.close();
       process.stdout.write('released\n');
     })();

@@ -65,7 +65,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     first.kill('SIGTERM');
     await says(first, 'released');
     const lock = await take();
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it('admits a main server of another site that publishes into another table', async () => {
@@ -74,14 +74,14 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     const other = await take(['host:shop.example.org', 'table:others']);
     await expect(take(['host:shop.example', 'table:third'])).rejects.toMatchObject({ code: 'lock-held' });
     expect(first.stdout()).not.toContain('lost');
-    await other.release();
+    await other[Symbol.asyncDispose]();
   });
 
   it('names the lock that is held, and the run as soon as it is known', onMySqlByDay, async () => {
     const lock = await take(['host:b.example', 'table:b']);
     await lock.setRun('run-b');
     await expect(take(['host:a.example', 'table:b'])).rejects.toThrow('is running run-b and has the lock of table b');
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it('goes to one of two that request the same names in another order', onMySqlByDay, async () => {
@@ -89,7 +89,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     const asked = await Promise.allSettled([take(names), take(names.toReversed())]);
     const locks = asked.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
     expect(locks).toHaveLength(1);
-    await locks[0]!.release();
+    await locks[0]![Symbol.asyncDispose]();
   });
 
   it('replaces one that was killed on this host at once', async () => {
@@ -100,7 +100,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     const startedMs = performance.now();
     const lock = await take();
     expect(performance.now() - startedMs).toBeLessThan(TIMES.leaseMs);
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it('takes over from a frozen one when its lease has expired, and fences it when it thaws', onMySqlByDay, async () => {
@@ -116,7 +116,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     const { run } = createStores(db).bind({ runId: 'any', fence, clock: systemClock });
     await expect(run.setBalancer('any', null)).rejects.toMatchObject({ code: 'lock-held' });
     expect(lock.lost.aborted).toBe(false);
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it('F57 stays with a frozen one when the other cannot work', onMySqlByDay, async () => {
@@ -167,7 +167,7 @@ describe('F54 a database that refuses every renewal', () => {
       exitCode: 4,
       message: expect.stringMatching(/^the database could not be written for \d+ms, .*said by the driver/) as string,
     });
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it.each([
@@ -178,7 +178,7 @@ describe('F54 a database that refuses every renewal', () => {
     const { lock, renewals } = await refused(engine, code);
     await waitFor(() => renewals() > (3 * QUICK.giveUpMs) / QUICK.renewMs, { what: 'many refusals' });
     expect(lock.lost.aborted).toBe(false);
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 });
 
@@ -201,7 +201,7 @@ describe('F46 the lock on MariaDB', () => {
     });
     expect(again).not.toBe(id);
     expect(lock.lost.aborted).toBe(false);
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
     expect(await namedHolder()).toBeNull();
   });
 
@@ -215,7 +215,7 @@ describe('F46 the lock on MariaDB', () => {
       id,
     ])) as [{ n: string }[]];
     expect(Number(rows[0]!.n)).toBe(0);
-    await lock.release();
+    await lock[Symbol.asyncDispose]();
   });
 
   it(
@@ -233,7 +233,7 @@ describe('F46 the lock on MariaDB', () => {
       const startedMs = performance.now();
       const lock = await waitFor(() => take().catch(() => null), { what: 'the lock', timeoutMs: 120_000 });
       expect(performance.now() - startedMs).toBeLessThan(60_000);
-      await lock.release();
+      await lock[Symbol.asyncDispose]();
       // The named lock persists although nothing was sent in all that time: its connection idles on purpose.
       expect(await namedHolder(otherDb)).toBe(id);
       await idle.release();

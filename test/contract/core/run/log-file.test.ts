@@ -5,7 +5,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { logsCommand } from '../../../../orchestrator/cli/commands/logs.ts';
 import { LogRotation, MAX_LINE_BYTES } from '../../../../orchestrator/core/run/log-file.ts';
-import { createAlarm, openLog, type SessionOptions } from '../../../../orchestrator/core/run/run-session.ts';
+import type { Stores } from '../../../../orchestrator/core/model/stores.ts';
+import { createAlarm, openLog } from '../../../../orchestrator/core/run/run-session.ts';
 import { type TempDir, tempDir } from '../../../support/temp-dir.ts';
 
 describe('the log of a run', () => {
@@ -46,7 +47,7 @@ describe('the log of a run', () => {
   });
 
   it('names slot and epoch of a callback that raised an alarm, and nothing of its content', async () => {
-    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as SessionOptions['stores'];
+    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as Stores;
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm: () => undefined },
       openLog(file, 'r1', () => undefined),
@@ -66,7 +67,7 @@ describe('the log of a run', () => {
 
   it('treats no line end within an alarm as the end of a log line, nor does the terminal', async () => {
     const said: string[] = [];
-    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as SessionOptions['stores'];
+    const stores = { of: () => ({ run: { addEvent: async () => undefined } }) } as unknown as Stores;
     const onAlarm = (text: string): void => void said.push(text);
     const alarm = createAlarm(
       { runId: 'r1', stores, onAlarm },

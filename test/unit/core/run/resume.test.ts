@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { resumeRun, type Resumption } from '../../../../orchestrator/core/run/resume.ts';
+import { carryOut } from '../../../../orchestrator/core/run/carry-out.ts';
+import { resumeRun } from '../../../../orchestrator/core/run/resume.ts';
+import type { RunContext } from '../../../../orchestrator/core/run/run-context.ts';
 import { newRunKeys } from '../../../../orchestrator/core/new-run.ts';
 import { tempDir } from '../../../support/temp-dir.ts';
 import { aRun } from '../builders.ts';
@@ -37,8 +39,8 @@ describe('a resumed run on AWS', () => {
     const lock = { fence: 1, lost: new AbortController().signal };
     const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };
     const progress = () => ({ show: () => undefined, end: () => undefined });
-    const resumption = { run, stores, lock, config, interrupts, output, progress } as unknown as Resumption;
-    await expect(resumeRun(resumption)).rejects.toBe(reached);
+    const context = { stores, lock, config, interrupts, output, progress } as unknown as RunContext;
+    await expect(resumeRun(context, run).then((opened) => carryOut(context, opened))).rejects.toBe(reached);
     expect(said).toContain(`Run ${run.id}, on AWS, goes on from releasing.`);
   }, 20_000);
 });
