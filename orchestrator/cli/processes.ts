@@ -7,9 +7,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { EXIT, type ExitCode } from '../../shared/domain/exit-codes.ts';
-import type { ProcessExit } from '../features/schedule/decide.ts';
-import { hintOf } from '../features/notify/announce.ts';
+import { EXIT, type ExitCode, hintOf } from '../../shared/domain/exit-codes.ts';
 import { systemClock } from '../../shared/adapters/system-clock.ts';
 import { isDeadHere, isSurelyAlive, processName } from '../core/lookup/process-name.ts';
 import { makeStateFolder } from '../core/config/state-folder.ts';
@@ -21,6 +19,14 @@ export interface ProcessOptions {
   configPath: string;
   processEnvironment: Environment;
   dryRun: boolean;
+}
+
+export interface ProcessExit {
+  /** Its exit code, or the signal that ended it. */
+  code: ExitCode | string;
+  /** Its error, if it printed one. */
+  reason: string | null;
+  hint: string;
 }
 
 export interface Child {

@@ -1,10 +1,13 @@
 /** What a feature adds to the core: each part is no wider than what the features there are use. */
 import type { Environment } from './config/load-config.ts';
 import type { Section } from './config/section.ts';
+import type { RunEvents } from './run-events.ts';
 
 export interface Feature {
   /** Its top-level keys of fleet.yaml. */
   sections?: readonly Section<unknown>[];
+  /** Told of what runs and the schedule do. */
+  runEvents?: RunEvents;
 }
 
 export type Features = readonly Feature[];

@@ -136,3 +136,9 @@ const WORDS = new Map<number, string>(
 
 /** The exit code in a few words. */
 export const exitWords = (exitCode: ExitCode): string => WORDS.get(exitCode)!;
+
+/** What to do about an exit code; `runId` null: no run is there yet. */
+export function hintOf(exitCode: ExitCode, runId: string | null): string {
+  const cause = (Object.keys(EXIT) as (keyof typeof EXIT)[]).find((name) => EXIT[name] === exitCode);
+  return EXIT_FACTS[cause ?? 'internal'].todo.replaceAll('`', '').replaceAll('RUN', runId ?? 'RUN');
+}

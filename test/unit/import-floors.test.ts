@@ -74,7 +74,7 @@ const LOOP = [
 ];
 
 /** Features that the core still imports. */
-const STILL_IMPORTED_BY_CORE = ['discovery', 'recrawl', 'history', 'schedule', 'notify', 'serve'].map(
+const STILL_IMPORTED_BY_CORE = ['discovery', 'recrawl', 'history'].map(
   (feature) => `orchestrator/features/${feature}/`,
 );
 

@@ -18,6 +18,9 @@ export const probeTable = (resultTable: string): string => `${resultTable}_probe
 /** The owner of everything that a run launches: the value of its tag crawlfleet:owner. */
 export const ownerOf = (config: Config): string => config.values.aws.owner ?? hostname();
 
+/** Two crawls into different tables are different schedules; the record and every notice name theirs. */
+export const scheduleNameOf = ({ values: { schedule, results } }: Config): string => schedule.name ?? results.table;
+
 /** The deadline of the flag or the file, in milliseconds. */
 export function deadlineOf(config: Config): number {
   const { deadline } = config.values.run;

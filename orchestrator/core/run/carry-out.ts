@@ -1,20 +1,20 @@
 /** Runs a session until it ends or the user leaves it, and reports the outcome. The same for `run` and `resume`. */
-import { announceEnd, endNotice } from '../../features/notify/announce.ts';
 import type { Output } from '../caller.ts';
 import { mkdirSync, writeFileSync, createWriteStream, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { headline } from '../../features/notify/notice.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { CANCELLED } from '../decide/end/exit-code.ts';
 import type { RunReport } from '../model/report.ts';
 import type { RunReader, RunRecord, WorkReader, FailedProduct } from '../model/stores.ts';
 import type { Config } from '../config/load-config.ts';
-import { writeHtmlReport } from '../../features/serve/report-html.ts';
 import { hasLeftovers } from '../lookup/find-run.ts';
 import { renderReport } from './render-report.ts';
 import type { RunContext } from './run-context.ts';
+import { emit } from '../run-events.ts';
+import { endSentence, headline, isGood, resultOf, summaryOf, timesOf } from '../read/run-result.ts';
+import { scheduleNameOf } from '../prepare/settings-of.ts';
 import type { Session } from './run-session.ts';
 import { stateDirOf } from '../config/state-dir.ts';
 import { Readable } from 'node:stream';
@@ -36,7 +36,7 @@ export interface CarriedOut {
 
 /** Runs until the run has ended and is cleaned up, or a signal makes this process leave it; then reports, and closes it. */
 export async function carryOut(context: RunContext, opened: OpenRun): Promise<CarriedOut> {
-  const { stores, lock, config, interrupts, output } = context;
+  const { stores, lock, config, interrupts, output, features } = context;
   await using run = opened;
   const { session } = run;
   const { runId, server } = session;
@@ -71,9 +71,9 @@ export async function carryOut(context: RunContext, opened: OpenRun): Promise<Ca
     output.document({ run: runId, state: record?.phase ?? 'unknown', reason: 'interrupted', exitCode });
     return { exitCode, finished: false };
   }
-  const report = await session.report((built) => announceEnd(record, built, config));
+  const report = await session.report(record);
   publishReport(report, record, config, output);
-  await writeHtmlReport(runId, stores, stateDirOf(config.file).run(runId), output);
+  for (const fault of await emit(features, (events) => events.reported?.(context, runId))) output.line(`! ${fault}`);
   await writeUnfinished(stores.of(runId), stateDirOf(config.file).run(runId), output);
   run.finished = true;
   return { exitCode: record.exitCode ?? EXIT.internal, finished: true };
@@ -87,8 +87,10 @@ export function publishReport(report: RunReport, run: RunRecord, config: Config,
   output.line(`  rows        ${whereRowsAre(report, config.values.results.table)}`);
   output.line(`  report      ${file}`);
   output.line(`  proof       orchestrator verify ${run.id} --config ${config.file}`);
-  const notice = endNotice(report, run, config);
-  output.verdict?.(headline(notice), notice.good);
+  const result = resultOf(report, run);
+  const sentence = endSentence(result, timesOf(run), config.values.schedule.timezone);
+  const summary = summaryOf({ name: scheduleNameOf(config), dryRun: run.dryRun }, sentence);
+  output.verdict?.(headline({ summary, hint: result.hint }), isGood(result));
   output.document(report);
 }
 

@@ -1,7 +1,6 @@
 /** A run of no products: complete at once, and nothing is launched for it. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { announceEnd } from '../../features/notify/announce.ts';
 import { buildReport } from '../act/results/finish.ts';
 import { createResultTable } from '../db/result-table.ts';
 import { ProcessState } from '../model/process-state.ts';
@@ -9,11 +8,12 @@ import { newRunKeys } from '../new-run.ts';
 import { settingsOf } from '../prepare/settings-of.ts';
 import { publishReport } from './carry-out.ts';
 import { type AcceptedRun, newRun } from './launch-run.ts';
+import { emit } from '../run-events.ts';
 import type { StartContext } from './start-context.ts';
 
 /** Stores it with its report, which explains why there is nothing to crawl. */
 export async function completeEmptyRun(context: StartContext, accepted: AcceptedRun): Promise<ExitCode> {
-  const { config, target, database, stores, lock, output } = context;
+  const { config, target, database, stores, lock, output, features } = context;
   const { runId, plan, products } = accepted;
   const settings = {
     ...settingsOf(config, target, plan),
@@ -26,7 +26,8 @@ export async function completeEmptyRun(context: StartContext, accepted: Accepted
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });
   await rows.run.move('planned', 'completed', { exitCode: EXIT.complete, reason: 'no products' });
   const report = await buildReport({ ...rows, clock: systemClock, processState: new ProcessState() });
-  for (const fault of await announceEnd((await rows.run.get())!, report, config)) {
+  const ended = (await rows.run.get())!;
+  for (const fault of await emit(features, (events) => events.ended?.(context, ended, report))) {
     output.line(`! ${fault}`);
     report.notes.push(fault);
   }

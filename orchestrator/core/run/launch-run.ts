@@ -25,7 +25,7 @@ import { ownNetwork } from '../cloud-access/launch-network.ts';
 import type { ProductList } from '../prepare/products.ts';
 import type { Target } from '../config/target.ts';
 import { settingsOf } from '../prepare/settings-of.ts';
-import { pingOf } from '../../features/notify/announce.ts';
+import { emit } from '../run-events.ts';
 import { logFileOf, stateDirOf } from '../config/state-dir.ts';
 import {
   type SandboxHandle,
@@ -103,11 +103,12 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
 }
 
 async function storeRun(
-  { config, stores, lock, output }: StartContext,
+  context: StartContext,
   run: NewRun,
   products: ProductList,
   objects: ObjectStore,
 ): Promise<void> {
+  const { config, stores, lock, output, features } = context;
   // Before the run is in the database: from then on the bucket alone is enough to tell which run its parts belong to.
   // The products of a discovery are taken from its frontier, by the loop.
   const ids = run.settings.discover ? [] : products.ids;
@@ -117,7 +118,9 @@ async function storeRun(
   // The ledger has them now; a million IDs would stay in memory for hours.
   products.ids.length = 0;
   output.line(`Run ${run.id} has begun; its log is ${logFileOf(config, run.id)}`);
-  void pingOf(config, run, 'start').then((faults) => faults.forEach((fault) => output.line(`! ${fault}`)));
+  void emit(features, (events) => events.begun?.(context, run)).then((faults) =>
+    faults.forEach((fault) => output.line(`! ${fault}`)),
+  );
 }
 
 async function bundleOf({ config, target, output, interrupts, env }: StartContext, plan: Plan): Promise<Bundle> {

@@ -39,7 +39,7 @@ export interface LoadOptions extends ConfigPlace {
 }
 
 export async function loadRun(options: LoadOptions, caller: Caller): Promise<ExitCode> {
-  const { runId, environment } = options;
+  const { runId, environment, features } = options;
   const { output } = caller;
   const config = loadConfig(options);
   await using database = await openWaiting(config, output);
@@ -50,7 +50,7 @@ export async function loadRun(options: LoadOptions, caller: Caller): Promise<Exi
   const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
   await using lock = await takeLock({ runs, names, clock: systemClock });
   await lock.setRun(runId);
-  const context = { ...caller, config, environment, database, stores, lock };
+  const context = { ...caller, config, environment, features, database, stores, lock };
   const run = await runs.get(runId);
   if (run === null || (isRebuilt(run) && !isFinished(run))) {
     return await withUnknownBucket(config, runId, environment, (objects, folder) =>

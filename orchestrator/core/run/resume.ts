@@ -38,7 +38,7 @@ export interface ResumeOptions extends ConfigPlace {
 
 /** `finished` is false when a signal made this process leave before the run and its instances were gone. */
 export async function resume(options: ResumeOptions, caller: Caller): Promise<CarriedOut> {
-  const { environment, runId } = options;
+  const { environment, features, runId } = options;
   const config = loadConfig(options);
   await using database = await openWaiting(config, caller.output);
   await migrate(database);
@@ -54,7 +54,7 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
   const check = (): Promise<void> => listenOnce(run, config);
   await using lock = await takeLock({ runs, names: lockNamesOfRun(run), clock: systemClock, check });
   await lock.setRun(run.id);
-  const context = { ...caller, config, environment, database, stores, lock };
+  const context = { ...caller, config, environment, features, database, stores, lock };
   return await carryOut(context, await resumeRun(context, run));
 }
 

@@ -12,8 +12,7 @@ import { eventOf } from '../model/run-event.ts';
 import { createMainServer } from '../main-server.ts';
 import { buildReport, type FinishCore } from '../act/results/finish.ts';
 import type { RunReport } from '../model/report.ts';
-import type { Stores } from '../model/stores.ts';
-import type { World } from '../model/world.ts';
+import type { RunRecord, Stores } from '../model/stores.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import { LogRotation, boundLine } from './log-file.ts';
@@ -23,10 +22,8 @@ import type { Output } from '../caller.ts';
 import { logFileOf } from '../config/state-dir.ts';
 import { robotsReader } from '../prepare/site-robots.ts';
 import type { CloudAccess } from '../cloud-access/cloud-access.ts';
-import { announceAlarms } from '../../features/notify/announce.ts';
-import { type RaisedAlarm, RunAlarms } from '../../features/notify/run-alarms.ts';
-import { SampleRecorder, embeddedMetrics } from '../../features/serve/sample-recorder.ts';
 import type { RunContext } from './run-context.ts';
+import { emit, watchersOf } from '../run-events.ts';
 import { makeStateFolder } from '../config/state-folder.ts';
 import { ProcessState } from '../model/process-state.ts';
 
@@ -43,7 +40,8 @@ export interface SessionOptions {
 
 export type Session = Awaited<ReturnType<typeof openSession>>;
 
-export async function openSession({ stores, lock, config, output, progress }: RunContext, options: SessionOptions) {
+export async function openSession(context: RunContext, options: SessionOptions) {
+  const { stores, lock, config, output, progress, features } = context;
   const { runId, privateKey, cloud, deadlineMs } = options;
   const { aws, site, results } = options.settings;
   const shown = progress({ deadlineMs });
@@ -51,17 +49,7 @@ export async function openSession({ stores, lock, config, output, progress }: Ru
   const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
   const unlisten = output.onLost?.((text) => log.warn(text));
   const offers = new HttpOfferSender(aws.certificate?.name);
-  const samples = new SampleRecorder(
-    async (sample) => {
-      if (config.values.cloudwatch) log.info(embeddedMetrics(sample, results.table), 'metrics');
-      await stores.runs.addSample?.(runId, sample);
-    },
-    (text) => log.warn(text),
-  );
-  const raise = async (raised: RaisedAlarm[], world: World): Promise<void> => {
-    for (const fault of await announceAlarms(world, raised, config)) log.warn(fault);
-  };
-  const alarms = new RunAlarms((raised, world) => void raise(raised, world));
+  const watchers = watchersOf(features, context, { runId, table: results.table, log });
   const server = createMainServer({
     runId,
     clock: systemClock,
@@ -79,8 +67,7 @@ export async function openSession({ stores, lock, config, output, progress }: Ru
     robots: { reader: robotsReader(site), deadlineMs },
     onWorld(world) {
       shown.show(world);
-      samples.note(world);
-      alarms.note(world);
+      watchers.note(world);
     },
   });
   const { core } = server;
@@ -92,12 +79,12 @@ export async function openSession({ stores, lock, config, output, progress }: Ru
     /** Tells those who show and record the loop that it has ended. */
     async loopEnded(): Promise<void> {
       shown.end();
-      await samples.end();
+      await watchers.end();
     },
-    /** Builds the report, announces it, and stores it with an alarm and a note for each line that `announce` returns. */
-    async report(announce: (report: RunReport) => Promise<string[]>): Promise<RunReport> {
+    /** Builds the report, tells the listeners, and stores it with an alarm and a note for each line that they return. */
+    async report(ended: RunRecord): Promise<RunReport> {
       const report = await buildReport(core);
-      for (const fault of await announce(report)) {
+      for (const fault of await emit(features, (events) => events.ended?.(context, ended, report))) {
         await core.alarm(fault);
         report.notes.push(fault);
       }

@@ -20,7 +20,10 @@ export interface StartContext extends RunContext, StartPlace, AsyncDisposable {
 }
 
 /** Throws `lock-held` and `run-unfinished`, and what preflight throws together with everything else that blocks the run. */
-export async function openStart(place: StartPlace, caller: Caller): Promise<StartContext> {
+export async function openStart(
+  place: StartPlace & Pick<RunContext, 'features'>,
+  caller: Caller,
+): Promise<StartContext> {
   const { config, environment, dryRun } = place;
   const { output } = caller;
   await using opened = new AsyncDisposableStack();

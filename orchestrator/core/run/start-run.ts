@@ -1,16 +1,10 @@
 /** Starts a run: checks, plans, asks for confirmation; then launches, crawls, publishes, reports. */
-import type { Caller } from '../caller.ts';
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
-import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { ScheduleStore } from '../../features/schedule/schedule-store.ts';
-import { announceRefusal } from '../../features/notify/announce.ts';
 import { prepareNextNight } from '../../features/recrawl/next-night.ts';
 import { type Config, type FlagValue, loadConfig } from '../config/load-config.ts';
 import type { ConfigPlace } from '../feature.ts';
-import type { Database } from '../db/connect.ts';
-import { ownName } from '../lookup/process-name.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { newRunId } from '../new-run.ts';
 import { startInWords } from '../plan/render-plan.ts';
@@ -19,6 +13,8 @@ import { carryOut } from './carry-out.ts';
 import { completeEmptyRun } from './empty-run.ts';
 import { launchRun } from './launch-run.ts';
 import { planStart } from './plan-start.ts';
+import { type DueTimeOfRun, emit } from '../run-events.ts';
+import type { Caller } from '../caller.ts';
 import { openStart } from './start-context.ts';
 
 export interface StartOptions extends ConfigPlace {
@@ -32,17 +28,9 @@ export interface StartOptions extends ConfigPlace {
   unattended?: boolean;
 }
 
-interface DueTimeOfRun {
-  atMs: number;
-  /** When the daemon started this process; it names the start. */
-  startedAtMs: number;
-  /** The name of the schedule. */
-  schedule: string;
-}
-
 /** Checks, plans, asks for confirmation, then carries the run out. The same for `run`, `discover`, `retry` and `probe`. */
 export async function startRun(options: StartOptions, caller: Caller, source: RunSource): Promise<ExitCode> {
-  const { environment, due = null } = options;
+  const { environment, features, due = null } = options;
   const { output } = caller;
   const loaded = loadConfig(options);
   const config = source.configure?.(loaded) ?? loaded;
@@ -50,14 +38,15 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
   try {
     const { parent, dryRun } = await kindOf(source, options, config);
     const isQuery = source.isQuery === true;
-    await using context = await openStart({ config, environment, dryRun, isQuery }, caller);
+    await using context = await openStart({ config, environment, features, dryRun, isQuery }, caller);
     const { database } = context;
     const planned = await planStart(context, source, parent);
     if (planned === null) return EXIT.complete;
     const { plan, products } = planned;
     const runId = newRunId(systemClock.now(), systemRandom);
     const bind = async (): Promise<void> => {
-      if (due) await bindDueTime(database, due, runId, systemClock.now() + plan.deadlineMs);
+      const run = { runId, deadlineAtMs: systemClock.now() + plan.deadlineMs };
+      if (due) for (const { runEvents } of features) await runEvents?.bind?.(context, due, run);
       isStored = true;
     };
     const accepted = { ...planned, runId, dueAtMs: due?.atMs ?? null, bind };
@@ -72,7 +61,8 @@ export async function startRun(options: StartOptions, caller: Caller, source: Ru
     return exitCode;
   } catch (error) {
     if (options.unattended === true && !isStored)
-      for (const fault of await announceRefusal(error, config, options)) output.line(`! ${fault}`);
+      for (const fault of await emit(features, (events) => events.refused?.(error, { config, dryRun: options.dryRun })))
+        output.line(`! ${fault}`);
     throw error;
   }
 }
@@ -85,20 +75,4 @@ export async function kindOf(
 ): Promise<{ parent: RunRecord | null; dryRun: boolean }> {
   const parent = (await source.parent?.(config)) ?? null;
   return { parent, dryRun: asked.dryRun || parent?.dryRun === true };
-}
-
-/**
- * Writes the run into the row of its due time before the run is stored, so no run of a due time can be overlooked. Throws
- * `lock-held` when the due time has been started anew since this process was: then this one must store no run.
- */
-async function bindDueTime(
-  database: Database,
-  { atMs, startedAtMs, schedule }: DueTimeOfRun,
-  runId: string,
-  deadlineAtMs: number,
-): Promise<void> {
-  const store = new ScheduleStore(database, schedule);
-  const run = { runner: ownName(), runId, deadlineAtMs };
-  if (await store.write(atMs, { state: 'started', startedAtMs }, run)) return;
-  throw new AppError('lock-held', `the due time ${new Date(atMs).toISOString()} is given to another process`);
 }

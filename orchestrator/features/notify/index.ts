@@ -17,6 +17,7 @@ export const NOTIFY: FeatureDeclaration = {
   ],
   async load() {
     const { NOTIFY_SECTION, PING_SECTION } = await import('./section.ts');
-    return { sections: [NOTIFY_SECTION, PING_SECTION] };
+    const { notices } = await import('./announce.ts');
+    return { sections: [NOTIFY_SECTION, PING_SECTION], runEvents: notices };
   },
 };

@@ -1,10 +1,17 @@
 /** What targets receive: what a run or a due time has come to, in a sentence and as JSON. docs/notify.md shows the payload. */
-import { namesOf, type ReasonRow } from '../../../shared/domain/reason-row.ts';
-import { EXIT, type ExitCode, exitWords } from '../../../shared/domain/exit-codes.ts';
+import { EXIT, exitWords } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { shellWord } from '../../../shared/domain/shell-word.ts';
-import { isLate, standingInWords } from '../../../shared/domain/standing.ts';
-import { plain } from '../../../shared/domain/terminal-text.ts';
+import type { DecidedDueTime, StuckRun } from '../../core/run-events.ts';
+import {
+  endSentence,
+  headline,
+  isGood,
+  NO_RESULT,
+  type RunResult,
+  summaryOf,
+  type Times,
+} from '../../core/read/run-result.ts';
 
 /** What a run at work can raise, each at most once until it is over. */
 const ALARM_KINDS = ['banned', 'site-down', 'late', 'cost', 'no-progress'] as const;
@@ -23,43 +30,6 @@ export const NOTICE_KINDS = [
   'stuck',
 ] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
-
-/** How a run ended, or a start that never became a run. */
-export interface RunResult {
-  /** Null when it ended before a run was stored. */
-  run: string | null;
-  /** Phase of the run; null without one. */
-  state: string | null;
-  /** Null when a signal ended the process before a run was stored. */
-  exitCode: ExitCode | null;
-  reason: string | null;
-  onTime: boolean | null;
-  products: { planned: number; stored: number; gone: number; failed: number } | null;
-  cost: number | null;
-  /** Why products have no row, the most frequent reasons; omitted where every product has one. */
-  reasons?: readonly ReasonRow[];
-  /** How many reasons there are besides; omitted without one. */
-  moreReasons?: number;
-  /** How long after its deadline it ended, 0 with only `uncrawled`; omitted where it was not late. */
-  lateMs?: number;
-  /** Products that it has left at its deadline; omitted without one. */
-  uncrawled?: number;
-  /** How often the site refused an address, and the first times; omitted without one. */
-  bans?: { count: number; first: readonly Ban[] };
-  /** The first notes of the report; omitted without one. */
-  notes?: readonly string[];
-  /** What a person should do; empty when there is nothing. */
-  hint: string;
-}
-
-/** An address that the site refused. */
-export interface Ban {
-  address: string | null;
-  rule: string;
-  /** ISO times: when it was refused, and served again; null while it is not. */
-  at: string;
-  overAt: string | null;
-}
 
 /** The body of a webhook. `text` alone is a whole message: chat services show it. */
 export interface Notice extends RunResult, Omit<Sender, 'name' | 'configName' | 'pageUrl'> {
@@ -84,17 +54,6 @@ export interface Notice extends RunResult, Omit<Sender, 'name' | 'configName' | 
   endedAt: string | null;
 }
 
-export const NO_RESULT: RunResult = {
-  run: null,
-  state: null,
-  exitCode: null,
-  reason: null,
-  onTime: null,
-  products: null,
-  cost: null,
-  hint: '',
-};
-
 /** Whom a notice comes from. */
 export interface Sender {
   /** Name of the schedule; for a run by hand that of its configuration's. */
@@ -117,13 +76,6 @@ export interface Sender {
   pageUrl: string | null;
 }
 
-/** When it was due, began and ended; null where that is unknown. */
-export interface Times {
-  dueAtMs: number | null;
-  startedAtMs: number | null;
-  endedAtMs: number | null;
-}
-
 /** What an end is besides: by its exit code, which says why. */
 const KINDS_BY_EXIT: Partial<Record<number, NoticeKind>> = {
   [EXIT.banned]: 'banned',
@@ -144,38 +96,11 @@ function kindsOfEnd({ exitCode, state }: RunResult): NoticeKind[] {
 
 /** A run has ended, or a due time without a run. */
 export function endedNotice(result: RunResult, times: Times, sender: Sender): Notice {
-  const {
-    run,
-    products,
-    cost,
-    exitCode,
-    reason,
-    hint,
-    bans,
-    reasons = [],
-    moreReasons = 0,
-    lateMs = 0,
-    uncrawled = 0,
-  } = result;
-  const more = moreReasons > 0 ? `, ${moreReasons} more reasons` : '';
-  const because = reasons.length === 0 ? '' : ` (${plain(namesOf(reasons))}${more})`;
-  const good = exitCode === EXIT.complete;
-  const exit = exitCode === null ? '' : exitWords(exitCode);
-  // A reason often begins with these words.
-  const words = exit === '' || reason?.startsWith(exit) ? '' : `, ${exit}`;
-  const how = good ? 'is complete' : `ended with exit code ${exitCode ?? 'unknown'}${words}`;
-  const due = times.dueAtMs === null ? '' : ` of ${showLocal(times.dueAtMs, sender.timezone)}`;
-  const why = reason ? ` (${reason})` : '';
-  const rows = products
-    ? `; ${products.stored} of ${products.planned} products stored, ${products.failed} failed${because}`
-    : '';
-  const banned = bans === undefined ? '' : `, ${bans.count} ${bans.count === 1 ? 'ban' : 'bans'}`;
-  const standing = { lateMs, uncrawled };
-  const late = isLate(standing) ? `, ${standingInWords(standing)}` : result.onTime === false ? ', not on time' : '';
-  const price = cost === null ? '' : `, $${cost.toFixed(2)}`;
-  const sentence = `${run ? `run ${run}` : 'the run'}${due} ${how}${why}${rows}${banned}${late}${price}.`;
+  const { run, exitCode, hint } = result;
+  const sentence = endSentence(result, times, sender.timezone);
   const said = notice('ended', { sentence, hint, run, command: dryOr('doctor', sender) }, sender);
-  return { ...said, kinds: kindsOfEnd(result), ...result, exit: exit || null, good, ...isoTimes(times) };
+  const exit = (exitCode !== null && exitWords(exitCode)) || null;
+  return { ...said, kinds: kindsOfEnd(result), ...result, exit, good: isGood(result), ...isoTimes(times) };
 }
 
 /** A due time was skipped, or several were missed: a night of sleep is one message. */
@@ -196,27 +121,12 @@ export function unstartedNotice(
   return { ...notice(event, said, sender), reason, due };
 }
 
-interface Decided extends Times, Pick<RunResult, 'reason'> {
-  dueAtMs: number;
-  state: string;
-  result: RunResult | null;
-}
-
 /** Of a due time that is decided, or of several that were missed together. */
-export function dueNotice(rows: readonly Decided[], sender: Sender): Notice {
+export function dueNotice(rows: readonly DecidedDueTime[], sender: Sender): Notice {
   const { state, result, reason, ...times } = rows.at(-1)!;
   if (state === 'done') return endedNotice(result ?? { ...NO_RESULT, reason }, times, sender);
   const due = rows.map((row) => row.dueAtMs);
   return unstartedNotice(state === 'missed' ? state : 'skipped', due, reason, sender);
-}
-
-/** A run that went on after its time and was asked to leave, or that cannot be resumed. */
-export interface StuckRun {
-  runId: string | null;
-  /** Null: no due time has started it. */
-  dueAtMs: number | null;
-  sentence: string;
-  hint: string;
 }
 
 export function stuckNotice({ runId, dueAtMs, sentence, hint }: StuckRun, sender: Sender): Notice {
@@ -256,7 +166,7 @@ interface Said {
 
 function notice(event: Notice['event'], said: Said, { name, configName, pageUrl, ...sender }: Sender): Notice {
   const { sentence, hint, run } = said;
-  const summary = `${sender.dryRun ? 'DRY-RUN ' : ''}crawlfleet ${name}: ${sentence}`;
+  const summary = summaryOf({ name, dryRun: sender.dryRun }, sentence);
   const config = configName === 'fleet.yaml' ? '' : ` --config ${shellWord(configName)}`;
   const command = `orchestrator ${run === null ? (said.command ?? 'status') : `explain ${run}`}${config}`;
   const link = pageUrl && pageUrl.replace(/\/$/, '') + (run === null ? '/' : `/runs/${run}`);
@@ -281,10 +191,6 @@ function notice(event: Notice['event'], said: Said, { name, configName, pageUrl,
     run,
   };
 }
-
-/** What happened and what to do, without where. */
-export const headline = ({ summary, hint }: Pick<Notice, 'summary' | 'hint'>): string =>
-  [summary, hint].filter(Boolean).join(' ');
 
 /** The command in its folder. */
 export const shellLine = ({ folder, command }: Pick<Notice, 'folder' | 'command'>): string =>

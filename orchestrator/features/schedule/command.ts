@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
 import { createTimetable } from '../../core/config/timetable.ts';
-import { scheduleNameOf } from '../notify/announce.ts';
+import { scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { type Environment, loadConfig } from '../../core/config/load-config.ts';
 import type { ConfigPlace } from '../../core/feature.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';

@@ -4,24 +4,23 @@ import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRebuilt } from '../../core/act/results/recover.ts';
+import { reportOf } from '../../core/decide/end/report.ts';
 import { openDatabase } from '../../core/db/connect.ts';
 import { createStores } from '../../core/db/create-stores.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { ScheduleStore } from './schedule-store.ts';
-import { dueNotice, type Notice, stuckNotice } from '../notify/notice.ts';
-import { notifyPatiently } from '../notify/deliver.ts';
 import type { StoredDueTime } from './due-times.ts';
 import { createTimetable } from '../../core/config/timetable.ts';
 import { createHealthApp } from '../../core/server/health-app.ts';
 import { listen, type Listener } from '../../core/server/listen.ts';
-import { endOf, senderOf, targetsOf } from '../notify/announce.ts';
+import { resultOf } from '../../core/read/run-result.ts';
 import { timedLines } from '../../cli/closed-output.ts';
 import { type Environment, loadConfig } from '../../core/config/load-config.ts';
 import type { Output } from '../../cli/output.ts';
 import { ownName } from '../../core/lookup/process-name.ts';
-import { unfinishedRuns } from '../../core/lookup/find-run.ts';
+import { isUnfinished, unfinishedRuns } from '../../core/lookup/find-run.ts';
 import { livingHolder, lockNamesOfConfig } from '../../core/lookup/run-lock.ts';
-import { deadlineOf } from '../../core/prepare/settings-of.ts';
+import { deadlineOf, scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { chooseTarget } from '../../core/config/target.ts';
 import { createProcesses, outputFolder, type ProcessOptions } from '../../cli/processes.ts';
 import { Scheduler } from './scheduler.ts';
@@ -36,26 +35,25 @@ export interface DaemonOptions extends ProcessOptions {
 
 /** Exit code 0 after a signal. Refuses at once what would make every run fail, and an operator's port in use. */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {
-  const { configPath, environment, dryRun, signal } = options;
+  const { configPath, environment, features, dryRun, signal } = options;
   const config = loadConfig(options);
   const { schedule, server, database: place } = config.values;
   deadlineOf(config);
   chooseTarget(config, dryRun, environment);
-  const [sender, targets, folder] = [senderOf(config, options), targetsOf(config), outputFolder(configPath)];
+  const [name, folder] = [scheduleNameOf(config), outputFolder(configPath)];
   const say = timedLines(output, join(folder, 'daemon.log'));
-  const patiently = (notice: Notice): Promise<void> =>
-    notifyPatiently(targets, notice, { clock: systemClock, signal }, (text) => say(`! ${text}`));
+  const atWork = { config, dryRun, signal, say };
   await using database = await openDatabase(place.url);
   await migrate(database);
-  const store = new ScheduleStore(database, sender.name);
+  const store = new ScheduleStore(database, name);
   const { runs } = createStores(database);
   /** One due time, or several that were missed together. Resolves when every target has taken it. */
   const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
-    await patiently(dueNotice(rows, sender));
+    await Promise.all(features.map(async ({ runEvents }) => runEvents?.decided?.(atWork, rows)));
     // What was cut off is sent by the next daemon: twice rather than never.
     if (!signal.aborted) for (const { dueAtMs, state } of rows) await store.write(dueAtMs, { state }, { told: true });
   };
-  const processes = createProcesses(options, sender.name);
+  const processes = createProcesses(options, name);
   const names = lockNamesOfConfig(config);
   const scheduler = new Scheduler({
     me: ownName(),
@@ -71,24 +69,28 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
         const left = (await unfinishedRuns(runs, names)).filter((run) => !isRebuilt(run));
         return left.find(({ id, settings }) => settings.results.table === table && !started.includes(id))?.id ?? null;
       },
-      end: (runId) => endOf(runs, runId),
+      async end(runId) {
+        const run = await runs.get(runId);
+        if (run === null) return undefined;
+        return isUnfinished(run) ? 'unfinished' : resultOf(reportOf(run)!, run);
+      },
     },
     processes,
     clock: systemClock,
     say,
     notify,
-    onStuck: (stuck) => void patiently(stuckNotice(stuck, sender)),
+    onStuck: (run) => features.forEach(({ runEvents }) => void runEvents?.stuck?.(atWork, run)),
   });
   const host = server.operator.slice(0, server.operator.lastIndexOf(':'));
   const health = () => scheduler.health();
   await using listener = await (options.listenWith?.(health) ??
     listen(createHealthApp(health, host), server.operator, 'server.operator'));
-  say(`schedule ${sender.name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
+  say(`schedule ${name}: ${schedule.cron} in ${schedule.timezone}; runs are ${dryRun ? 'dry runs' : 'real'}`);
   say(`health: http://${host}:${listener.port}/healthz; output of the runs: ${folder}`);
   // A dry run must not look at the user's account.
   if (!dryRun) void processes.start('gc', 'gc').ended.then(({ code }) => say(`gc has ended with exit code ${code}`));
   await scheduler.run(signal);
   say('the schedule has ended');
-  output.document({ schedule: sender.name, ...scheduler.health() });
+  output.document({ schedule: name, ...scheduler.health() });
   return EXIT.complete;
 }

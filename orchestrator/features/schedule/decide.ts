@@ -1,8 +1,10 @@
 /** What a daemon does next: a pure function of the record, the processes and the clock. */
 import { backoffMs } from '../../../shared/domain/backoff.ts';
-import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
+import { EXIT } from '../../../shared/domain/exit-codes.ts';
 import { showLocal } from '../../../shared/domain/local-time.ts';
-import { NO_RESULT, type RunResult, type StuckRun } from '../notify/notice.ts';
+import type { ProcessExit } from '../../cli/processes.ts';
+import type { StuckRun } from '../../core/run-events.ts';
+import { NO_RESULT, type RunResult } from '../../core/read/run-result.ts';
 import { type DueState, type DueTime, isOpen, type StoredDueTime } from './due-times.ts';
 import type { Timetable } from '../../core/config/timetable.ts';
 
@@ -32,14 +34,6 @@ export interface Settings {
     /** How a process has ended that this daemon started. */
     exitOf: (name: string) => ProcessExit | undefined;
   };
-}
-
-export interface ProcessExit {
-  /** Its exit code, or the signal that ended it. */
-  code: ExitCode | string;
-  /** Its error, if it printed one. */
-  reason: string | null;
-  hint: string;
 }
 
 /** What a daemon goes by: its settings, the record, and what it sees of processes and the database. */

@@ -9,7 +9,7 @@
  * - `skipped`: came while a run was at work.
  * - `missed`: no daemon was there, the machine slept, or the clock jumped over it.
  */
-import type { RunResult } from '../notify/notice.ts';
+import type { RunResult } from '../../core/read/run-result.ts';
 
 export type DueState = 'next' | 'queued' | 'started' | 'done' | 'skipped' | 'missed';
 

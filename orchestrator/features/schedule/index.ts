@@ -25,4 +25,5 @@ export const SCHEDULE: FeatureDeclaration = {
       },
     },
   ],
+  load: async () => ({ runEvents: (await import('./run-events.ts')).dueTimesOfRuns }),
 };

@@ -5,7 +5,8 @@ import { showLocal } from '../../../shared/domain/local-time.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import type { DueTimeStore } from './schedule-store.ts';
 import { type Action, decide, iso, type Settings, type View } from './decide.ts';
-import type { RunResult, StuckRun } from '../notify/notice.ts';
+import type { StuckRun } from '../../core/run-events.ts';
+import type { RunResult } from '../../core/read/run-result.ts';
 import { isDecided, type StoredDueTime } from './due-times.ts';
 import type { Child, Processes } from '../../cli/processes.ts';
 

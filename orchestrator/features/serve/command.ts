@@ -14,15 +14,14 @@ import { createStores } from '../../core/db/create-stores.ts';
 import { History } from '../history/history.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { ScheduleStore } from '../schedule/schedule-store.ts';
-import { scheduleNameOf } from '../notify/announce.ts';
-import type { ProcessExit } from '../schedule/decide.ts';
+import { scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { tailOfLog } from '../../cli/commands/logs.ts';
 import { listen, type Listener, type Tls } from '../../core/server/listen.ts';
 import { pageAssets } from './bundle-page.ts';
 import { createServeApp, type RunAction } from './serve-app.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';
 import type { Output } from '../../cli/output.ts';
-import { type Child, createProcesses, type ProcessOptions } from '../../cli/processes.ts';
+import { type Child, createProcesses, type ProcessExit, type ProcessOptions } from '../../cli/processes.ts';
 
 export interface ServeOptions extends ProcessOptions {
   environment: Environment;

@@ -22,4 +22,5 @@ export const SERVE: FeatureDeclaration = {
       },
     },
   ],
+  load: async () => ({ runEvents: (await import('./run-events.ts')).chartsOfRuns }),
 };

@@ -1,12 +1,8 @@
 /** `report --html`: the page of a run as one file to mail, which asks no server for anything. */
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { describeError } from '../../../shared/domain/errors.ts';
 import type { RunSample } from '../../core/model/sample.ts';
 import type { RunRecord, Stores } from '../../core/model/stores.ts';
 import { pageAssets } from './bundle-page.ts';
-import type { Output } from '../../core/caller.ts';
 import { readRun, readStory, type RunDocument, type Story } from '../../core/read/run-documents.ts';
 
 export interface ReportData {
@@ -49,13 +45,3 @@ export async function htmlReport(run: RunRecord, stores: Stores): Promise<string
 }
 
 const hashOf = (text: string): string => `sha256-${createHash('sha256').update(text).digest('base64')}`;
-
-/** Writes report.html into the folder of the run; what cannot be written costs only this copy. */
-export async function writeHtmlReport(runId: string, stores: Stores, folder: string, output: Output): Promise<void> {
-  try {
-    const run = await stores.runs.get(runId);
-    if (run) writeFileSync(join(folder, 'report.html'), await htmlReport(run, stores));
-  } catch (error) {
-    output.line(`! report.html cannot be written: ${describeError(error)}`);
-  }
-}

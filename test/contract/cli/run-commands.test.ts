@@ -324,7 +324,7 @@ describe('leaving a run that has ended', () => {
     const interrupts = { leave: leave.signal, onFirst: () => undefined };
     const config = readConfig(base().configPath, {});
     const lock = { lost: new AbortController().signal };
-    const context = { stores: bench.stores, lock, config, interrupts, output } as unknown as RunContext;
+    const context = { stores: bench.stores, lock, config, interrupts, output, features: [] } as unknown as RunContext;
     const result = await carryOut(context, { session, finished: false, [Symbol.asyncDispose]: nothing });
     return { id, result, report };
   }

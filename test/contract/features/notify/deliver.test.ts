@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { RunResult } from '../../../../orchestrator/core/read/run-result.ts';
 import {
   alarmNotice,
   endedNotice,
   type Notice,
   NOTICE_KINDS,
-  type RunResult,
   type Sender,
   stuckNotice,
   testNotice,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../../orchestrator/core/db/connect.ts';
 import { migrate } from '../../../../orchestrator/core/db/migrate.ts';
 import { type DueTimeStore, ScheduleStore } from '../../../../orchestrator/features/schedule/schedule-store.ts';
-import { NO_RESULT, type RunResult } from '../../../../orchestrator/features/notify/notice.ts';
+import { NO_RESULT, type RunResult } from '../../../../orchestrator/core/read/run-result.ts';
 import { systemClock } from '../../../../shared/adapters/system-clock.ts';
 import { eachEngine } from '../../../support/mariadb/database.ts';
 import { MemoryRecord } from '../../../unit/features/schedule/memory-record.ts';

@@ -39,7 +39,7 @@ describe('a resumed run on AWS', () => {
     const lock = { fence: 1, lost: new AbortController().signal };
     const config = { file: folder.file('fleet.yaml'), values: { server: { listen } } };
     const progress = () => ({ show: () => undefined, end: () => undefined });
-    const context = { stores, lock, config, interrupts, output, progress } as unknown as RunContext;
+    const context = { stores, lock, config, interrupts, output, progress, features: [] } as unknown as RunContext;
     await expect(resumeRun(context, run).then((opened) => carryOut(context, opened))).rejects.toBe(reached);
     expect(said).toContain(`Run ${run.id}, on AWS, goes on from releasing.`);
   }, 20_000);

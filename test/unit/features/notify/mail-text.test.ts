@@ -3,15 +3,10 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../../orchestrator/core/config/load-config.ts';
 import { endNotice } from '../../../../orchestrator/features/notify/announce.ts';
 import type { RunReport } from '../../../../orchestrator/core/model/report.ts';
+import { NO_RESULT } from '../../../../orchestrator/core/read/run-result.ts';
 import { finalReasons } from '../../../../orchestrator/core/decide/end/reasons.ts';
 import { mailOf } from '../../../../orchestrator/features/notify/mail-text.ts';
-import {
-  alarmNotice,
-  endedNotice,
-  NO_RESULT,
-  type Sender,
-  testNotice,
-} from '../../../../orchestrator/features/notify/notice.ts';
+import { alarmNotice, endedNotice, type Sender, testNotice } from '../../../../orchestrator/features/notify/notice.ts';
 import { describeMissingField, describePoorPage } from '../../../../shared/domain/failure-kind.ts';
 import { aRun } from '../../core/builders.ts';
 

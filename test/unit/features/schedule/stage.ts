@@ -1,8 +1,7 @@
 /** Daemons on a virtual clock, with a record in memory, and processes and runs that do what a test says. */
-import type { Child, Processes } from '../../../../orchestrator/cli/processes.ts';
+import type { Child, ProcessExit, Processes } from '../../../../orchestrator/cli/processes.ts';
 import { Scheduler, type SchedulerOptions } from '../../../../orchestrator/features/schedule/scheduler.ts';
-import { NO_RESULT, type RunResult } from '../../../../orchestrator/features/notify/notice.ts';
-import type { ProcessExit } from '../../../../orchestrator/features/schedule/decide.ts';
+import { NO_RESULT, type RunResult } from '../../../../orchestrator/core/read/run-result.ts';
 import type { StoredDueTime } from '../../../../orchestrator/features/schedule/due-times.ts';
 import { createTimetable } from '../../../../orchestrator/core/config/timetable.ts';
 import type { ExitCode } from '../../../../shared/domain/exit-codes.ts';
