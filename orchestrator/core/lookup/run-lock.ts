@@ -27,6 +27,7 @@ const TIMES: LockTimes = { leaseMs: 20_000, renewMs: 4_000, watchMs: 10_000, set
 
 /** Disposal releases it. */
 export interface RunLock extends AsyncDisposable {
+  names: readonly string[];
   fence: number;
   /** Names the run the lock is held for, and stores it: from then on the gc of another site spares what the run has. */
   setRun(runId: string): Promise<void>;
@@ -84,7 +85,7 @@ export async function takeLock(locking: Locking): Promise<RunLock> {
     if ('heldBy' in result && isDeadHere(result.heldBy.owner))
       result = await runs.acquireLock({ ...request, nowMs: await now(), steal: [...steal, result.heldBy] });
     if ('heldBy' in result) throw held(result.heldBy);
-    return keepLock({ runs, clock, times, now, connection, fence: result.fence });
+    return keepLock({ ...waiting, now, connection, fence: result.fence });
   } catch (error) {
     await connection?.release();
     throw error;
@@ -187,13 +188,13 @@ function held(holder: LockHolder | null): AppError {
   });
 }
 
-interface Keeping extends Pick<Waiting, 'runs' | 'clock' | 'times'> {
+interface Keeping extends Waiting {
   now: () => Promise<number>;
   connection: ConnectionLock | null;
   fence: number;
 }
 
-function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunLock {
+function keepLock({ runs, names, clock, times, now, connection, fence }: Keeping): RunLock {
   const lost = new AbortController();
   const stop = new AbortController();
   let runId: string | null = null;
@@ -235,6 +236,7 @@ function keepLock({ runs, clock, times, now, connection, fence }: Keeping): RunL
   };
   const renewing = renew();
   return {
+    names,
     fence,
     async setRun(id) {
       runId = id;

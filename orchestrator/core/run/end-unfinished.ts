@@ -29,7 +29,14 @@ export async function unfinishedToEnd(runs: RunStore, config: Config): Promise<R
   const ahead = unfinished.find(
     (run) => !isRunEnd(run.phase) && systemClock.now() <= run.deadlineAtMs && !isRebuilt(run),
   );
-  if (ahead) throw stillAhead(ahead);
+  if (ahead)
+    throw new AppError(
+      'run-unfinished',
+      `run ${ahead.id} (${ahead.phase}) has lost its main server, and its deadline is ahead: ${new Date(ahead.deadlineAtMs).toISOString()}`,
+      {
+        hint: `Take it up with: orchestrator resume ${ahead.id}, or give it up with: orchestrator cancel ${ahead.id}`,
+      },
+    );
   return unfinished;
 }
 
@@ -37,13 +44,12 @@ export async function unfinishedToEnd(runs: RunStore, config: Config): Promise<R
  * Ends every unfinished run of this site or result table whose deadline is past, and every ended run without a report:
  * loads and publishes what its instances have left in the bucket, terminates its remaining resources, writes its report.
  * A run that cannot be ended is reported; it does not block the new run.
- * @param names of the locks that are held
  */
-export async function endUnfinished(context: RunContext, names: readonly string[]): Promise<void> {
+export async function endUnfinished(context: RunContext): Promise<void> {
   const unfinished = await unfinishedToEnd(context.stores.runs, context.config);
   // The oldest first: of two that crawled the same product the later one wins, and must be there to win.
   for (const run of unfinished.reverse()) {
-    const others = lockNamesOfRun(run).filter((name) => !names.includes(name));
+    const others = lockNamesOfRun(run).filter((name) => !context.lock.names.includes(name));
     if (others.length === 0) await endOne(context, run);
     else
       context.output.line(
@@ -77,12 +83,4 @@ async function endOne(context: RunContext, run: RunRecord): Promise<void> {
   }
   if (interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
   output.line();
-}
-
-function stillAhead(run: RunRecord): AppError {
-  return new AppError(
-    'run-unfinished',
-    `run ${run.id} (${run.phase}) has lost its main server, and its deadline is ahead: ${new Date(run.deadlineAtMs).toISOString()}`,
-    { hint: `Take it up with: orchestrator resume ${run.id}, or give it up with: orchestrator cancel ${run.id}` },
-  );
 }

@@ -9,7 +9,7 @@ import { checkUserData } from '../act/launches/launch.ts';
 import { writeRunDescription } from '../act/results/run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { newRunKeys } from '../new-run.ts';
-import type { NewRun, Stores } from '../model/stores.ts';
+import type { NewRun } from '../model/stores.ts';
 import { noDiscovery } from '../../features/discovery/frontier.ts';
 import { createResultTable } from '../db/result-table.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -53,9 +53,11 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
   const run = { finished: false, isBound: false };
   const sandbox = await startSandboxOf(context, accepted, bundle);
   if (sandbox !== null) {
-    // A run that was left, or taken over, continues without us: its instances keep crawling.
     opened.defer(async () => {
-      if (run.finished || !run.isBound || (await isMissing(stores, runId))) await stopSandbox(sandbox.handle);
+      // A run that was left, or taken over, continues without us: its instances keep crawling. If the database cannot answer,
+      // it may be there.
+      const goesOn = !run.finished && run.isBound && (await stores.runs.get(runId).catch(() => undefined)) !== null;
+      if (!goesOn) await stopSandbox(sandbox.handle);
     });
     opened.defer(superviseSandbox(sandbox.handle, sandbox.settings, context));
   }
@@ -167,10 +169,6 @@ async function startSandboxOf(
   const dataDir = stateDirOf(config.file).sandbox(runId);
   return { handle: await startSandbox({ ...settings, dataDir, port: 0 }), settings };
 }
-
-/** True when the run's row was not written; false when the database cannot answer: the run may exist. */
-const isMissing = async ({ runs }: Stores, runId: string): Promise<boolean> =>
-  (await runs.get(runId).catch(() => undefined)) === null;
 
 /** Where the row finds the deny list again: in the object of the instances. */
 const denyOf = ({ deny = [] }: ProductList, { crawlSettings }: LaunchTemplate): Pick<RunSettings, 'crawlSettings'> =>

@@ -53,9 +53,7 @@ export async function loadRun(options: LoadOptions, caller: Caller): Promise<Exi
   const context = { ...caller, config, environment, features, database, stores, lock };
   const run = await runs.get(runId);
   if (run === null || (isRebuilt(run) && !isFinished(run))) {
-    return await withUnknownBucket(config, runId, environment, (objects, folder) =>
-      rebuild(context, { runId, names, objects, folder }),
-    );
+    return await withUnknownBucket(config, runId, environment, (...bucket) => rebuild(context, runId, ...bucket));
   }
   if (isFinished(run)) {
     output.line(`Run ${runId} has ended already (${run.phase}): there is nothing to load.`);
@@ -87,19 +85,14 @@ async function loadKnown(context: RunContext, run: RunRecord): Promise<ExitCode>
   return EXIT.complete;
 }
 
-interface LostRun {
-  runId: string;
-  /** Of the locks that are held. */
-  names: readonly string[];
-  /** Its bucket, and the folder of the sandbox that has it; null elsewhere. */
-  objects: ObjectStore;
-  folder: string | null;
-}
-
 /** A run that only the bucket knows, from its description to its report. Resumes a load that died in the middle. */
-async function rebuild(context: RunContext, lost: LostRun): Promise<ExitCode> {
+async function rebuild(
+  context: RunContext,
+  runId: string,
+  objects: ObjectStore,
+  folder: string | null,
+): Promise<ExitCode> {
   const { database, stores, lock, output, config } = context;
-  const { runId, names, objects, folder } = lost;
   const description = await readRunDescription(objects, runId);
   if (!description) {
     throw new AppError('run-unknown', `there is no run ${runId}, neither in this database nor in its bucket`, {
@@ -107,7 +100,7 @@ async function rebuild(context: RunContext, lost: LostRun): Promise<ExitCode> {
     });
   }
   const rebuilt = rebuiltRun(description);
-  const others = lockNamesOfRun(rebuilt).filter((name) => !names.includes(name));
+  const others = lockNamesOfRun(rebuilt).filter((name) => !lock.names.includes(name));
   if (others.length > 0)
     throw new AppError(
       'config-invalid',

@@ -39,7 +39,7 @@ export async function openStart(
     await takeLock({ runs, names, clock: systemClock, check: () => unfinishedToEnd(runs, config) }),
   );
   const shared = { ...caller, ...place, database, stores, lock };
-  await endUnfinished(shared, names);
+  await endUnfinished(shared);
   // The sandbox of a dry run ends on its own; everything else may be left over from a dead main server.
   const cloud = target.kind !== 'sandbox';
   const garbage = { config, environment, database, runs, dryRun: false, cloud };
