@@ -77,15 +77,15 @@ export function createMainServer(parts: MainServerParts): MainServer {
   };
 }
 
-/** Prepared once; a preparation that failed is tried again by the next launch. */
-function remembered(prepare: () => Promise<LaunchTemplate>): () => Promise<LaunchTemplate> {
-  let template: Promise<LaunchTemplate> | null = null;
+/** Prepared once; a preparation that failed is tried again by the next call. */
+export function remembered<T>(prepare: () => Promise<T>): () => Promise<T> {
+  let prepared: Promise<T> | null = null;
   return () => {
-    template ??= prepare().catch((error: unknown) => {
-      template = null;
+    prepared ??= prepare().catch((error: unknown) => {
+      prepared = null;
       throw error;
     });
-    return template;
+    return prepared;
   };
 }
 

@@ -2,6 +2,7 @@
 import type { Caller, Output } from '../caller.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
+import { remembered } from '../main-server.ts';
 import { isRebuilt } from '../act/results/recover.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { createStores } from '../db/create-stores.ts';
@@ -75,7 +76,8 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
     throw new AppError('run-ended', `run ${run.id} was rebuilt from the bucket and cannot be crawled on`, {
       hint: `Go on with: orchestrator load ${run.id}`,
     });
-  const makeBundle = onceMade(() => bundleOfRun(run, { configFile: config.file, output, signal: interrupts.leave }));
+  // The sandbox is given the hash: later launches must use the very same bundle.
+  const makeBundle = remembered(() => bundleOfRun(run, { configFile: config.file, output, signal: interrupts.leave }));
   if (run.dryRun) await provideBrowser(run.settings.site.render, env);
   // Only a sandbox needs the hashes beforehand. Elsewhere the bundle, which may need the npm registry, waits for a
   // launch: most resumed runs are only collected and ended. Stored claims are sent unchanged, with the bundle of the
@@ -84,7 +86,9 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
     run.settings.sandbox === null
       ? []
       : [...new Set([(await makeBundle()).sha256, ...bundlesOf(await stores.of(run.id).fleet.instances())])];
-  const options = { bundles, endsAtMs: endOfSandbox(run), ...standInOptions(run) };
+  // A minute after the last instance has powered itself off.
+  const endsAtMs = Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
+  const options = { bundles, endsAtMs, ...standInOptions(run) };
   const sandbox = await findSandbox(run, options, output);
   await using opened = new AsyncDisposableStack();
   const end = { finished: false };
@@ -117,18 +121,6 @@ export async function resumeRun(context: RunContext, run: RunRecord): Promise<Op
   output.line(`Run ${run.id}, ${run.dryRun ? 'a dry run' : 'on AWS'}, goes on from ${run.phase}.`);
   const resources = opened.move();
   return Object.assign(end, { session, [Symbol.asyncDispose]: () => resources.disposeAsync() });
-}
-
-/** The sandbox was given the hash: later launches must use the very same bundle. A failure is not cached. */
-function onceMade<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | null = null;
-  return () => {
-    made ??= make().catch((error: unknown) => {
-      made = null;
-      throw error;
-    });
-    return made;
-  };
 }
 
 /** The loop retries, and the run continues with its instances: the user sees only the first failure. */
@@ -165,11 +157,6 @@ function standInOptions({ id, settings }: RunRecord): Pick<SandboxSettings, 'reg
   const { region } = aws;
   if (sandbox?.endpoint === undefined || aws.endpoint === null) return { region };
   return { region, standInFor: { endpoint: aws.endpoint, runId: id } };
-}
-
-/** A minute after the last instance has powered itself off. */
-function endOfSandbox(run: RunRecord): number {
-  return Math.max(systemClock.now(), run.deadlineAtMs) + run.settings.run.graceMs + 60_000;
 }
 
 /**
