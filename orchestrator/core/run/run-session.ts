@@ -41,28 +41,24 @@ export interface SessionOptions {
 export type Session = Awaited<ReturnType<typeof openSession>>;
 
 export async function openSession(context: RunContext, options: SessionOptions) {
-  const { stores, lock, config, output, progress, features } = context;
+  const { output, progress, features } = context;
   const { runId, privateKey, cloud, deadlineMs } = options;
   const { aws, site, results } = options.settings;
   const shown = progress({ deadlineMs });
-  const onAlarm = (text: string): void => output.line(`! ${text}`);
-  const log = openLog(logFileOf(config, runId), runId, onAlarm, output.log);
+  const records = openRecords(context, runId, output.log);
+  const { log } = records;
   const unlisten = output.onLost?.((text) => log.warn(text));
   const offers = new HttpOfferSender(aws.certificate?.name);
   const watchers = watchersOf(features, context, { runId, table: results.table, log });
   const server = createMainServer({
-    runId,
-    clock: systemClock,
+    ...records,
     random: systemRandom,
-    log,
-    ...stores.bind({ runId, fence: lock.fence, clock: systemClock }),
     regions: cloud.regions,
     objects: cloud.objects,
     watchBucket: (objects, onChange) => watchStore(objects, aws.bucket, onChange),
     offers,
     signatures: ED25519,
     launchTemplate: options.launchKit,
-    alarm: createAlarm({ runId, stores, onAlarm }, log),
     privateKey,
     robots: { reader: robotsReader(site), deadlineMs },
     onWorld(world) {
@@ -135,14 +131,19 @@ export function openLog(file: string, runId: string, onAlarm: (text: string) => 
   return pino({ base: { run: runId }, hooks: { streamWrite } }, target);
 }
 
-/** What a command does to a run without its main server; under the fence of the lock that it holds. */
-export function createOfflineCore(
-  { stores, lock, config, output }: Pick<RunContext, 'stores' | 'lock' | 'config' | 'output'>,
-  runId: string,
-): FinishCore & Pick<Core, 'runId' | 'alarm'> {
+type Place = Pick<RunContext, 'stores' | 'lock' | 'config' | 'output'>;
+
+/** The rows of a run under the fence of the lock, with its log and its alarms. */
+function openRecords({ stores, lock, config, output }: Place, runId: string, onLog?: Output['log']) {
   const onAlarm = (text: string): void => output.line(`! ${text}`);
-  const log = openLog(logFileOf(config, runId), runId, onAlarm);
+  const log = openLog(logFileOf(config, runId), runId, onAlarm, onLog);
   const alarm = createAlarm({ runId, stores, onAlarm }, log);
   const binding = { runId, fence: lock.fence, clock: systemClock };
-  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm, processState: new ProcessState() };
+  return { ...stores.bind(binding), runId, clock: systemClock, log, alarm };
 }
+
+/** What a command does to a run without its main server. */
+export const createOfflineCore = (place: Place, runId: string): FinishCore & Pick<Core, 'runId' | 'alarm'> => ({
+  ...openRecords(place, runId),
+  processState: new ProcessState(),
+});
