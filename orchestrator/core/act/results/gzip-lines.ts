@@ -19,7 +19,7 @@ export async function* gzipLines(
   packed: Uint8Array,
   most: { line: number; text: number },
 ): AsyncGenerator<Iterable<Buffer>> {
-  const tooLong = new Error(`it has a line of more than ${most.line} bytes`);
+  const tooLong = (): Error => new Error(`it has a line of more than ${most.line} bytes`);
   /** The beginning of a line whose end is still packed. */
   let begun: Buffer[] = [];
   let [begunBytes, bytes] = [0, 0];
@@ -28,7 +28,7 @@ export async function* gzipLines(
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
       const rest = chunk.subarray(start, end);
       start = end + 1;
-      if (begunBytes + rest.length > most.line) throw tooLong;
+      if (begunBytes + rest.length > most.line) throw tooLong();
       const line = begun.length === 0 ? rest : Buffer.concat([...begun, rest]);
       begun = [];
       begunBytes = 0;
@@ -36,7 +36,7 @@ export async function* gzipLines(
     }
     if (start < chunk.length) begun.push(chunk.subarray(start));
     begunBytes += chunk.length - start;
-    if (begunBytes > most.line) throw tooLong;
+    if (begunBytes > most.line) throw tooLong();
   }
   for await (const chunk of unpack(packed)) {
     bytes += chunk.length;
