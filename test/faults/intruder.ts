@@ -1,7 +1,7 @@
 /** Unauthorized callbacks: with another's token, with an invalid signature, or replayed. */
 import { HEARTBEAT_PATH, HELLO_PATH } from '../../shared/wire/callbacks.ts';
 import { createKeyPair, exportPublicKey, macMessage, signMessage } from '../../shared/wire/signature.ts';
-import type { Callback } from '../../orchestrator/core/callbacks/callbacks.ts';
+import { type Callback, foreignBody } from '../../orchestrator/core/callbacks/callbacks.ts';
 import type { FaultWorld } from './fault-world.ts';
 
 /** Retries while there is an instance to impersonate; the replies go into the history. */
@@ -31,7 +31,7 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
           ...at,
           counter: null,
           signature,
-          body: async () => Buffer.from(body),
+          body: async () => foreignBody(Buffer.from(body)),
         });
         continue;
       }
@@ -42,7 +42,7 @@ export function intrude(world: FaultWorld, how: 'token' | 'forged' | 'replay'): 
         { method: 'POST', path: HEARTBEAT_PATH, ...at, counter: next },
         body,
       );
-      const forged = { ...at, counter: next, signature, body: async () => Buffer.from(body) };
+      const forged = { ...at, counter: next, signature, body: async () => foreignBody(Buffer.from(body)) };
       await say(world, 'a forged heartbeat', HEARTBEAT_PATH, forged);
     }
   };

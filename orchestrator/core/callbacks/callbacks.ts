@@ -39,6 +39,20 @@ import type { World } from '../model/world.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { describeRule, type Evidence } from '../../../shared/domain/verdict.ts';
 
+/** The message of a callback. */
+export interface CallbackBody {
+  /** Exactly what was signed. */
+  signed: Uint8Array | string;
+  /** The message in the schema's form; throws an Error of one sentence when it has another. */
+  read<T>(schema: ZodType<T>): T;
+}
+
+/** The body of a callback that another machine sent. */
+export const foreignBody = (bytes: Uint8Array): CallbackBody => ({
+  signed: bytes,
+  read: (schema) => parseForeign(schema, bytes, MAX_CALLBACK_VALUES),
+});
+
 /** A callback as it came in: its headers. */
 export interface Callback {
   run: string;
@@ -47,8 +61,8 @@ export interface Callback {
   /** Null for hello. */
   counter: number | null;
   signature: string;
-  /** Reads the exact bytes that were signed; called only once the headers name a claim. May reject. */
-  body: () => Promise<Uint8Array>;
+  /** Reads the message; called only once the headers name a claim. May reject. */
+  body: () => Promise<CallbackBody>;
   /** Source address as the listener saw it. */
   source?: string;
 }
@@ -113,11 +127,11 @@ export class Callbacks {
     if (known === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', HELLO_PATH, callback);
-    if (!verifyMac(known.token, envelope, body, callback.signature)) {
+    if (!verifyMac(known.token, envelope, body.signed, callback.signature)) {
       await this.#alarmOfForgery(callback, 'a hello with a wrong token');
       return refuse(401, NOT_PROVED);
     }
-    const hello = parseBody(helloSchema, body);
+    const hello = readBody(helloSchema, body);
     if (!hello.ok) return refuse(400, hello.error);
     const record = await core.fleet.get(callback);
     if (!record) return refuse(404, 'no such slot and epoch');
@@ -326,7 +340,7 @@ export class Callbacks {
     if (known === null || known.publicKey === null || counter === null) return refuse(401, NOT_PROVED);
     const body = await callback.body();
     const envelope = this.#envelope('POST', path, callback);
-    if (!this.#core.signatures.verify(known.publicKey, envelope, body, callback.signature)) {
+    if (!this.#core.signatures.verify(known.publicKey, envelope, body.signed, callback.signature)) {
       await this.#alarmOfForgery(callback, 'a callback with a wrong signature');
       return refuse(401, NOT_PROVED);
     }
@@ -335,7 +349,7 @@ export class Callbacks {
     if (!record) return refuse(404, 'no such slot and epoch');
     if (counter < record.counter) return refuse(409, 'this counter has been used');
     this.#keyDocuments.ensure(record);
-    const parsed = parseBody(schema, body);
+    const parsed = readBody(schema, body);
     return parsed.ok ? { record, message: parsed.value, counter } : refuse(400, parsed.error);
   }
 
@@ -386,10 +400,10 @@ function isRoutine(heartbeat: Heartbeat, record: Pick<InstanceRecord, 'phase' | 
 /** Maximum values of a body: 20,000 chunks and 500 parts make some 23,000. */
 const MAX_CALLBACK_VALUES = 50_000;
 
-/** The body parsed by its schema, or what is wrong with it. */
-function parseBody<T>(schema: ZodType<T>, body: Uint8Array): { ok: true; value: T } | { ok: false; error: string } {
+/** The message in its schema's form, or what is wrong with it. */
+function readBody<T>(schema: ZodType<T>, body: CallbackBody): { ok: true; value: T } | { ok: false; error: string } {
   try {
-    return { ok: true, value: parseForeign(schema, body, MAX_CALLBACK_VALUES) };
+    return { ok: true, value: body.read(schema) };
   } catch (error) {
     return { ok: false, error: describeError(error) };
   }

@@ -5,7 +5,7 @@ import { BodyBudget, BodyRefused, closeUnlessRead } from '../../../shared/adapte
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { COMPLETION_PATH, HEARTBEAT_PATH, HELLO_PATH, MAX_CALLBACK_BYTES } from '../../../shared/wire/callbacks.ts';
 import { HEADER } from '../../../shared/wire/signature.ts';
-import type { Callback, CallbackReply, Callbacks } from '../callbacks/callbacks.ts';
+import { type Callback, type CallbackReply, type Callbacks, foreignBody } from '../callbacks/callbacks.ts';
 import { isProved, markProved } from '../../../shared/adapters/http/connection-limit.ts';
 
 /** Total body bytes held for unauthenticated connections. A hello has 600 bytes; 2,000 instances may start at once. */
@@ -55,7 +55,7 @@ function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: 
     const [budget, most] = isProved(request.socket)
       ? [budgets.own, mostBytes.proved]
       : [budgets.strangers, mostBytes.unproved];
-    const callback = readHeaders(request, isCounted, () => budget.read(request, most));
+    const callback = readHeaders(request, isCounted, async () => foreignBody(await budget.read(request, most)));
     if (!callback) {
       closeUnlessRead(request, response, MAX_SMALL_BYTES);
       response.status(400).json({ ok: false, error: 'the x-crawlfleet- headers are missing or malformed' });

@@ -1,9 +1,25 @@
 /** The instance of the modelled world, alone: orchestrator/core/simulation. */
+import type { z } from 'zod';
 import type { OfferAnswer } from '../../../crawl-api/queue/queue.ts';
 import { SimulatedInstance } from '../../../orchestrator/core/simulation/instance.ts';
+import {
+  COMPLETION_PATH,
+  completionSchema,
+  HEARTBEAT_PATH,
+  heartbeatSchema,
+  HELLO_PATH,
+  helloSchema,
+} from '../../../shared/wire/callbacks.ts';
 import type { Offer } from '../../../shared/wire/instance-api.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { InstanceStage, InstanceUnderTest } from './stage.ts';
+
+/** The model does not read its own messages: they must have the form of those of crawl-api. */
+const SCHEMAS: Record<string, z.ZodType> = {
+  [HELLO_PATH]: helloSchema,
+  [HEARTBEAT_PATH]: heartbeatSchema,
+  [COMPLETION_PATH]: completionSchema,
+};
 
 const SIGNATURES: Signatures = {
   sign: () => 'signed',
@@ -32,7 +48,9 @@ export async function makeModelledInstance(stage: InstanceStage): Promise<Instan
       },
     },
     call: async (path, callback) => {
-      const reply = await stage.reply(path, Buffer.from(await callback.body()).toString('utf8'));
+      const schema: z.ZodType = SCHEMAS[path]!;
+      const message = schema.parse((await callback.body()).read(schema));
+      const reply = await stage.reply(path, JSON.stringify(message));
       return reply && { ...reply, signature: 'signed' };
     },
     roundTripMs: 0,

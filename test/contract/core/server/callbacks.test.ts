@@ -12,6 +12,7 @@ import {
   macMessage,
   signMessage,
 } from '../../../../shared/wire/signature.ts';
+import { foreignBody } from '../../../../orchestrator/core/callbacks/callbacks.ts';
 import { KeyDocuments, readKeyDocument } from '../../../../orchestrator/core/act/results/key-documents.ts';
 import { drainAtMs } from '../../../../orchestrator/core/model/run-deadlines.ts';
 import type { CallbackStage } from './callback-stage.ts';
@@ -144,7 +145,7 @@ describe('callbacks', () => {
         const body = caller.helloBody();
         const signature = macMessage(caller.options.token, own, body);
         const place = { run: own.run, slot, epoch: 1, counter: null, signature, source };
-        return (await stage.callbacks.hello({ ...place, body: async () => Buffer.from(body) })).status;
+        return (await stage.callbacks.hello({ ...place, body: async () => foreignBody(Buffer.from(body)) })).status;
       };
       expect(await sayFrom('198.51.100.0', 0)).toBe(200);
       expect(stage.core.alarms).toEqual([]);
