@@ -4,6 +4,7 @@ import { limitsFor } from '../../shared/domain/limits.ts';
 import { createQueueOfOne } from '../../shared/domain/queue-of-one.ts';
 import type { ObjectStore } from '../../shared/ports/object-store.ts';
 import { Callbacks } from './callbacks/callbacks.ts';
+import { readPart } from './act/results/load-parts.ts';
 import { LAUNCH_BUNDLE, withUpdatedBundle } from './act/launches/updated-bundle.ts';
 import { TokenBucket } from './model/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
@@ -19,7 +20,7 @@ const LAUNCH_BURST = 5;
 const LAUNCHES_PER_SECOND = 2;
 
 /** What differs between a main server on AWS and a modelled one. */
-export interface MainServerParts extends Omit<Core, 'robots' | 'regions' | 'oneAtATime' | 'processState'> {
+export interface MainServerParts extends Omit<Core, 'readPart' | 'robots' | 'regions' | 'oneAtATime' | 'processState'> {
   regions: readonly Omit<RegionPorts, 'launchTurn'>[];
   /** The run's own, as stored. */
   privateKey: string;
@@ -27,6 +28,8 @@ export interface MainServerParts extends Omit<Core, 'robots' | 'regions' | 'oneA
   robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs'>;
   /** The same store; reports when its bucket is lost, in words, and null when it is there again. */
   watchBucket: (objects: ObjectStore, onChange: (detail: string | null) => void) => ObjectStore;
+  /** Reads parts from that store; left out: as bytes that another machine wrote. */
+  readPart?: (objects: ObjectStore, part: Parameters<Core['readPart']>[0]) => ReturnType<Core['readPart']>;
   onWorld: (world: World) => void;
 }
 
@@ -39,16 +42,18 @@ export interface MainServer {
 }
 
 export function createMainServer(parts: MainServerParts): MainServer {
-  const { privateKey, watchBucket, onWorld, launchTemplate, regions, ...given } = parts;
+  const { privateKey, watchBucket, onWorld, launchTemplate, regions, readPart: read = readPart, ...given } = parts;
   if (!isNonEmpty(regions)) throw new Error('a main server needs a region');
   const { clock, alarm } = given;
   const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
   const robots = new RobotsCache({ ...parts.robots, clock, alarm, heartbeatMs });
   const template = remembered(launchTemplate);
+  const objects = watchBucket(given.objects, bucketWatcher({ processState, clock, alarm }));
   const core: Core = {
     ...given,
-    objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
+    objects,
+    readPart: (part) => read(objects, part),
     robots,
     regions: mapAll(regions, (region) => ({
       ...region,

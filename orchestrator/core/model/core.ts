@@ -10,7 +10,8 @@ import type { BalancerScheme, LoadBalancer } from '../cloud/load-balancer.ts';
 import type { OfferSender } from '../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from './token-bucket.ts';
-import type { FrontierStore, RunReader, RunRecord, RunStores } from './stores.ts';
+import type { PartResults } from './part-results.ts';
+import type { FrontierStore, PartRecord, RunReader, RunRecord, RunStores } from './stores.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -22,6 +23,8 @@ export interface Core extends RunStores {
   /** In the order of the configuration. */
   regions: NonEmpty<RegionPorts>;
   objects: ObjectStore;
+  /** The results of a part in the bucket. Throws `object-missing` and `object-corrupt`. */
+  readPart(part: Pick<PartRecord, 'key' | 'sha256' | 'sizeBytes' | 'products'>): Promise<PartResults>;
   offers: OfferSender;
   signatures: Signatures;
   /** The fleet's one copy of robots.txt. */

@@ -13,6 +13,7 @@ import type { MemoryLoadBalancer } from './cloud/memory-load-balancer.ts';
 import type { EventClock } from './event-clock.ts';
 import { SimulatedInstance } from './instance.ts';
 import type { Wrongs } from './instance/crawl.ts';
+import type { WrittenParts } from './instance/uploads.ts';
 import type { Site } from './instance/site.ts';
 import type { MachineClock } from './machine-clock.ts';
 
@@ -60,6 +61,8 @@ export class SimulatedFleet implements OfferSender {
   onBoot: (instance: SimulatedInstance) => void = () => undefined;
   /** False: machines neither power off at the end of their time nor when they are fenced. */
   switchesOff = true;
+  /** The results in each part that an instance has written. */
+  readonly written: WrittenParts = new WeakMap();
   /** Machines whose user data ran: they have armed their timer, whatever becomes of the rest. */
   readonly armed = new Set<string>();
   readonly #o: FleetOptions;
@@ -139,6 +142,7 @@ export class SimulatedFleet implements OfferSender {
         uploadMs,
         onFenced: () => this.#switchOff(id, compute),
         onFault: (error) => this.faults.push(error),
+        written: this.written,
         wrongs,
       });
       this.onBoot(instance);

@@ -20,7 +20,7 @@ import { type MessageParts, Messages } from './instance/messages.ts';
 import { heartbeatOf, progressOf, type Reported } from './instance/report.ts';
 import { Shard } from './instance/shard.ts';
 import type { OwnIncident, Site, Visitor } from './instance/site.ts';
-import { RETRY_MS, SimulatedUploads } from './instance/uploads.ts';
+import { RETRY_MS, SimulatedUploads, type WrittenParts } from './instance/uploads.ts';
 
 export interface InstanceOptions extends Pick<MessageParts, 'call' | 'onFault'> {
   id: string;
@@ -36,6 +36,7 @@ export interface InstanceOptions extends Pick<MessageParts, 'call' | 'onFault'> 
   uploadMs: number;
   /** Its epoch belongs to another instance: it powers itself off. */
   onFenced: () => void;
+  written: WrittenParts;
   wrongs: Wrongs;
 }
 

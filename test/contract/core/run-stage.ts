@@ -15,6 +15,7 @@ import type { Plan } from '../../../orchestrator/core/plan/plan.ts';
 import type { Core } from '../../../orchestrator/core/model/core.ts';
 import type { OfferSender } from '../../../orchestrator/core/cloud/offers.ts';
 import { TokenBucket } from '../../../orchestrator/core/model/token-bucket.ts';
+import { readPart } from '../../../orchestrator/core/act/results/load-parts.ts';
 import { ProcessState } from '../../../orchestrator/core/model/process-state.ts';
 import { newRunKeys } from '../../../orchestrator/core/new-run.ts';
 import type { NewRun, Stores } from '../../../orchestrator/core/model/stores.ts';
@@ -155,6 +156,7 @@ export function createCore(
   const alarms: string[] = [];
   const processState = new ProcessState();
   const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
+  const watched = watchStore(objects, 'b', bucketWatcher({ processState, clock, alarm }));
   return {
     runId,
     clock,
@@ -162,7 +164,8 @@ export function createCore(
     log: pino({ level: 'silent' }),
     ...base.stores.bind({ runId, fence: base.fence, clock }),
     regions: [{ name: REGION, compute, balancers, launchTurn: new TokenBucket(clock, Infinity, 1) }],
-    objects: watchStore(objects, 'b', bucketWatcher({ processState, clock, alarm })),
+    objects: watched,
+    readPart: (part) => readPart(watched, part),
     robots: { policy: ALLOW_ALL },
     offers: NOBODY,
     signatures: ED25519,

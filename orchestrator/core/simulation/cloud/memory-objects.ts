@@ -23,7 +23,7 @@ export class MemoryObjectStore implements ObjectStore {
   async putIfAbsent(key: string, body: Uint8Array): Promise<'created' | 'exists'> {
     this.onCall('put', key);
     if (this.objects.has(key)) return 'exists';
-    this.objects.set(key, new Uint8Array(body));
+    this.objects.set(key, body);
     if (this.#clock) this.#modifiedAtMs.set(key, this.#clock.now());
     return 'created';
   }

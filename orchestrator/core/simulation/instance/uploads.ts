@@ -14,6 +14,9 @@ import { sha256Hex, type Signatures } from '../../../../shared/wire/signature.ts
 import type { Life } from './life.ts';
 import type { Shard } from './shard.ts';
 
+/** Results by the bytes of their part: to read them again would take more time than the rest of the model. */
+export type WrittenParts = WeakMap<Uint8Array, readonly ItemResult[]>;
+
 export interface UploadParts {
   id: string;
   settings: InstanceSettings;
@@ -22,6 +25,8 @@ export interface UploadParts {
   objects: ObjectStore;
   uploadMs: number;
   signatures: Signatures;
+  /** Notes what is in its parts. */
+  written: WrittenParts;
   /** Signs parts and manifest. */
   privateKey: KeyObject;
   /** A part is in the bucket, or the bucket takes nothing. */
@@ -104,13 +109,14 @@ export class SimulatedUploads {
   }
 
   #uploadPart(forged: ItemResult[]): void {
-    const { shard, settings, life, uploadMs, privateKey, signatures } = this.#p;
+    const { shard, settings, life, uploadMs, privateKey, signatures, written } = this.#p;
     const { seq, results } = shard.cut ?? shard.cutPart(forged.splice(0));
     const { run, slot, epoch } = settings;
     this.#isUploading = true;
     life.after(uploadMs, () => {
       const gzip = storedGzip(results.map((r) => JSON.stringify(r)).join('\n'));
       const bytes = signPart(gzip, { run, slot, epoch, seq }, privateKey, signatures);
+      written.set(bytes, results);
       const sha256 = sha256Hex(bytes);
       const key = partKey(run, { slot, epoch, seq, sha256, session: this.#roleSession });
       this.#put(key, bytes, 'application/gzip', () => {
