@@ -72,9 +72,9 @@ async function readOwnManifest(
   const isReported = record.manifestSha256 !== null;
   if (!bytes) return 'it is not in the bucket';
   if (typeof bytes === 'string') return isReported ? 'foreign' : bytes;
-  if (typeof ownManifest(bytes, run, record, run.publicKey) !== 'string') return 'ours';
-  const sha256 = sha256Hex(bytes);
   const manifest = ownManifest(bytes, run, record);
+  if (typeof manifest === 'string' && typeof ownManifest(bytes, run, record, run.publicKey) !== 'string') return 'ours';
+  const sha256 = sha256Hex(bytes);
   if (isReported && sha256 !== record.manifestSha256)
     return typeof manifest === 'string' ? 'foreign' : 'it does not have the hash that was reported';
   return typeof manifest === 'string' ? manifest : { manifest, sha256 };
