@@ -5,11 +5,11 @@
  * are all under the signature, so no message can be reused elsewhere.
  */
 import {
-  createHash,
   createHmac,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
+  hash,
   type KeyObject,
   sign,
   timingSafeEqual,
@@ -39,7 +39,7 @@ export interface Envelope {
 }
 
 export function sha256Hex(data: Uint8Array | string): string {
-  return createHash('sha256').update(data).digest('hex');
+  return hash('sha256', data);
 }
 
 /** The signed text: one field per line, the body by its SHA-256. */

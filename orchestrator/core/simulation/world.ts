@@ -30,7 +30,7 @@ import type { Site } from './instance/site.ts';
 import { MachineClock } from './machine-clock.ts';
 import { createMemoryStores, type MemoryStores } from './stores/create-memory-stores.ts';
 import { MemoryDatabase } from './stores/memory-database.ts';
-import { createHash, createPublicKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, hash, type KeyObject } from 'node:crypto';
 import { type Envelope, exportPublicKey, type Signatures } from '../../../shared/wire/signature.ts';
 
 /** Nothing depends on the date. */
@@ -287,7 +287,7 @@ function signatureOf(key: KeyObject, envelope: Envelope, body: Uint8Array | stri
 }
 
 const textSignatureOf = (key: KeyObject, text: Uint8Array): Buffer =>
-  createHash('sha512').update(nameOf(key)).update(text).digest();
+  hash('sha512', Buffer.concat([Buffer.from(nameOf(key)), text]), 'buffer');
 
 const QUICK_SIGNATURES: Signatures = {
   sign: signatureOf,
