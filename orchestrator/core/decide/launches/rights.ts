@@ -24,10 +24,9 @@ export function rightsGate({ nowMs, limits }: Observed, { rights }: RegionState)
 
 /** A refusal that has lasted for the stall window in each region while no instance serves any more; null otherwise. */
 export function lostRights({ regions, run, fleet }: LostRights): Refused | null {
-  const final = regions.map(({ rights }) => lastingRefusal(rights, run)).reduce((all, one) => all && one);
-  if (final === null) return null;
   // Running instances go on: they have a role of their own, and the keys may come back.
-  return fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting') ? null : final;
+  if (fleet.all.some((r) => isServing(r.phase) || r.phase === 'pending' || r.phase === 'booting')) return null;
+  return regions.map(({ rights }) => lastingRefusal(rights, run)).reduce((all, one) => all && one);
 }
 
 interface LostRights extends Pick<Observed, 'run' | 'fleet'> {
