@@ -131,7 +131,7 @@ function fewestFor(world: World, room: number, latestMs: number): number {
   for (let count = 1; count <= room; count++) {
     slots.push(world.fleet.slotCount(world.run.plan) + slots.length);
     if (!canAfford(world, ...slots)) break;
-    const endMs = forecastEnd(world, count).p95Ms ?? Infinity;
+    const endMs = forecastEnd(world, workersOf(world, count)).p95Ms ?? Infinity;
     if (endMs < best.endMs - world.limits.heartbeatMs) best = { count, endMs };
     if (endMs <= latestMs) break;
   }

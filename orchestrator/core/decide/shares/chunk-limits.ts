@@ -10,7 +10,7 @@ import { isGivenUp } from '../../model/instance-state.ts';
 import type { InstanceRecord } from '../../model/stores.ts';
 import type { Observed, World } from '../../model/world.ts';
 import { forecastEnd, spreadMs } from './end-forecast.ts';
-import { shardsOf, waterFillLevel, type Worker, workersOf } from './workers.ts';
+import { shardsOf, waterFillLevel, type Worker, type Workers, workersOf } from './workers.ts';
 import { epochKey } from '../../../../shared/domain/epoch-id.ts';
 import { drainAtMs, isDraining } from '../../model/run-deadlines.ts';
 
@@ -65,11 +65,12 @@ function isEmptyNow(record: InstanceRecord | undefined): boolean {
  * pass over all workers; in between `decide` and the heartbeats use the last one.
  */
 export function forecastRun(world: Observed, nothingToGive: ReadonlySet<string>): Forecast {
+  const workers = workersOf(world);
   return {
     atMs: world.nowMs,
-    end: forecastEnd(world),
-    balance: balanceOf(world, nothingToGive),
-    byTime: isLeftBehind(world, chunkLimit(world)),
+    end: forecastEnd(world, workers),
+    balance: balanceOf(world, nothingToGive, workers),
+    byTime: world.work.waiting > 0 && isLeftBehind(world, chunkLimit(world), workers),
   };
 }
 
@@ -82,8 +83,11 @@ const MAX_MOVES = 500;
  * The transfers that would even out the fleet now. None while all workers end in time and the gain is small, so that
  * shards stay even by number.
  */
-export function balanceOf(world: Observed, nothingToGive: ReadonlySet<string> = NOBODY): Balance {
-  const { workers, unassigned, chunkSize } = workersOf(world);
+export function balanceOf(
+  world: Observed,
+  nothingToGive: ReadonlySet<string> = NOBODY,
+  { workers, unassigned, chunkSize }: Workers = workersOf(world),
+): Balance {
   const takers = workers.filter((p) => p.canTake);
   const calm = { give: NOTHING, get: NOTHING, endMs: world.nowMs, evenEndMs: world.nowMs };
   if (isDraining(world) || takers.length < 2 || !workers.some((p) => p.canGive && p.pending > chunkSize)) return calm;
@@ -178,7 +182,7 @@ export function limitsByTime(world: Forecasted, dueChunks: number): LimitsByTime
   const transferMs = HAND_OVER_HEARTBEATS * world.limits.heartbeatMs;
   const isHandingOver = world.lastTransferAtMs !== null && world.nowMs - world.lastTransferAtMs < transferMs;
   if (world.forecast?.byTime !== true && !isHandingOver) return null;
-  const shares = sharesOf(world);
+  const shares = sharesOf(workersOf(world));
   // By number again as soon as that leaves no worker behind: the forecast is up to a heartbeat old.
   if (shares === null || (!isHandingOver && !leavesBehind(world, shares, dueChunks))) return null;
   const { takers, levelMs, chunkSize } = shares;
@@ -193,9 +197,9 @@ export function limitsByTime(world: Forecasted, dueChunks: number): LimitsByTime
 }
 
 /** True when a worker with an equal share of what waits would end well after the others, or too late because of it. */
-export function isLeftBehind(world: Observed, dueChunks: number): boolean {
+export function isLeftBehind(world: Observed, dueChunks: number, workers = workersOf(world)): boolean {
   if (world.work.waiting === 0 || isDraining(world)) return false;
-  const shares = sharesOf(world);
+  const shares = sharesOf(workers);
   return shares !== null && leavesBehind(world, shares, dueChunks);
 }
 
@@ -207,8 +211,7 @@ interface Shares {
 }
 
 /** Null with fewer than two takers. */
-function sharesOf(world: Observed): Shares | null {
-  const { workers, unassigned, chunkSize } = workersOf(world);
+function sharesOf({ workers, unassigned, chunkSize }: Workers): Shares | null {
   const takers = workers.filter((p) => p.canTake);
   return takers.length < 2 ? null : { takers, levelMs: waterFillLevel(takers, unassigned), chunkSize };
 }

@@ -1,7 +1,7 @@
 /** When the fleet will probably finish. Pure. */
 import { LOSS } from '../slot-attempts.ts';
 import type { Observed } from '../../model/world.ts';
-import { waterFillLevel, type Worker, workersOf } from './workers.ts';
+import { waterFillLevel, type Worker, type Workers, workersOf } from './workers.ts';
 import { drainAtMs } from '../../model/run-deadlines.ts';
 import type { EndForecast, WorkerEnd } from '../../model/forecast.ts';
 
@@ -12,9 +12,9 @@ const PAGE_VARIATION = 0.5;
 /** 95 % quantile of the normal distribution. */
 const Z95 = 1.645;
 
-/** @param extra number of further instances assumed to be launched now */
-export function forecastEnd(world: Observed, extra = 0): EndForecast {
-  const { workers, unassigned, chunkSize } = workersOf(world, extra);
+/** @param given with further instances assumed to be launched now */
+export function forecastEnd(world: Observed, given: Workers = workersOf(world)): EndForecast {
+  const { workers, unassigned, chunkSize } = given;
   const takers = workers.filter((p) => p.canTake);
   const level = (start: (p: Worker) => number): number => {
     const vessels = takers.map((p) => ({ paceMs: p.paceMs, endMs: start(p) + p.pending * p.paceMs }));
