@@ -7,9 +7,12 @@ export interface Timer {
   cancelled: boolean;
 }
 
+/** What happens. Returns `settled` when no promise waits for it. */
+type Happening = () => unknown;
+
 interface Entry extends Timer {
   order: number;
-  run: () => void;
+  run: Happening;
 }
 
 /** Immediates let signals and timers of this process through: one in 5,000 events costs nothing. */
@@ -22,7 +25,11 @@ export class EventClock implements Clock {
   readonly #heap: Entry[] = [];
   #added = 0;
   #taken = 0;
+  /** Events before the last turn of Node's loop. */
+  #turnedAt = 0;
   #held = 0;
+  /** Nothing has begun since the last `settle`. */
+  isSettled = false;
 
   constructor(startMs: number) {
     this.#nowMs = startMs;
@@ -43,7 +50,7 @@ export class EventClock implements Clock {
   }
 
   /** Calls `run` at that time; at once in the order of events when the time has passed. */
-  at(atMs: number, run: () => void): Timer {
+  at(atMs: number, run: Happening): Timer {
     const entry: Entry = { atMs: Math.max(this.#nowMs, atMs), order: this.#added++, cancelled: false, run };
     this.#push(entry);
     return entry;
@@ -88,14 +95,16 @@ export class EventClock implements Clock {
     if (next === undefined) return false;
     this.#taken++;
     this.#nowMs = next.atMs;
-    next.run();
+    this.isSettled = next.run() === 'settled' && this.isSettled;
     return true;
   }
 
   /** Lets everything run that can without time passing: what was begun between two events, such as a main server. */
   settle(): Promise<void> {
     // Node takes the next tick when its queue of promises is empty, and all that a modelled world waits for are promises.
-    const isTurn = this.#taken % EVENTS_BETWEEN_TURNS === 0;
+    const isTurn = this.#taken - this.#turnedAt >= EVENTS_BETWEEN_TURNS;
+    if (isTurn) this.#turnedAt = this.#taken;
+    this.isSettled = true;
     return new Promise((resolve) => {
       const look = (): void => void (this.#held > 0 ? setImmediate(look) : resolve());
       if (isTurn) setImmediate(look);

@@ -220,7 +220,7 @@ export class SimulatedInstance implements Visitor {
   }
 
   /** Does everything that is due. */
-  #tick(): void {
+  #tick(): 'settled' | void {
     const life = this.#life;
     if (!life.isRunning || this.fenced) return;
     const now = life.now();
@@ -236,6 +236,7 @@ export class SimulatedInstance implements Visitor {
     if (now >= this.#nextBeatMs && !this.#messages.isCalling) this.#heartbeat(now);
     const beatMs = this.#messages.isCalling ? Infinity : this.#nextBeatMs;
     life.wakeAt(Math.min(beatMs, crawl.dueMs(now), uploads.dueMs(now, crawl.isOver && !this.#isClosed)));
+    if (!this.#messages.isCalling) return 'settled';
   }
 
   #hello(now: number): void {

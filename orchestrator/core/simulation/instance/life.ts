@@ -8,7 +8,7 @@ export class Life {
   isDead = false;
   isFrozen = false;
   readonly #clock: EventClock;
-  readonly #act: () => void;
+  readonly #act: () => unknown;
   /** Number of the process: promises of an earlier one are dropped. */
   #process = 0;
   #upFromMs = -Infinity;
@@ -16,8 +16,8 @@ export class Life {
   #late: (() => void)[] = [];
   #timer: Timer | null = null;
 
-  /** @param act does everything that is due; called when a timer ends */
-  constructor(clock: EventClock, act: () => void) {
+  /** @param act does everything that is due; called when a timer ends; returns `settled` when no promise waits for it */
+  constructor(clock: EventClock, act: () => unknown) {
     this.#clock = clock;
     this.#act = act;
   }
@@ -57,7 +57,7 @@ export class Life {
     this.#cancel();
     const timer = this.#clock.at(atMs, () => {
       if (this.#timer === timer) this.#timer = null;
-      this.#act();
+      return this.#act();
     });
     this.#timer = timer;
   }
