@@ -246,17 +246,24 @@ export class Callbacks {
     return { ...record, progress, lastHeartbeatAtMs: core.clock.now(), incident };
   }
 
-  /** What a serving instance reports and requests, in an order that matters: parts, transferred chunks, then grants. */
+  /** What a serving instance reports and is asked for. */
   async #carryOut(received: Received): Promise<Effects> {
+    const { record, heartbeat, routine, world } = received;
+    const { partsAck, granted } = routine ? NO_EFFECTS : await this.#takeOver(received);
+    const transfer = await this.#transfers.wanted(world, record);
+    const canaryPage = await this.#canaryPageFor(heartbeat, world);
+    return { partsAck, granted, transfer, canaryPage };
+  }
+
+  /** In an order that matters: parts, transferred chunks, then grants. */
+  async #takeOver(received: Received): Promise<Pick<Effects, 'partsAck' | 'granted'>> {
     const { record, heartbeat, world } = received;
     const partsAck = await this.#registerParts(received);
     // Transferred chunks are no longer its own, and count for its share.
     await this.#transfers.take(record, heartbeat.transferred);
     // An address with an open incident does not crawl: chunks just offered to it go to other instances.
     const granted = isUnavailable(record) ? [] : await this.#grant(record, heartbeat.offered, world);
-    const transfer = await this.#transfers.wanted(world, record);
-    const canaryPage = await this.#canaryPageFor(heartbeat, world);
-    return { partsAck, granted, transfer, canaryPage };
+    return { partsAck, granted };
   }
 
   /** Registers its parts up to the first that is not its own; returns the last sequence number to acknowledge. */

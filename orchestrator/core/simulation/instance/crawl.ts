@@ -197,8 +197,9 @@ export class SimulatedCrawl {
 
   /** When the page under way is there, and a domain may be asked for a product; Infinity without one. */
   #nextRequestMs(): number {
-    const domain = this.#nextDomain();
-    return domain === -1 ? Infinity : Math.max(this.#page?.doneAtMs ?? -Infinity, this.#askMs(domain));
+    let askMs = Infinity;
+    for (let domain = 0; domain < this.#at.length; domain++) askMs = Math.min(askMs, this.#askMs(domain));
+    return Math.max(this.#page?.doneAtMs ?? -Infinity, askMs);
   }
 
   /** The domain that may be asked soonest; -1 for none. */
@@ -218,11 +219,11 @@ export class SimulatedCrawl {
   #askMs(domain: number): number {
     if (!this.#isOpen(domain)) return Infinity;
     const { shard } = this.#p;
-    const { queued } = this.#page ?? {};
-    const left = (again: boolean): number =>
-      shard.count(domain, again) - (queued?.domain === domain && queued.again === again ? 1 : 0);
-    if (left(false) > 0) return this.#freeMs(domain);
-    if (left(true) > 0) return Math.max(this.#freeMs(domain), this.#retryMs(domain));
+    const queued = this.#page?.queued;
+    const underWay = queued?.domain === domain ? queued : undefined;
+    if (shard.count(domain, false) > (underWay?.again === false ? 1 : 0)) return this.#freeMs(domain);
+    if (shard.count(domain, true) > (underWay?.again === true ? 1 : 0))
+      return Math.max(this.#freeMs(domain), this.#retryMs(domain));
     return Infinity;
   }
 
