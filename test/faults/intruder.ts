@@ -66,7 +66,7 @@ async function say(world: FaultWorld, what: string, path: string, callback: Call
   const reply = await world.fleet.deliver(path, callback);
   if (!reply) return;
   // A given-up instance is ordered to end, whatever it sends.
-  const isToldToGo = (JSON.parse(reply.body) as { fenced?: boolean }).fenced === true;
+  const isToldToGo = (reply.message as { fenced?: boolean }).fenced === true;
   const accepted = reply.status >= 200 && reply.status < 300 && !isToldToGo;
   world.intruders.push({ atMs: world.clock.now(), what, status: reply.status, accepted });
 }

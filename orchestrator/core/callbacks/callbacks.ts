@@ -69,9 +69,9 @@ export interface Callback {
 
 export interface CallbackReply {
   status: number;
-  body: string;
-  /** Signature of the run's key over the body, or null for a refusal. */
-  signature: string | null;
+  message: unknown;
+  /** Signs what of the message is sent with the run's key; null for a refusal. */
+  sign: ((body: string) => string) | null;
 }
 
 /** What the handlers share with the loop. */
@@ -374,13 +374,10 @@ export class Callbacks {
     return { method, path, run, slot, epoch, ...(counter === null ? {} : { counter }) };
   }
 
-  #answer(path: string, callback: Callback, value: unknown): CallbackReply {
-    const body = JSON.stringify(value);
-    return {
-      status: 200,
-      body,
-      signature: this.#core.signatures.sign(this.#privateKey, this.#envelope('REPLY', path, callback), body),
-    };
+  #answer(path: string, callback: Callback, message: unknown): CallbackReply {
+    const sign = (body: string): string =>
+      this.#core.signatures.sign(this.#privateKey, this.#envelope('REPLY', path, callback), body);
+    return { status: 200, message, sign };
   }
 }
 
@@ -391,7 +388,7 @@ function isFenced({ record, world }: Received): boolean {
 }
 
 function refuse(status: number, error: string): CallbackReply {
-  return { status, body: JSON.stringify({ ok: false, error }), signature: null };
+  return { status, message: { ok: false, error }, sign: null };
 }
 
 /**

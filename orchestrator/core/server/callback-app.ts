@@ -62,12 +62,13 @@ function handler({ handle, isCounted, mostBytes }: Route, budgets: { strangers: 
       return;
     }
     const reply = await handle(callback);
-    if (reply.signature !== null) {
+    const body = JSON.stringify(reply.message);
+    if (reply.sign !== null) {
       markProved(request.socket);
-      response.set(HEADER.signature, reply.signature);
+      response.set(HEADER.signature, reply.sign(body));
     }
     closeUnlessRead(request, response, MAX_SMALL_BYTES);
-    response.status(reply.status).type('application/json').send(reply.body);
+    response.status(reply.status).type('application/json').send(body);
   };
 }
 

@@ -282,7 +282,7 @@ export class SimulatedInstance implements Visitor {
     this.#messages.sendSigned(HEARTBEAT_PATH, heartbeat, (reply) => {
       if (reply?.status === 200) {
         this.#failures = 0;
-        this.#follow(JSON.parse(reply.body) as Orders);
+        this.#follow(reply.message as Orders);
       } else {
         const limits = { firstMs: Math.min(250, heartbeatMs), maxMs: heartbeatMs };
         this.#nextBeatMs = this.#quietUntilMs = this.#life.now() + backoffMs(this.#failures++, limits);

@@ -71,7 +71,7 @@ export class Messages {
       if (failure !== null) return onFault(failure);
       if (reply?.status === 200) {
         const back = { ...envelope, method: 'REPLY' };
-        if (!signatures.verify(this.#runKey, back, reply.body, reply.signature ?? ''))
+        if (!signatures.verify(this.#runKey, back, NOT_WRITTEN, reply.sign?.(NOT_WRITTEN) ?? ''))
           return onFault(new Error(`the reply to ${path} is not signed by the run`));
       }
       then(reply ?? null);
