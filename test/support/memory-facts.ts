@@ -1,7 +1,7 @@
 /** The facts for `verify` from a database in memory. */
 import type { VerifyFacts } from '../../orchestrator/core/verify/verify-facts.ts';
 import { compareFacts } from '../../orchestrator/core/db/verify-source.ts';
-import { type MemoryDatabase, wasGranted } from '../../orchestrator/core/simulation/stores/memory-database.ts';
+import { type MemoryDatabase, wereGranted } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 
 /** Throws `run-unknown`. */
 export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promise<VerifyFacts> {
@@ -12,7 +12,7 @@ export async function readMemoryFacts(db: MemoryDatabase, runId: string): Promis
     items: items.map((item) => ({
       ...item,
       refused: item.refused === true,
-      granted: item.seq === null || wasGranted(run, { slot: item.slot!, epoch: item.epoch! }, item.n),
+      granted: item.seq === null || wereGranted(run, { slot: item.slot!, epoch: item.epoch! })(item.n),
       part: item.seq === null ? '' : `${item.slot}/${item.epoch}/${item.seq}`,
     })),
     parts: [...parts.values()],

@@ -99,10 +99,11 @@ export interface MemoryRun {
   totals: LoadTotals;
 }
 
-/** True when the product with this number was granted to the instance at some time; also in a run that keeps no grants. */
-export function wasGranted({ record, grants }: MemoryRun, at: EpochId, n: number): boolean {
-  if (record.settings.grantsKept !== true) return true;
-  return grants.get(epochKey(at))?.has(Math.ceil(n / record.plan.chunkSize)) === true;
+/** Whether the product with a number was granted to the instance at some time; in a run that keeps no grants, each was. */
+export function wereGranted({ record, grants }: MemoryRun, at: EpochId): (n: number) => boolean {
+  if (record.settings.grantsKept !== true) return () => true;
+  const own = grants.get(epochKey(at));
+  return (n) => own?.has(Math.ceil(n / record.plan.chunkSize)) === true;
 }
 
 export const partPlace = (part: PartId): string => `${part.slot}/${part.epoch}/${part.seq}`;

@@ -30,7 +30,7 @@ import {
   type MemoryPart,
   type MemoryRun,
   partPlace,
-  wasGranted,
+  wereGranted,
 } from './memory-database.ts';
 import { moveRun } from './memory-run-store.ts';
 import { closeReturned } from './memory-work-store.ts';
@@ -76,7 +76,8 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
       if (known.state !== 'loaded') {
         // One that could not be read counts as seen again.
         const seen = run.totals.seen + (known.state === 'failed' ? 1 : 0);
-        const granted = results.filter(({ n }) => wasGranted(run, part, n));
+        const isGranted = wereGranted(run, part);
+        const granted = results.filter(({ n }) => isGranted(n));
         if (granted.length < results.length) known.putAside = results.length - granted.length;
         Object.assign(known, loadResults(run, part, granted), { state: 'loaded', detail: null });
         run.openParts.delete(partPlace(part));
