@@ -83,14 +83,15 @@ export class FinishModel {
    * Share of runs with n instances that end by then.
    * @param enough the caller does not care about exact values below it: the search then stops early and returns some
    * value below it
+   * @param most nor about exact values from here on
    */
-  chanceBy(endMs: number, instances: number, enough = 0): number {
+  chanceBy(endMs: number, instances: number, enough = 0, most = Infinity): number {
     if (this.#work.products === 0) return 1;
     const { each } = shareOf(this.#work.products, instances, largestChunk(this.#input, this.#work));
     let sum = 0;
     let left = this.#draws.length;
     for (const draw of this.#draws) {
-      if (sum + left-- < enough * this.#draws.length) break;
+      if (sum + left-- < enough * this.#draws.length || sum >= most * this.#draws.length) break;
       const startByMs = endMs - this.#input.tailMs - this.#slowestMs(draw, each, instances);
       sum += startByMs < this.#input.balancerMs ? 0 : this.#chanceAllStarted(draw, startByMs, instances);
     }
@@ -102,11 +103,11 @@ export class FinishModel {
     if (this.#work.products === 0) return 0;
     let low = 0;
     let high = 1_000 + this.#input.balancerMs + this.#input.bootP95Ms + this.#work.paceMs;
-    while (this.chanceBy(high, instances, share) < share) [low, high] = [high, high * 2];
+    while (this.chanceBy(high, instances, share, share) < share) [low, high] = [high, high * 2];
     // Precision: a millisecond in a short run, a millionth in a long one.
     while (high - low > Math.max(1, high / 1e6)) {
       const middle = (low + high) / 2;
-      if (this.chanceBy(middle, instances, share) < share) low = middle;
+      if (this.chanceBy(middle, instances, share, share) < share) low = middle;
       else high = middle;
     }
     return Math.ceil(high);
