@@ -10,7 +10,7 @@ import type { Output } from '../output.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { formatDuration, parseDuration } from '../../../shared/domain/quantity.ts';
-import { describePruned, pruneRuns } from '../../features/recrawl/next-night.ts';
+import { describePruned, pruneRuns } from '../../core/run/next-night.ts';
 import { confirmLoss } from '../confirm.ts';
 import { watchInterrupts } from '../interrupts.ts';
 

@@ -1,7 +1,7 @@
 /** `orchestrator product`: what has become of one product. Reads the database only. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { storesOf, withDatabase } from '../../core/lookup/find-run.ts';
-import { History, type ProductChange } from '../../features/history/history.ts';
+import { History, type ProductChange } from '../../core/db/history.ts';
 import type { Output } from '../output.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
 import type { ConfigPlace } from '../../core/feature.ts';

@@ -13,7 +13,7 @@ import { refusalOfPlan } from '../../core/prepare/make-plan.ts';
 import { preflight } from '../../core/prepare/preflight.ts';
 import { chooseTarget } from '../../core/config/target.ts';
 import type { Caller, Progress } from '../../core/caller.ts';
-import { firstOfQuery, idsFrom } from '../../features/recrawl/chosen-products.ts';
+import { firstOfQuery, idsFrom } from '../../core/prepare/chosen-products.ts';
 import type { CarriedOut } from '../../core/run/carry-out.ts';
 import { type LoadOptions, loadRun } from '../../core/run/load-run.ts';
 import { resume, type ResumeOptions } from '../../core/run/resume.ts';

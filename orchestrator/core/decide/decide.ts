@@ -14,7 +14,7 @@ import { isShortOfMoney } from './launches/budget.ts';
 import { lostRights, refusedEnd, refusedNotes } from './launches/rights.ts';
 import { endNote } from './uncrawled-reason.ts';
 import { offerLimit } from './shares/chunk-limits.ts';
-import { takeUrls } from '../../features/discovery/discovery-state.ts';
+import { takeUrls } from './discovery-state.ts';
 import { isDraining, isReleaseOver, powerOffAtMs, drainAtMs } from '../model/run-deadlines.ts';
 import { canFill } from './slot-attempts.ts';
 import { regionNamed, type RegionState } from '../model/regions.ts';

@@ -9,7 +9,7 @@ import { unreadableRobots } from '../model/robots-pace.ts';
 import { raisedPaces, robotsInForce } from '../decide/site-cap.ts';
 import type { Forecast } from '../model/forecast.ts';
 import { chunkLimits, forecastRun } from '../decide/shares/chunk-limits.ts';
-import { discoveryState } from '../../features/discovery/discovery-state.ts';
+import { discoveryState } from '../decide/discovery-state.ts';
 import { ProgressWatch } from './progress-watch.ts';
 import { SiteWatch } from './site-watch.ts';
 import { type ActiveStallCauses, setStallCause, type StallCause } from '../model/stall-causes.ts';

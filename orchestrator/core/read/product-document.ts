@@ -7,7 +7,7 @@ import { decodePercent } from '../../../shared/domain/percent.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord, Stores } from '../model/stores.ts';
-import type { History, ProductChange } from '../../features/history/history.ts';
+import type { History, ProductChange } from '../db/history.ts';
 
 export interface AttemptDocument {
   at: string | null;

@@ -2,7 +2,7 @@
 import { systemRandom } from '../../../shared/adapters/random.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { prepareNextNight } from '../../features/recrawl/next-night.ts';
+import { prepareNextNight } from './next-night.ts';
 import { type Config, type FlagValue, loadConfig } from '../config/load-config.ts';
 import type { ConfigPlace } from '../feature.ts';
 import type { RunRecord } from '../model/stores.ts';

@@ -7,7 +7,7 @@ import type { Output } from '../../cli/output.ts';
 import { fileOf, writeFile, writeLines } from '../../cli/output-file.ts';
 import { writeText } from '../../cli/terminal.ts';
 import { findRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
-import { History } from '../history/history.ts';
+import { History } from '../../core/db/history.ts';
 import { countFormulas, exportColumns, type ExportFormat, exportLines, exportParquet } from './export-rows.ts';
 
 type ExportOptions = StatusOptions & { format: ExportFormat; to?: string; safe?: boolean };

@@ -11,7 +11,7 @@ import { isLoopback } from '../../core/config/target.ts';
 import { eventOf } from '../../core/model/run-event.ts';
 import { openDatabase } from '../../core/db/connect.ts';
 import { createStores } from '../../core/db/create-stores.ts';
-import { History } from '../history/history.ts';
+import { History } from '../../core/db/history.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { ScheduleStore } from '../schedule/schedule-store.ts';
 import { scheduleNameOf } from '../../core/prepare/settings-of.ts';

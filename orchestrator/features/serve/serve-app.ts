@@ -18,7 +18,7 @@ import { readProduct } from '../../core/read/product-document.ts';
 import { MAX_EVENTS, readRun, summaryOf } from '../../core/read/run-documents.ts';
 import type { RunRecord, Stores } from '../../core/model/stores.ts';
 import type { Asset } from './bundle-page.ts';
-import type { FoundProducts, History } from '../history/history.ts';
+import type { FoundProducts, History } from '../../core/db/history.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { EventStreams } from './event-streams.ts';
 import { LiveRun } from './live-run.ts';

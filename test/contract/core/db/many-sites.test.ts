@@ -4,7 +4,7 @@ import type { Config } from '../../../../orchestrator/core/config/load-config.ts
 import { readProduct } from '../../../../orchestrator/core/read/product-document.ts';
 import { findRun, isUnfinished, runsOfSite } from '../../../../orchestrator/core/lookup/find-run.ts';
 import type { RunSettings } from '../../../../orchestrator/core/model/run-settings.ts';
-import { History } from '../../../../orchestrator/features/history/history.ts';
+import { History } from '../../../../orchestrator/core/db/history.ts';
 import { metricsText } from '../../../../orchestrator/features/serve/metrics.ts';
 import { NO_PROGRESS } from '../../../../shared/wire/callbacks.ts';
 import { createInstance, createRun, onBothEngines, settings, type TestRun } from './harness.ts';

@@ -1,7 +1,7 @@
 /** When a discovery takes URLs into its run, and what keeps its instances until it has found everything. */
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../../../orchestrator/core/decide/decide.ts';
-import { discoveryState, takeUrls } from '../../../../orchestrator/features/discovery/discovery-state.ts';
+import { discoveryState, takeUrls } from '../../../../orchestrator/core/decide/discovery-state.ts';
 import { FleetSnapshot } from '../../../../orchestrator/core/model/fleet-snapshot.ts';
 import type { World } from '../../../../orchestrator/core/model/world.ts';
 import { extraLaunches } from '../../../../orchestrator/core/decide/extra-launches.ts';

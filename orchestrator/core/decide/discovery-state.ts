@@ -1,9 +1,9 @@
 /** How many URLs a discovery takes into its run, and when. Pure. */
-import type { Action } from '../../core/model/actions.ts';
-import { drainAtMs, isDraining } from '../../core/model/run-deadlines.ts';
-import type { FrontierStore } from '../../core/model/stores.ts';
-import type { DiscoveryState, Observed } from '../../core/model/world.ts';
-import { workersOf } from '../../core/decide/shares/workers.ts';
+import type { Action } from '../model/actions.ts';
+import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
+import type { FrontierStore } from '../model/stores.ts';
+import type { DiscoveryState, Observed } from '../model/world.ts';
+import { workersOf } from './shares/workers.ts';
 
 /** Chunks for each instance that wait or are offered: few, so that the best URLs of the next minute still come first. */
 const CHUNKS_AHEAD = 2;

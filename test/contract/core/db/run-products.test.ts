@@ -1,11 +1,11 @@
 /** The products of a run as the page lists them: by part of the ID, outcome and reason, and over HTTP. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { RunSettings } from '../../../../orchestrator/core/model/run-settings.ts';
-import { History, type ProductQuery } from '../../../../orchestrator/features/history/history.ts';
+import { History, type ProductQuery } from '../../../../orchestrator/core/db/history.ts';
 import { listen } from '../../../../orchestrator/core/server/listen.ts';
 import { createServeApp } from '../../../../orchestrator/features/serve/serve-app.ts';
 import { systemClock } from '../../../../shared/adapters/system-clock.ts';
-import { createRun, onBothEngines, settings, type TestRun } from '../../core/db/harness.ts';
+import { createRun, onBothEngines, settings, type TestRun } from './harness.ts';
 
 const NAMED = ['Abc-1', 'abC-2', 'x%y', 'xay', 'x_y', "o'x!y"];
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { idsFrom } from '../../../../orchestrator/features/recrawl/chosen-products.ts';
+import { idsFrom } from '../../../../orchestrator/core/prepare/chosen-products.ts';
 import { type TempDir, tempDir } from '../../../support/temp-dir.ts';
 
 let folder: TempDir;

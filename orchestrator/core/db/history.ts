@@ -3,16 +3,16 @@ import type { Knex } from 'knex';
 import type { FailureReason, Outcome } from '../../../shared/domain/outcome.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
-import type { RunRecord } from '../../core/model/stores.ts';
-import type { RunSettings } from '../../core/model/run-settings.ts';
-import { keyColumns } from '../../core/db/column-types.ts';
-import { historyTable } from './changes.ts';
-import { readTable } from '../../core/db/table-info.ts';
-import { fieldTypes, readable } from '../../core/db/result-store.ts';
-import type { Database } from '../../core/db/connect.ts';
-import { inQuery } from '../../core/db/retry.ts';
-import { Columns, rowOf, rowsOf } from '../../core/db/rows.ts';
-import { LONG_STATEMENT_MS } from '../../core/db/statement-timeout.ts';
+import type { RunRecord } from '../model/stores.ts';
+import type { RunSettings } from '../model/run-settings.ts';
+import { keyColumns } from './column-types.ts';
+import { historyTable } from '../../features/history/changes.ts';
+import { readTable } from './table-info.ts';
+import { fieldTypes, readable } from './result-store.ts';
+import type { Database } from './connect.ts';
+import { inQuery } from './retry.ts';
+import { Columns, rowOf, rowsOf } from './rows.ts';
+import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 
 type Row = Record<string, unknown>;
 

@@ -1,8 +1,8 @@
 /** Products of a run that the user names, instead of the whole of products.query. */
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { findIdFault, MAX_PRODUCTS } from '../../../shared/domain/product.ts';
-import { readTextFile } from '../../core/config/text-file.ts';
-import type { RunSource } from '../../core/prepare/run-source.ts';
+import { readTextFile } from '../config/text-file.ts';
+import type { RunSource } from './run-source.ts';
 
 /** Faults that are listed; the rest is counted. */
 const LISTED = 10;

@@ -3,17 +3,17 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
-import type { RunStore } from '../../core/model/stores.ts';
-import type { Database } from '../../core/db/connect.ts';
-import { createStores } from '../../core/db/create-stores.ts';
-import { noteCrawls } from './crawls.ts';
-import { settleFrontier } from '../discovery/settle-frontier.ts';
-import { prune, type Pruned } from '../../core/db/prune.ts';
-import type { Output } from '../../core/caller.ts';
-import { DISCOVER_SECTION } from '../discovery/section.ts';
-import type { Config } from '../../core/config/load-config.ts';
-import { probeTable } from '../../core/prepare/settings-of.ts';
-import { stateDirOf } from '../../core/config/state-dir.ts';
+import type { RunStore } from '../model/stores.ts';
+import type { Database } from '../db/connect.ts';
+import { createStores } from '../db/create-stores.ts';
+import { noteCrawls } from '../../features/recrawl/crawls.ts';
+import { settleFrontier } from '../../features/discovery/settle-frontier.ts';
+import { prune, type Pruned } from '../db/prune.ts';
+import type { Output } from '../caller.ts';
+import { DISCOVER_SECTION } from '../../features/discovery/section.ts';
+import type { Config } from '../config/load-config.ts';
+import { probeTable } from '../prepare/settings-of.ts';
+import { stateDirOf } from '../config/state-dir.ts';
 
 /** After a run; what is left then is removed after the next one. */
 const QUIET_MS = 120_000;
