@@ -16,7 +16,7 @@ import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts'
 import type { RunStores } from '../../orchestrator/core/model/stores.ts';
 import { type Database, openDatabase } from '../../orchestrator/core/db/connect.ts';
 import { createStores } from '../../orchestrator/core/db/create-stores.ts';
-import { noDiscovery } from '../../orchestrator/features/discovery/frontier.ts';
+import { noDiscovery } from '../../orchestrator/core/model/discovery.ts';
 import { migrate } from '../../orchestrator/core/db/migrate.ts';
 import { createResultTable } from '../../orchestrator/core/db/result-table.ts';
 import type { Plan } from '../../orchestrator/core/plan/plan.ts';

@@ -3,13 +3,10 @@
  * the order in which products are crawled. Scores and rates of change are drawn from one seed, independently.
  */
 import { seededRandom } from '../../shared/adapters/random.ts';
-import {
-  type CrawledProduct,
-  type ListedProduct,
-  type RecrawlPolicy,
-} from '../../orchestrator/features/recrawl/due.ts';
+import { type CrawledProduct, type RecrawlPolicy } from '../../orchestrator/features/recrawl/due.ts';
 import { Night } from '../../orchestrator/features/recrawl/night.ts';
 import type { Bench, BenchResult } from '../frame.ts';
+import type { ListedProduct } from '../../orchestrator/core/db/product-source.ts';
 
 const PRODUCTS = 100_000;
 const NIGHTS = 90;

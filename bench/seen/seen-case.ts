@@ -1,6 +1,7 @@
 /** One case of the seen bench, in a process of its own: fills a set of seen URLs, asks it, and prints its figures. */
-import { BloomSeen, hashOf } from '../../orchestrator/features/discovery/seen-urls.ts';
+import { BloomSeen } from '../../orchestrator/features/discovery/seen-urls.ts';
 import { median } from '../frame.ts';
+import { hashOf } from '../../orchestrator/core/db/key-hash.ts';
 
 const [kind, urlsText] = process.argv.slice(2);
 const URLS = Number(urlsText);

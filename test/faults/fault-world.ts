@@ -30,7 +30,7 @@ import {
   type MemoryStores,
 } from '../../orchestrator/core/simulation/stores/create-memory-stores.ts';
 import { type ServerProcess, SimulatedWorld, START_MS } from '../../orchestrator/core/simulation/world.ts';
-import { noDiscovery } from '../../orchestrator/features/discovery/frontier.ts';
+import { noDiscovery } from '../../orchestrator/core/model/discovery.ts';
 import type { InstanceRecord, NewRun } from '../../orchestrator/core/model/stores.ts';
 import { PATH_MARK } from '../../shared/domain/product.ts';
 import { newRunOf, productIds, type RunShape } from '../contract/core/run-stage.ts';

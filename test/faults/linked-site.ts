@@ -2,8 +2,9 @@
 import { seededRandom } from '../../shared/adapters/random.ts';
 import type { ItemResult } from '../../shared/wire/part.ts';
 import type { RunSettings } from '../../orchestrator/core/model/run-settings.ts';
-import { type DiscoverSettings, LinkRules } from '../../orchestrator/features/discovery/link-rules.ts';
+import { LinkRules } from '../../orchestrator/features/discovery/link-rules.ts';
 import { Dice } from './dice.ts';
+import type { DiscoverSettings } from '../../orchestrator/core/model/discovery.ts';
 
 const ORIGIN = 'https://shop.example';
 const PAGE = { name: '', urlParsers: [], rows: null };

@@ -8,7 +8,7 @@ import { type ConfigValues, MAX_IN_REGION } from './schema.ts';
 import { environmentValues, sectionShape, settingsBy, withoutDefault, withoutEmpty } from './environment.ts';
 import { type MappingFault, plainIssue, unknownKey } from './faults.ts';
 import { plain } from '../../../shared/domain/terminal-text.ts';
-import type { DiscoverSettings } from '../../features/discovery/link-rules.ts';
+import type { DiscoverSettings } from '../model/discovery.ts';
 import { describeUnreadable, type MappingFile, readMappingFile, readMapping } from './read-mapping.ts';
 import { readTextFile } from './text-file.ts';
 import { fillVariables, readDotEnv } from './variables.ts';

@@ -6,7 +6,7 @@ import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { RunRecord } from '../model/stores.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { keyColumns } from './column-types.ts';
-import { historyTable } from '../../features/history/changes.ts';
+import { historyTable } from './result-table.ts';
 import { readTable } from './table-info.ts';
 import { fieldTypes, readable } from './result-store.ts';
 import type { Database } from './connect.ts';

@@ -4,11 +4,22 @@ import Sqlite from 'better-sqlite3';
 import { createConnection } from 'mysql2';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { MAX_ID_CHARS, MAX_PRODUCTS, findIdFault } from '../../../shared/domain/product.ts';
-import type { ListedProduct } from '../../features/recrawl/due.ts';
 import { connectError, type Database, mysqlConnection, PLAIN_SESSION } from './connect.ts';
 import { type MysqlAddress, parseDatabaseUrl, type SqliteAddress } from './database-url.ts';
 import { inQuery } from './retry.ts';
 import { classifyDatabaseError, databaseMessage, toAppError } from './database-errors.ts';
+
+/** A product as `products.query` lists it. */
+export interface ListedProduct {
+  id: string;
+  /** How much it matters; below 0 counts as 0, above 1 as 1. */
+  score: number;
+  /** When its owner has changed it; null: unknown. */
+  changedAtMs: number | null;
+  /** Among the due, a higher one comes first. */
+  priority: number;
+  category: string | null;
+}
 
 /** The user's product query, read once, as text, in order. Throws `products-query` and `product-id-invalid`. */
 export interface ProductSource {

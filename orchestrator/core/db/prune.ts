@@ -1,6 +1,6 @@
 /** `retention`: removes what the database holds of old runs. Their rows in the result table are the user's and stay. */
 import type { RunSettings } from '../model/run-settings.ts';
-import { historyTable } from '../../features/history/changes.ts';
+import { historyTable } from './result-table.ts';
 import type { Database } from './connect.ts';
 import { PUBLISHED } from './newer-runs.ts';
 import { inQuery } from './retry.ts';

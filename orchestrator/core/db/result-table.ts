@@ -14,6 +14,9 @@ import { type ColumnInfo, findColumn, readTable, splitTableName, type TableInfo,
 import { createTable, withTemporaryTable } from './table-statements.ts';
 import { createValidatorsTable } from '../../features/history/validators.ts';
 
+/** Where the changes of its rows are, if they are kept (`results.history`). */
+export const historyTable = (resultTable: string): string => `${resultTable}_history`;
+
 export interface ResultTableCheck {
   /** False: createResultTable will create it. */
   exists: boolean;

@@ -8,7 +8,7 @@ import { canMoveRun, isRunEnd, OPEN_RUN_PHASES, type RunPhase } from '../../../s
 import type { Balancer } from '../cloud/load-balancer.ts';
 import type { HostPace } from '../plan/host-pace.ts';
 import { pacesOf } from '../decide/site-cap.ts';
-import type { DiscoveryCounts, FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
+import type { FillRates, ListedRun, RunReport, NumberReport, ValueProfile } from '../model/report.ts';
 import type { RunSample } from '../model/sample.ts';
 import type { NewRun, RunEvent, RunRecord, RunRow, RunStore, StopRequest } from '../model/stores.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
@@ -21,6 +21,7 @@ import { Columns, rowOf, rowsOf, type SqlNumber, toBoolean, toNumber } from './r
 import { insertChunks, ITEMS } from './chunk-rows.ts';
 import { createStaging } from './staging.ts';
 import { NEWEST_FIRST, PUBLISHED, notCancelled } from './newer-runs.ts';
+import type { DiscoveryCounts } from '../model/discovery.ts';
 
 const RUNS = 'crawlfleet_runs';
 

@@ -2,7 +2,6 @@
 import type { Knex } from 'knex';
 import { isAnyQuery, productAt } from '../../../shared/domain/landing.ts';
 import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
-import { isOther } from '../../features/history/changes.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { readFill } from './fill.ts';
@@ -13,7 +12,7 @@ import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
 import { CONTENT_COLUMN, LANDING_COLUMN } from './staging.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import { findColumn, readTable } from './table-info.ts';
+import { findColumn, readTable, isOther } from './table-info.ts';
 
 /** Groups of each kind that are too small to be judged. */
 const LISTED = 20;

@@ -5,7 +5,7 @@ import type { Column, FieldValue, KeyedRow, Row } from '../../../shared/domain/m
 import type { PageStamp } from '../../../shared/domain/validators.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 import { tellsApart } from '../decide/end/shared-results.ts';
-import { hashOf } from '../../features/discovery/seen-urls.ts';
+import { hashOf } from './key-hash.ts';
 import { bulkInsert, type SqlValue } from './bulk-insert.ts';
 import { keyColumns } from './column-types.ts';
 import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.ts';

@@ -175,3 +175,11 @@ function groupKeys(rows: readonly { name: string; column: string | null; whole: 
   }
   return [...keys].filter(([, key]) => key.whole).map(([name, key]) => ({ name, columns: key.columns }));
 }
+
+/** SQL that is true where two values differ. By bytes: to the user's collation "a" and "A" may be the same. */
+export function isOther(db: Database, column: ColumnInfo, old: string, fresh: string): string {
+  if (db.engine === 'sqlite') return `${old} is not (${fresh} collate binary)`;
+  return column.charset === null
+    ? `not (${old} <=> ${fresh})`
+    : `not (cast(${old} as binary) <=> cast(${fresh} as binary))`;
+}

@@ -7,7 +7,7 @@ import type { ReasonRow } from '../../../shared/domain/reason-row.ts';
 import type { FailureReason, OutcomeCounts } from '../../../shared/domain/outcome.ts';
 import type { EpochId } from '../../../shared/domain/epoch-id.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Denial } from '../../features/discovery/link-rules.ts';
+import type { DiscoveryCounts } from './discovery.ts';
 import type { RunPhase } from '../../../shared/domain/states.ts';
 
 export interface BanReport extends EpochId {
@@ -113,23 +113,6 @@ export interface RunReport {
   leftBehind?: readonly string[];
   /** What a person should read: console output of boots that failed, uneven shards, skewed clocks … */
   notes: string[];
-}
-
-/** Links of the pages of a discovery. found = fresh + known + denied + dropped. */
-export interface DiscoveryCounts {
-  /** New URLs of seeds, sitemaps and search terms; they are not links. */
-  entered: number;
-  found: number;
-  /** Taken, or waiting. */
-  fresh: number;
-  known: number;
-  denied: Partial<Record<Denial, number>>;
-  /** Found, and worse than the `keep` best. */
-  dropped: number;
-  /** Found by earlier runs, and by now worse than the best. */
-  fell: number;
-  /** How many new links the Bloom filter has probably hidden. */
-  hidden: number;
 }
 
 /** How full the results of one run were. Shares lie between 0 and 1. */

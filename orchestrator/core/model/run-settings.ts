@@ -4,7 +4,7 @@ import type { VolumeSettings } from '../cloud/compute.ts';
 import type { BillingTerms } from '../plan/plan.ts';
 import type { Mapping } from '../../../shared/domain/mapping.ts';
 import type { SiteSettings } from '../../../shared/wire/site-settings.ts';
-import type { DiscoverSettings } from '../../features/discovery/link-rules.ts';
+import type { DiscoverSettings } from './discovery.ts';
 import type { ListRecord } from './report.ts';
 
 export interface RunSettings {

@@ -19,18 +19,11 @@ import type { Plan } from '../plan/plan.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { AssertCounts } from './assertions.ts';
 import type { Column } from '../../../shared/domain/mapping.ts';
-import type {
-  DiscoveryCounts,
-  FillRates,
-  ListedRun,
-  NumberReport,
-  RunReport,
-  UnchangedPages,
-  ValueProfile,
-} from './report.ts';
+import type { FillRates, ListedRun, NumberReport, RunReport, UnchangedPages, ValueProfile } from './report.ts';
 import type { RunSettings } from './run-settings.ts';
 import type { RunSample } from './sample.ts';
 import type { StallCause } from './stall-causes.ts';
+import type { DiscoveryCounts } from './discovery.ts';
 
 /** The user requests `stop` and `cancel`; the main server the others, where going on would harm or achieve nothing. */
 export type StopRequest = 'stop' | 'cancel' | 'banned' | 'site-changed' | StallCause;

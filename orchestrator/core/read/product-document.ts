@@ -1,6 +1,6 @@
 /** The document of `product --json`: what has become of one product, night after night. From the database only. */
 import { canonicalPath } from '../../../shared/domain/canonical-url.ts';
-import { idIn } from '../../features/discovery/link-rules.ts';
+import { idIn } from '../model/discovery.ts';
 import type { Outcome } from '../../../shared/domain/outcome.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { decodePercent } from '../../../shared/domain/percent.ts';

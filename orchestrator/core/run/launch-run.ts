@@ -10,7 +10,7 @@ import { writeRunDescription } from '../act/results/run-description.ts';
 import type { RunSettings } from '../model/run-settings.ts';
 import { newRunKeys } from '../new-run.ts';
 import type { NewRun } from '../model/stores.ts';
-import { noDiscovery } from '../../features/discovery/frontier.ts';
+import { noDiscovery } from '../model/discovery.ts';
 import { createResultTable } from '../db/result-table.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { OpenRun } from './carry-out.ts';

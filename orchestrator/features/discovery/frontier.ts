@@ -5,10 +5,10 @@
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import { cutChunks } from '../../../shared/domain/sharing.ts';
-import type { DiscoveryCounts } from '../../core/model/report.ts';
+import type { DiscoveryCounts, DiscoverSettings } from '../../core/model/discovery.ts';
 import type { FrontierStore } from '../../core/model/stores.ts';
-import type { Candidate, DiscoverSettings } from './link-rules.ts';
-import { BloomSeen, hashOf } from './seen-urls.ts';
+import type { Candidate } from './link-rules.ts';
+import { BloomSeen } from './seen-urls.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 import type { RunSettings } from '../../core/model/run-settings.ts';
 import { BoundRun } from '../../core/db/bound-run.ts';
@@ -21,6 +21,7 @@ import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from '../.
 import { readSettings } from '../../core/db/run-shape.ts';
 import { LONG_STATEMENT_MS } from '../../core/db/statement-timeout.ts';
 import { createTable } from '../../core/db/table-statements.ts';
+import { hashOf } from '../../core/db/key-hash.ts';
 
 const HASH_CHARS = 22;
 /** Rows in one statement. */
@@ -325,14 +326,3 @@ export class KnexFrontier extends BoundRun implements FrontierStore {
     return this.#table;
   }
 }
-
-export const noDiscovery = (entered = 0): DiscoveryCounts => ({
-  entered,
-  found: 0,
-  fresh: 0,
-  known: 0,
-  denied: {},
-  dropped: 0,
-  fell: 0,
-  hidden: 0,
-});

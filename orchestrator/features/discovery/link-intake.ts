@@ -1,11 +1,17 @@
 /** What becomes of the links in a discovery's results, in the transaction that loads them. */
 import type { Knex } from 'knex';
-import { DENIALS, type Denial, type DiscoverSettings, LinkRules } from './link-rules.ts';
-import type { DiscoveryCounts } from '../../core/model/report.ts';
+import { LinkRules } from './link-rules.ts';
+import {
+  DENIALS,
+  type Denial,
+  type DiscoverSettings,
+  type DiscoveryCounts,
+  noDiscovery,
+} from '../../core/model/discovery.ts';
 import type { Database } from '../../core/db/connect.ts';
 import { eventOf } from '../../core/model/run-event.ts';
 import { insertEvent } from '../../core/db/events.ts';
-import { type Entered, type Found, Frontier, noDiscovery, readNotes, readSeen } from './frontier.ts';
+import { type Entered, type Found, Frontier, readNotes, readSeen } from './frontier.ts';
 import { inTransaction } from '../../core/db/retry.ts';
 import { rowOf } from '../../core/db/rows.ts';
 import { readSettings } from '../../core/db/run-shape.ts';

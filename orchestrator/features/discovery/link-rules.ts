@@ -10,36 +10,7 @@ import {
 } from '../../../shared/domain/canonical-url.ts';
 import { DenyList, shortestPrefixes } from '../../../shared/domain/deny-list.ts';
 import { siteHostOf } from '../../../shared/domain/same-site.ts';
-
-/** What a run keeps of `discover`. */
-export interface DiscoverSettings {
-  /** Of the site, such as `https://shop.example`: paths are relative to it. */
-  origin: string;
-  /** RE2 pattern whose first group is the product ID in a product's path; null: the path is the ID. */
-  id: string | null;
-  /** Maximum links from a seed to a page. */
-  depth: number;
-  order: 'breadth' | 'score';
-  /** RE2 patterns; a path that matches none of them is not taken. None: any path of the site. */
-  allow: string[];
-  /** Maximum URLs that wait. */
-  keep: number;
-  /** Maximum URLs of a run. */
-  pages: number;
-  /** How known URLs are remembered. */
-  seen: 'exact' | 'bloom' | 'auto';
-}
-
-/**
- * site     another host, or no page
- * list     in the deny file
- * allow    matches no pattern of `discover.allow`
- * mapping  no page of the mapping is for it
- * depth    too many links from the seeds
- * trap     endless: steps that repeat, too many parameters, or a pattern that was cut
- */
-export const DENIALS = ['site', 'list', 'allow', 'mapping', 'depth', 'trap'] as const;
-export type Denial = (typeof DENIALS)[number];
+import { type Denial, type DiscoverSettings, firstGroup } from '../../core/model/discovery.ts';
 
 /** A URL that may be taken. */
 export interface Candidate {
@@ -102,15 +73,6 @@ export class LinkRules {
   #idOf(path: string): string | null {
     return this.#id === null ? path : firstGroup(this.#id, path);
   }
-}
-
-/** The ID of the product in a path of the site; null when the pattern finds none. */
-export const idIn = (path: string, pattern: string | null): string | null =>
-  pattern === null ? path : firstGroup(compilePattern(pattern), path);
-
-function firstGroup(pattern: Pattern, path: string): string | null {
-  const [span] = pattern.spans(path, Math.min(1, pattern.groupCount), 1, () => undefined);
-  return span ? path.slice(...span) : null;
 }
 
 /**

@@ -2,11 +2,9 @@
  * Which URLs discovery has taken before, in 10 bits each: a Bloom filter. It never forgets one; of those it has not
  * seen it takes about one in a hundred for seen, when it is as full as it was made for.
  */
-import { hash as digest } from 'node:crypto';
 import { AppError } from '../../../shared/domain/errors.ts';
+import { HASH_BYTES } from '../../core/db/key-hash.ts';
 
-/** Length of the hashes that filters take. */
-export const HASH_BYTES = 16;
 /** The filter is stored in pages of this size; the last one is shorter. */
 export const PAGE_BYTES = 65_536;
 
@@ -14,12 +12,6 @@ const BITS_PER_URL = 10;
 const BITS_PER_HASH = 5;
 /** Above this, 48 bits of a hash no longer reach every bit evenly. */
 const MAX_CAPACITY = 1e9;
-
-/** The first 16 bytes of the key's SHA-256. */
-export function hashOf(key: string): Buffer {
-  // As text and back: asking for a Buffer of 32 bytes takes three times as long.
-  return Buffer.from(digest('sha256', key, 'binary').slice(0, HASH_BYTES), 'latin1');
-}
 
 export class BloomSeen {
   /** How many URLs it is made for. It takes more, at a higher rate of false positives. */

@@ -2,8 +2,8 @@
 import type { Knex } from 'knex';
 import { type FailureReason, NOT_CRAWLED, type Outcome } from '../../../shared/domain/outcome.ts';
 import { OPEN_RUN_PHASES } from '../../../shared/domain/states.ts';
-import type { DiscoverSettings } from './link-rules.ts';
-import { BloomSeen, hashOf } from './seen-urls.ts';
+import type { DiscoverSettings } from '../../core/model/discovery.ts';
+import { BloomSeen } from './seen-urls.ts';
 import { bulkInsert } from '../../core/db/bulk-insert.ts';
 import { ITEMS } from '../../core/db/chunk-rows.ts';
 import type { Database } from '../../core/db/connect.ts';
@@ -11,6 +11,7 @@ import { countWaiting, type FrontierRow, frontierTable, notesTable, readSeen, sc
 import { inQuery, inTransaction } from '../../core/db/retry.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from '../../core/db/rows.ts';
 import { LONG_STATEMENT_MS } from '../../core/db/statement-timeout.ts';
+import { hashOf } from '../../core/db/key-hash.ts';
 
 const PAGE = 5_000;
 const LIST = 500;

@@ -12,12 +12,11 @@ import type { ExceptSettled } from '../../core/db/newer-runs.ts';
 import { type Decisions, fieldValues } from '../../core/db/number-columns.ts';
 import { inQuery } from '../../core/db/retry.ts';
 import type { RunShape } from '../../core/db/run-shape.ts';
-import { type ColumnInfo, findColumn, readTable, typeOf } from '../../core/db/table-info.ts';
+import { historyTable } from '../../core/db/result-table.ts';
+import { type ColumnInfo, findColumn, isOther, readTable, typeOf } from '../../core/db/table-info.ts';
 import { createTable, insertSelect, withTemporaryTable } from '../../core/db/table-statements.ts';
 
 const CHANGED = 'crawlfleet_changed';
-
-export const historyTable = (resultTable: string): string => `${resultTable}_history`;
 
 /** Creates the table unless it exists; the result table must. */
 export async function createHistoryTable(db: Database, resultTable: string, mapping: Mapping): Promise<void> {
@@ -138,12 +137,4 @@ export function isSameKey(db: Database, key: string, column: ColumnInfo): string
   if (/int/.test(column.type))
     return `r.${key} = cast(s.${key} as ${/unsigned/.test(column.declared) ? 'unsigned' : 'signed'})`;
   return `r.${key} = cast(s.${key} as binary)`;
-}
-
-/** SQL that is true where two values differ. By bytes: to the user's collation "a" and "A" may be the same. */
-export function isOther(db: Database, column: ColumnInfo, old: string, fresh: string): string {
-  if (db.engine === 'sqlite') return `${old} is not (${fresh} collate binary)`;
-  return column.charset === null
-    ? `not (${old} <=> ${fresh})`
-    : `not (cast(${old} as binary) <=> cast(${fresh} as binary))`;
 }

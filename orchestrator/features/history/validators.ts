@@ -8,7 +8,7 @@ import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { RunSettings } from '../../core/model/run-settings.ts';
-import { hashOf } from '../discovery/seen-urls.ts';
+import { hashOf } from '../../core/db/key-hash.ts';
 import { isSameKey } from './changes.ts';
 import { byteText, keyColumns } from '../../core/db/column-types.ts';
 import { toCrawledAt } from '../../core/db/column-values.ts';

@@ -2,7 +2,7 @@
 import { NOT_CRAWLED } from '../../../shared/domain/outcome.ts';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import type { CrawledProduct } from './due.ts';
-import { historyTable } from '../history/changes.ts';
+import { historyTable } from '../../core/db/result-table.ts';
 import { ITEMS } from '../../core/db/chunk-rows.ts';
 import { byteText } from '../../core/db/column-types.ts';
 import type { Database } from '../../core/db/connect.ts';

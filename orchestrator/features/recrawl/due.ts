@@ -1,4 +1,5 @@
 /** When a product is due again, from what the list says of it and what earlier runs have found. Pure. */
+import type { ListedProduct } from '../../core/db/product-source.ts';
 
 export interface RecrawlPolicy {
   /** Interval of a product with score 0. */
@@ -9,18 +10,6 @@ export interface RecrawlPolicy {
   everyMs: Readonly<Record<string, number>>;
   /** Largest share of a night that one category may take; 1: all of it. */
   maxShare: number;
-}
-
-/** A product as `products.query` lists it. */
-export interface ListedProduct {
-  id: string;
-  /** How much it matters; below 0 counts as 0, above 1 as 1. */
-  score: number;
-  /** When its owner has changed it; null: unknown. */
-  changedAtMs: number | null;
-  /** Among the due, a higher one comes first. */
-  priority: number;
-  category: string | null;
 }
 
 /** What earlier runs have found. */

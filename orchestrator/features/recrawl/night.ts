@@ -1,13 +1,6 @@
 /** Which products a night crawls: those that are most overdue by their own measure, up to what it can crawl. Pure. */
-import {
-  type CrawledProduct,
-  dueAtMs,
-  importanceOf,
-  intervalMs,
-  type ListedProduct,
-  ownIntervalMs,
-  type RecrawlPolicy,
-} from './due.ts';
+import { type CrawledProduct, dueAtMs, importanceOf, intervalMs, ownIntervalMs, type RecrawlPolicy } from './due.ts';
+import type { ListedProduct } from '../../core/db/product-source.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -1,8 +1,8 @@
 /** The frontier of a discovery: every URL once, the best first, links that add up, and what the next night begins with. */
 import { expect, it } from 'vitest';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
-import type { DiscoverSettings } from '../../../../orchestrator/features/discovery/link-rules.ts';
-import { createFrontier, type Found, noDiscovery } from '../../../../orchestrator/features/discovery/frontier.ts';
+import { type DiscoverSettings, noDiscovery } from '../../../../orchestrator/core/model/discovery.ts';
+import { createFrontier, type Found } from '../../../../orchestrator/features/discovery/frontier.ts';
 import { judgeLinks, openFrontier } from '../../../../orchestrator/features/discovery/link-intake.ts';
 import { inTransaction } from '../../../../orchestrator/core/db/retry.ts';
 import {

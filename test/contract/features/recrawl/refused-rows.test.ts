@@ -4,7 +4,7 @@ import type { Row } from '../../../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
 import type { Refusal } from '../../../../orchestrator/core/model/stores.ts';
 import { noteCrawls, readCrawls } from '../../../../orchestrator/features/recrawl/crawls.ts';
-import { createHistoryTable, historyTable } from '../../../../orchestrator/features/history/changes.ts';
+import { createHistoryTable } from '../../../../orchestrator/features/history/changes.ts';
 import {
   allRows,
   bound,
@@ -25,6 +25,7 @@ import {
   storedRows,
   toLoading,
 } from '../../core/db/harness.ts';
+import { historyTable } from '../../../../orchestrator/core/db/result-table.ts';
 
 const SHOP = 'https://shop.example';
 

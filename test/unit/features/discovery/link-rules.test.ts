@@ -1,11 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import {
-  type DiscoverSettings,
-  idleDenyLines,
-  LinkRules,
-  TrapWatch,
-} from '../../../../orchestrator/features/discovery/link-rules.ts';
+import { idleDenyLines, LinkRules, TrapWatch } from '../../../../orchestrator/features/discovery/link-rules.ts';
 import type { Mapping, PageMapping } from '../../../../shared/domain/mapping.ts';
+import type { DiscoverSettings } from '../../../../orchestrator/core/model/discovery.ts';
 
 const pageOf = (name: string, urlPatterns: string[], hasFields: boolean): PageMapping => ({
   name,

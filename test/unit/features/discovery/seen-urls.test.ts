@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BloomSeen, HASH_BYTES, PAGE_BYTES, hashOf } from '../../../../orchestrator/features/discovery/seen-urls.ts';
+import { BloomSeen, PAGE_BYTES } from '../../../../orchestrator/features/discovery/seen-urls.ts';
+import { HASH_BYTES, hashOf } from '../../../../orchestrator/core/db/key-hash.ts';
 
 const filled = (capacity: number, urls: number): BloomSeen => {
   const seen = new BloomSeen(capacity);

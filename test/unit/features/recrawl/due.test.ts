@@ -4,9 +4,9 @@ import {
   dueAtMs,
   intervalMs,
   learnedFactor,
-  type ListedProduct,
   type RecrawlPolicy,
 } from '../../../../orchestrator/features/recrawl/due.ts';
+import type { ListedProduct } from '../../../../orchestrator/core/db/product-source.ts';
 
 const DAY = 86_400_000;
 const POLICY: RecrawlPolicy = { baseMs: 30 * DAY, k: 2, everyMs: { daily: DAY }, maxShare: 1 };

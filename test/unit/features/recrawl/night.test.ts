@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CrawledProduct, ListedProduct, RecrawlPolicy } from '../../../../orchestrator/features/recrawl/due.ts';
+import type { CrawledProduct, RecrawlPolicy } from '../../../../orchestrator/features/recrawl/due.ts';
 import { Night } from '../../../../orchestrator/features/recrawl/night.ts';
+import type { ListedProduct } from '../../../../orchestrator/core/db/product-source.ts';
 
 const DAY = 86_400_000;
 const NOW = 1_000 * DAY;
