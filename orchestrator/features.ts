@@ -12,6 +12,7 @@ import { PROBE } from './features/probe/index.ts';
 import { EXPLAIN } from './features/explain/index.ts';
 import { EXPORT } from './features/export/index.ts';
 import { DISCOVERY } from './features/discovery/index.ts';
+import { HISTORY } from './features/history/index.ts';
 import type { FeatureDeclaration } from './cli/program/feature.ts';
 
 export const FEATURES: readonly FeatureDeclaration[] = [
@@ -28,4 +29,5 @@ export const FEATURES: readonly FeatureDeclaration[] = [
   EXPLAIN,
   EXPORT,
   DISCOVERY,
+  HISTORY,
 ];

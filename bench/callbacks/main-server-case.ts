@@ -22,6 +22,7 @@ import { createCore, memoryCloud } from '../../test/contract/core/run-stage.ts';
 import { aPlan, aRun } from '../../test/unit/core/builders.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
 import { makeSelfSigned } from '../../test/support/self-signed.ts';
+import { features } from '../../test/support/features.ts';
 
 const [url, instancesText] = process.argv.slice(2) as [string, string];
 const instances = Number(instancesText);
@@ -30,7 +31,7 @@ const DEADLINE_MS = 16 * 60_000;
 
 const db = await openDatabase(url);
 await migrate(db);
-const stores = createStores(db);
+const stores = createStores(db, features);
 const lock = await stores.runs.acquireLock(lockRequest('bench', systemClock.now(), 86_400_000));
 if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
 const { fence } = lock;
@@ -45,7 +46,7 @@ const run = {
   plan: aPlan({ products, instances, chunkSize: CHUNK, chunks: instances }),
   settings: { ...template.settings, run: { ...template.settings.run, maxInstances: instances } },
 };
-await createResultTable(db, run.settings.results, run.settings.mapping);
+await createResultTable(db, run.settings.results, run.settings.mapping, features);
 await stores.runs.create(
   run,
   Array.from({ length: products }, (_, i) => `p${i + 1}`),

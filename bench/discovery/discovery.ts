@@ -28,6 +28,7 @@ import { renderPage } from '../../test/support/shop/page.ts';
 import { expectedProduct, SHOP_MAPPING } from '../../test/support/shop/product.ts';
 import type { Bench, BenchResult } from '../frame.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
+import { features } from '../../test/support/features.ts';
 
 const ORIGIN = 'https://shop.example';
 const PRODUCTS = 100_000;
@@ -82,13 +83,13 @@ class Site {
     const { db, config } = this;
     const output = { line: () => undefined, document: () => undefined };
     await discoverSource(output, new AbortController().signal).choose({ config, database: db } as never, null);
-    const stores = createStores(db);
+    const stores = createStores(db, features);
     const lock = await stores.runs.acquireLock(lockRequest('bench', Date.now(), 3_600_000));
     if (!('fence' in lock)) throw new Error('the lock is taken');
     const id = `20261124-00000${++this.#nights}-bnch`;
     const results = { table: config.values.results.table, onGone: 'keep' } as const;
     const own = { mapping: config.mapping, discover: config.discovery, results } as RunSettings;
-    await createResultTable(db, own.results, own.mapping);
+    await createResultTable(db, own.results, own.mapping, features);
     const times = { startedAtMs: Date.now(), deadlineAtMs: Date.now() + 3_600_000 };
     const plan = { chunkSize: 50, instances: 1 } as Plan;
     const keys = { privateKey: '', publicKey: String(this.#nights) };
@@ -110,7 +111,7 @@ class Site {
     { batch, stop }: { batch: number; stop: (path: string) => boolean },
   ): Promise<void> {
     const mapping = await compileMapping(this.config.mapping);
-    for (let seq = 0; (await run.frontier!.take(batch)) > 0; seq++) {
+    for (let seq = 0; (await run.feed!.take(batch)) > 0; seq++) {
       const products = (await run.work.waiting(batch, new Set())).flatMap((chunk) => chunk.products);
       const results: ItemResult[] = [];
       for (const { n, id: path } of products) {

@@ -12,11 +12,12 @@ import { openDatabase } from '../../orchestrator/core/db/connect.ts';
 import { createStores } from '../../orchestrator/core/db/create-stores.ts';
 import { readVerifyFacts } from '../../orchestrator/core/db/verify-queries.ts';
 import { createCore, memoryCloud } from '../../test/contract/core/run-stage.ts';
+import { features } from '../../test/support/features.ts';
 
 const [url, runId, endpoint, bucket, fenceText] = process.argv.slice(2) as [string, string, string, string, string];
 const fence = Number(fenceText);
 const db = await openDatabase(url);
-const stores = createStores(db);
+const stores = createStores(db, features);
 const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const objects = new S3ObjectStore({ region: 'ap-northeast-1', bucket, endpoint, credentials });
 const core = createCore({ stores, fence }, runId, memoryCloud(systemClock), systemClock);

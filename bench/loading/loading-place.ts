@@ -12,6 +12,7 @@ import { startSandbox } from '../../test/support/sandbox/start-sandbox.ts';
 import { measureProgram } from '../frame.ts';
 import { crawlAll, idOf, type Pages } from './bench-run.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
+import { features } from '../../test/support/features.ts';
 
 const CASE = fileURLToPath(new URL('loading-case.ts', import.meta.url));
 const BUCKET = 'bench';
@@ -35,7 +36,7 @@ export async function openLoadingPlace() {
       const url = server.url(name);
       const db = await openDatabase(url);
       await migrate(db);
-      const stores = createStores(db);
+      const stores = createStores(db, features);
       const lock = await stores.runs.acquireLock(lockRequest('bench', Date.now(), 86_400_000));
       if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
       const { fence } = lock;
@@ -45,7 +46,7 @@ export async function openLoadingPlace() {
         /** Stores the run as its instances leave it: everything is uploaded, nothing is loaded. */
         async crawl(run: NewRun, pages: Pages, before?: Before): Promise<Record<string, number>> {
           const ids = Array.from({ length: run.planned }, (_, i) => idOf(i + 1));
-          await createResultTable(db, run.settings.results, run.settings.mapping);
+          await createResultTable(db, run.settings.results, run.settings.mapping, features);
           await stores.runs.create(run, ids, fence, run.startedAtMs);
           const figures = await before?.(stores.of(run.id).work);
           await crawlAll({ run, stores, objects, fence }, pages);

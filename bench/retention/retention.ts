@@ -10,6 +10,7 @@ import { createResultTable } from '../../orchestrator/core/db/result-table.ts';
 import type { Bench, BenchRow } from '../frame.ts';
 import { benchRun, idOf, resultOf } from '../loading/bench-run.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
+import { features } from '../../test/support/features.ts';
 
 const PRODUCTS = 2_000;
 const NIGHTS = 365;
@@ -50,7 +51,7 @@ async function year(withRetention: boolean): Promise<Record<string, number>> {
   let pruneMs = 0;
   try {
     await migrate(db);
-    const stores = createStores(db);
+    const stores = createStores(db, features);
     const lock = await stores.runs.acquireLock(lockRequest('bench', 0, 1e15));
     if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
     const ids = Array.from({ length: PRODUCTS }, (_, i) => idOf(i + 1));
@@ -59,7 +60,7 @@ async function year(withRetention: boolean): Promise<Record<string, number>> {
       const nowMs = run.startedAtMs + night * DAY;
       run.startedAtMs = nowMs;
       run.settings.results.history = 'changes';
-      await createResultTable(db, run.settings.results, run.settings.mapping);
+      await createResultTable(db, run.settings.results, run.settings.mapping, features);
       await stores.runs.create(run, ids, lock.fence, nowMs);
       const bound = stores.bind({ runId: run.id, fence: lock.fence, clock: { now: () => nowMs } });
       const part = { slot: 0, epoch: 1, seq: 0 };

@@ -1,9 +1,10 @@
 /** What a feature adds to the core: each part is no wider than what the features there are use. */
 import type { Environment } from './config/load-config.ts';
+import type { DataFeature } from './db/data-feature.ts';
 import type { Section } from './config/section.ts';
 import type { RunEvents } from './run-events.ts';
 
-export interface Feature {
+export interface Feature extends DataFeature {
   /** Its top-level keys of fleet.yaml. */
   sections?: readonly Section<unknown>[];
   /** Told of what runs and the schedule do. */

@@ -18,6 +18,7 @@ import { findLeftovers } from './cloud.ts';
 import { type PageServer, servePages } from './page-server.ts';
 import { type Proof, proofsOf } from './proofs.ts';
 import type { CanarySettings } from './settings.ts';
+import { features } from '../support/features.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/orchestrator.js', import.meta.url));
 /** Time beyond deadline and grace: loading, releasing, removing a load balancer. */
@@ -133,7 +134,7 @@ export class Canary {
   async #history(runId: string): Promise<Awaited<ReturnType<typeof readHistory>>> {
     const db = await openDatabase(`sqlite:${this.#database}`);
     try {
-      const rows = { ...createStores(db).of(runId), clock: systemClock };
+      const rows = { ...createStores(db, features).of(runId), clock: systemClock };
       return await readHistory(rows, await readVerifyFacts(db, runId));
     } finally {
       await db.close();
@@ -152,7 +153,7 @@ export class Canary {
   async #runs(): Promise<RunRecord[]> {
     const db = await openDatabase(`sqlite:${this.#database}`);
     try {
-      return (await isMigrated(db)) ? await createStores(db).runs.list(10) : [];
+      return (await isMigrated(db)) ? await createStores(db, features).runs.list(10) : [];
     } finally {
       await db.close();
     }

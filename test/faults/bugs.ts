@@ -36,7 +36,7 @@ function overlay<T extends object>(inner: T, own: Partial<T>): T {
 /** One of the stores, with some methods replaced. */
 function inStores<K extends keyof RunStores>(
   name: K,
-  own: (store: NonNullable<RunStores[K]>, world: FaultWorld) => Partial<RunStores[K]>,
+  own: (store: NonNullable<RunStores[K]>, world: FaultWorld) => Partial<NonNullable<RunStores[K]>>,
 ): Wrongs {
   return {
     stores: (stores, world) => ({
@@ -316,13 +316,13 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I14'],
     faults: [],
     plans: ['100029 discover F3@M+0'],
-    wrongs: inStores('frontier', (frontier, world) => {
+    wrongs: inStores('feed', (feed, world) => {
       let knows = world.effects.length === 0;
       return {
         state: async () => {
           if (!knows) await world.database!.update('waiting', null);
           knows = true;
-          return frontier.state();
+          return feed.state();
         },
       };
     }),
@@ -332,11 +332,11 @@ export const BUGS: Record<string, Bug> = {
     breaks: ['I1', 'I14'],
     faults: [],
     discovery: true,
-    wrongs: inStores('frontier', (frontier, world) => {
+    wrongs: inStores('feed', (feed, world) => {
       let isFirst = true;
       return {
         take: async (limit: number) => {
-          const taken = await frontier.take(limit);
+          const taken = await feed.take(limit);
           if (isFirst) await world.database!.update('taken', { state: 'waiting' });
           isFirst = false;
           return taken;

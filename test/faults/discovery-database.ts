@@ -19,6 +19,7 @@ import type { MemoryStores } from '../../orchestrator/core/simulation/stores/cre
 import type { MemoryDatabase } from '../../orchestrator/core/simulation/stores/memory-database.ts';
 import type { Ledger, LedgerItem } from './ledger.ts';
 import { LINKED_MAPPING, type LinkedSite } from './linked-site.ts';
+import { features } from '../support/features.ts';
 
 /** Of the result table. */
 export const FOUND = 'found';
@@ -30,7 +31,7 @@ async function makeImage(): Promise<Buffer> {
   const db = connectSqlite(':memory:', 'memory', { clock: systemClock, random: seededRandom(1) });
   await migrate(db);
   await createFrontier(db, FOUND);
-  await createResultTable(db, { table: FOUND }, LINKED_MAPPING);
+  await createResultTable(db, { table: FOUND }, LINKED_MAPPING, features);
   const connection = (await db.knex.client.acquireConnection()) as { serialize(): Buffer };
   const bytes = connection.serialize();
   await db.knex.client.releaseConnection(connection);
@@ -111,15 +112,15 @@ export class DiscoveryDatabase {
           };
         },
       });
-    const stores = createStores({ ...this.#db, clock });
+    const stores = createStores({ ...this.#db, clock }, features);
     const bind = (binding: Parameters<MemoryStores['bind']>[0]): RunStores => {
-      const { run, fleet, work, results, frontier } = stores.bind(binding);
+      const { run, fleet, work, results, feed } = stores.bind(binding);
       return {
         run: around('runs', run),
         fleet: around('fleet', fleet),
         work: around('work', work),
         results: around('results', results),
-        frontier: around('frontier', frontier!),
+        feed: around('feed', feed!),
       };
     };
     return { runs: around('runs', stores.runs), of: (runId) => stores.of(runId), bind };
@@ -127,7 +128,7 @@ export class DiscoveryDatabase {
 
   ledger(runId: string): Ledger {
     const db = this.#db;
-    const reader = createStores(db).of(runId);
+    const reader = createStores(db, features).of(runId);
     return {
       reader,
       instances: () => reader.fleet.instances(),

@@ -10,7 +10,7 @@ export interface Mortality {
 
 /** Calls that only read. */
 const LOOKS =
-  /^(runs\.(get|list|events)|fleet\.(get|instances)|work\.(counts|waiting|outcomes|outcomesBySlot)|results\.(parts|totals|resultRows)|frontier\.(state|waiting)|compute\.(list|consoleOutput|subnets|securityGroups|image)|balancers\.(isActive|health)|objects\.(get|presignGet))$/;
+  /^(runs\.(get|list|events)|fleet\.(get|instances)|work\.(counts|waiting|outcomes|outcomesBySlot)|results\.(parts|totals|resultRows)|feed\.(state|waiting|aliases)|compute\.(list|consoleOutput|subnets|securityGroups|image)|balancers\.(isActive|health)|objects\.(get|presignGet))$/;
 
 const never = (): Promise<never> => new Promise<never>(() => undefined);
 
@@ -59,13 +59,13 @@ export function mortalServer(life: Mortality): Required<Pick<ServerOptions, 'sto
       runs: mortal('runs', stores.runs, life),
       of: (runId) => stores.of(runId),
       bind: (binding) => {
-        const { run, fleet, work, results, frontier } = stores.bind(binding);
+        const { run, fleet, work, results, feed } = stores.bind(binding);
         return {
           run: mortal('runs', run, life),
           fleet: mortal('fleet', fleet, life),
           work: mortal('work', work, life),
           results: mortal('results', results, life),
-          ...(frontier === undefined ? {} : { frontier: mortal('frontier', frontier, life) }),
+          feed: feed && mortal('feed', feed, life),
         };
       },
     }),

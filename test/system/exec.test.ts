@@ -20,6 +20,7 @@ import { endOf, LAUNCHER } from './fleet.ts';
 import { expectAllStored, expectSound } from './soundness.ts';
 import { useStage } from './stage.ts';
 import { expectTrueRows } from './stored-rows.ts';
+import { features } from '../support/features.ts';
 
 const SEED = 31;
 const INTERVAL_MS = 700;
@@ -152,7 +153,7 @@ describe('exec', () => {
     });
     const database = await openDatabase(fleet.databaseUrl);
     const later = async () => {
-      const successor = await createStores(database).of(id).fleet.get({ slot: 1, epoch: 2 });
+      const successor = await createStores(database, features).of(id).fleet.get({ slot: 1, epoch: 2 });
       return successor && bundlesOf([successor]);
     };
     try {

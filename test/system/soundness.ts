@@ -11,6 +11,7 @@ import { readVerifyFacts } from '../../orchestrator/core/db/verify-queries.ts';
 import type { Shop } from '../support/shop/start-shop.ts';
 import { withoutSlowBoots } from '../support/slow-boots.ts';
 import type { Fleet, RunEnd } from './fleet.ts';
+import { features } from '../support/features.ts';
 
 /**
  * Each planned product has exactly one outcome, `verify` agrees with ledger, manifests, parts and rows, every instance
@@ -45,7 +46,7 @@ const OUTAGE_MS = 30_000;
 async function brokenInvariants(fleet: Fleet, runId: string): Promise<Violation[]> {
   const db = await openDatabase(fleet.databaseUrl);
   try {
-    const rows = { ...createStores(db).of(runId), clock: systemClock };
+    const rows = { ...createStores(db, features).of(runId), clock: systemClock };
     const history = await readHistory(rows, await readVerifyFacts(db, runId), { outageMs: OUTAGE_MS });
     return checkInvariants(history);
   } finally {

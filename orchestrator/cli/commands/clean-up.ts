@@ -1,7 +1,7 @@
 /** `orchestrator gc` and `prune`: end what dead main servers have left at AWS, and remove what old runs have left here. */
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import type { GcReport } from '../../core/gc/gc.ts';
-import { createStores } from '../../core/db/create-stores.ts';
+import { createReaders } from '../../core/db/create-stores.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { collectGarbage, ACTION_WORDS } from '../../core/run/collect-garbage.ts';
 import type { ConfigPlace } from '../../core/feature.ts';
@@ -19,7 +19,7 @@ export async function gcCommand(options: ConfigPlace & { dryRun: boolean }, outp
   const { dryRun, environment } = options;
   return withDatabase(options, output, async (database, config) => {
     await migrate(database);
-    const { runs } = createStores(database);
+    const { runs } = createReaders(database);
     const report = await collectGarbage({ config, environment, database, runs, dryRun, cloud: true });
     output.line(report.cloud === null ? NO_REGION : renderCloud(report.cloud));
     const verb = dryRun ? 'would be dropped' : 'dropped';

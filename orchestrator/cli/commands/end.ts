@@ -14,6 +14,7 @@ import { buildReport } from '../../core/act/results/finish.ts';
 import { publishHeld } from '../../core/act/results/publish-held.ts';
 import { reportOf } from '../../core/decide/end/report.ts';
 import type { Database } from '../../core/db/connect.ts';
+import { createStores } from '../../core/db/create-stores.ts';
 import { confirmLoss } from '../confirm.ts';
 import type { Output } from '../output.ts';
 import { resumeInTerminal } from './run.ts';
@@ -42,7 +43,7 @@ type CancelOptions = StatusOptions & { runId: string; yes: boolean };
 
 /** Ends a run and discards its results; also the rows of a held run. */
 export async function cancelCommand(options: CancelOptions, output: Output): Promise<ExitCode> {
-  return withDatabase(options, output, async (database) => {
+  return withDatabase(options, output, async (database, config) => {
     const stores = await storesOf(database);
     const run = await getRun(stores.runs, options.runId);
     if (isRunEnd(run.phase) && run.phase !== 'held')
@@ -55,7 +56,7 @@ export async function cancelCommand(options: CancelOptions, output: Output): Pro
       output.line('Nothing was changed.');
       return EXIT.interrupted;
     }
-    if (run.phase === 'held') return await discardHeld(stores, run, output);
+    if (run.phase === 'held') return await discardHeld(createStores(database, config.features), run, output);
     const promise = `Run ${run.id} will end: its instances are terminated, and nothing is published.`;
     const takeOver = takingOver(run.id, options, database, output);
     return await endEarly(stores.runs, { run, request: 'cancel', promise, takeOver }, output);
@@ -94,7 +95,8 @@ async function discardHeld(stores: Stores, run: RunRecord, output: Output): Prom
 /** Publishes the rows of a held run. */
 export async function publishCommand(options: StatusOptions & { force?: boolean }, output: Output): Promise<ExitCode> {
   return withDatabase(options, output, async (database, config) => {
-    const stores = await storesOf(database);
+    await storesOf(database);
+    const stores = createStores(database, config.features);
     const run = await findRun(stores.runs, { runId: options.runId, config }, 'held', (r) => r.phase === 'held');
     await using lock = await takeLock({ runs: stores.runs, names: lockNamesOfRun(run), clock: systemClock });
     await lock.setRun(run.id);

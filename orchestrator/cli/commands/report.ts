@@ -26,7 +26,7 @@ import { plural } from '../../core/plan/wording.ts';
 import { withRunBucket } from '../../core/cloud-access/run-bucket.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { costOfRun, type RunCost } from '../../core/decide/end/cost-of-run.ts';
-import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import type { CostBreakdown } from '../../core/plan/plan.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
 
@@ -109,7 +109,7 @@ export async function costCommand(options: StatusOptions, output: Output): Promi
   });
 }
 
-async function read(stores: Stores, run: RunRecord): Promise<RunCost> {
+async function read(stores: StoreReaders, run: RunRecord): Promise<RunCost> {
   const instances = await stores.of(run.id).fleet.instances();
   const stored = run.report?.products.stored ?? (await stores.of(run.id).results.totals()).stored;
   return costOfRun(run, instances, stored, systemClock.now());

@@ -3,7 +3,7 @@ import express from 'express';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { createStores } from '../../core/db/create-stores.ts';
+import { createReaders } from '../../core/db/create-stores.ts';
 import { renderPlan, startInWords } from '../../core/plan/render-plan.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { listen } from '../../core/server/listen.ts';
@@ -89,7 +89,7 @@ async function withMetrics<T>(options: RunOptions, output: Output, work: () => P
   const { metrics } = options;
   if (metrics === undefined) return work();
   await using database = await openWaiting(loadConfig(options), output);
-  const stores = createStores(database);
+  const stores = createReaders(database);
   const app = express();
   app.use(refuseWebPages(metrics.slice(0, metrics.lastIndexOf(':'))));
   app.get('/metrics', async (_request, response) => {

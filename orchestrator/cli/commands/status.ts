@@ -26,7 +26,7 @@ import {
   withDatabase,
 } from '../../core/lookup/find-run.ts';
 import { renderTable } from '../../../shared/domain/text-table.ts';
-import type { FailedProduct, RunRecord, Stores, WorkReader } from '../../core/model/stores.ts';
+import type { FailedProduct, RunRecord, StoreReaders, WorkReader } from '../../core/model/stores.ts';
 import type { Output } from '../output.ts';
 
 export interface StatusOptions extends ConfigPlace {
@@ -86,7 +86,7 @@ async function showFailed(run: RunRecord, work: WorkReader, output: Output): Pro
 }
 
 /** A run at work shows what its instances have counted; `~` marks it. */
-async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<string> {
+async function renderRuns(runs: readonly RunRecord[], stores: StoreReaders): Promise<string> {
   const rows = runs.map(async (run) => {
     const live = run.report === null ? await liveCountsOf(run, stores) : null;
     const products = run.report?.products ?? live!;
@@ -109,7 +109,7 @@ async function renderRuns(runs: readonly RunRecord[], stores: Stores): Promise<s
   return renderTable(head, await Promise.all(rows));
 }
 
-async function liveCountsOf(run: RunRecord, stores: Stores): Promise<LiveCounts> {
+async function liveCountsOf(run: RunRecord, stores: StoreReaders): Promise<LiveCounts> {
   return liveCounts(run, await stores.of(run.id).fleet.instances(), systemClock.now());
 }
 

@@ -1,7 +1,7 @@
 /** Carries out one action. Each is idempotent, and stores its intent in the database before any external call. */
 import type { Action, HaltReason } from '../model/actions.ts';
 import { closeEpoch, confirmManifest } from './results/close-epoch.ts';
-import { type Core, frontierOf } from '../model/core.ts';
+import type { Core } from '../model/core.ts';
 import { alarmOnce, note } from './run-notes.ts';
 import type { Dispatcher } from './shares/dispatch.ts';
 import { publishRun } from './results/finish.ts';
@@ -72,7 +72,7 @@ export async function act(
         signal,
       });
     case 'take':
-      await frontierOf(core).take(action.limit);
+      await core.feed?.take(action.limit);
       return;
     case 'confirm':
       return confirmManifest(core, run, action);

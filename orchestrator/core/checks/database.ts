@@ -11,7 +11,7 @@ import { checkResultTable } from '../db/result-table.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { isRebuilt } from '../act/results/recover.ts';
-import { createStores } from '../db/create-stores.ts';
+import { createReaders } from '../db/create-stores.ts';
 import { unfinishedRuns } from '../lookup/find-run.ts';
 import { holderText, livingHolder, lockNamesOfConfig } from '../lookup/run-lock.ts';
 
@@ -126,7 +126,7 @@ export const otherRun: Check = {
         `not known: the crawlfleet tables are ${earlierTables(version)}`,
         'Look with the version that made them, or update them with: orchestrator status',
       );
-    const { runs } = createStores(db);
+    const { runs } = createReaders(db);
     const names = lockNamesOfConfig(config);
     const holder = await livingHolder(runs, names);
     if (holder) return failed('lock-held', holderText(holder), 'Wait for it: orchestrator watch');

@@ -16,6 +16,7 @@ import { readYaml, type YamlSource } from './yaml-source.ts';
 import { compilePattern, findPatternFault } from '../../../shared/adapters/steps/regex.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import { findIdFault } from '../../../shared/domain/product.ts';
+import type { DataFeature } from '../db/data-feature.ts';
 
 export interface Config extends SectionValues {
   values: ConfigValues;
@@ -26,6 +27,8 @@ export interface Config extends SectionValues {
   misspelt?: readonly string[];
   /** What the user should know of where the values come from, one line each. Omitted: nothing. */
   notes?: readonly string[];
+  /** Of the program that has read it. */
+  features: readonly DataFeature[];
   /** Set for `orchestrator discover`. */
   discovery?: DiscoverSettings;
   /** Set for a series of `orchestrator probe`: maximum requests of its instance. */
@@ -47,7 +50,7 @@ interface LoadConfigOptions {
   environment: Environment;
   flags?: readonly FlagValue[];
   /** Those whose sections the file may have. */
-  features: readonly { sections?: readonly Section<unknown>[] }[];
+  features: readonly (DataFeature & { sections?: readonly Section<unknown>[] })[];
 }
 
 type Origin = { kind: 'file' } | { kind: 'flag' | 'environment'; name: string };
@@ -111,6 +114,7 @@ export function loadConfig(options: LoadConfigOptions): Config {
   return {
     values: { ...parsed.data, database: { url: resolveSqlite(database.url, dirname(file)) } },
     sections: new Map(sections.map(({ key }, i) => [key, old[i] ? old[i].addTo(read.get(key)) : read.get(key)])),
+    features: options.features,
     mapping,
     file,
     ...(misspelt.length > 0 ? { misspelt } : {}),

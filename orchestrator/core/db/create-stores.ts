@@ -1,8 +1,8 @@
 /** The stores of the control core on one database. */
-import type { RunBinding, RunStores, Stores } from '../model/stores.ts';
+import type { RunBinding, RunStores, StoreReaders, Stores } from '../model/stores.ts';
 import type { Database } from './connect.ts';
+import type { DataFeature } from './data-feature.ts';
 import { KnexFleetStore } from './fleet-store.ts';
-import { KnexFrontier } from '../../features/discovery/frontier.ts';
 import { KnexResultStore } from './result-store.ts';
 import { KnexRunRow, KnexRunStore } from './run-store.ts';
 import { KnexWorkStore } from './work-store.ts';
@@ -11,13 +11,16 @@ import { KnexWorkStore } from './work-store.ts';
 const NO_FENCE = -1;
 
 /** Needs the tables of migrate(); opens no connection itself. */
-export function createStores(db: Database): Stores {
+export function createStores(db: Database, features: readonly DataFeature[]): Stores {
   const bind = (binding: RunBinding): RunStores => ({
     run: new KnexRunRow(db, binding),
     fleet: new KnexFleetStore(db, binding),
-    work: new KnexWorkStore(db, binding),
-    results: new KnexResultStore(db, binding),
-    frontier: new KnexFrontier(db, binding),
+    work: new KnexWorkStore(db, binding, features),
+    results: new KnexResultStore(db, binding, features),
+    feed: features.flatMap(({ productFeed }) => productFeed?.openRun?.(db, binding) ?? [])[0] ?? null,
   });
   return { runs: new KnexRunStore(db), of: (runId) => bind({ runId, fence: NO_FENCE, clock: db.clock }), bind };
 }
+
+/** Without what features add to writing: to read with, whatever wrote. */
+export const createReaders = (db: Database): StoreReaders => createStores(db, []);

@@ -11,13 +11,12 @@ import { type AssertCounts, sumAssertCounts } from '../model/assertions.ts';
 import { assertRows } from './assert-rows.ts';
 import { type ChunkRow, CHUNKS, closeSettled, idOnWire, ITEMS, type OpenItem } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
+import type { KeptPage, PartIntake } from './data-feature.ts';
 import { GrantedProducts } from './grants.ts';
-import type { LinkIntake } from '../../features/discovery/link-intake.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
 import { countMarks, marksOf, type ShownCounts, sumMarks } from './settled-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
-import { checkNames, stageKept } from '../../features/history/validators.ts';
 
 /** Written for a product beside its rows. */
 interface Settlement {
@@ -59,8 +58,8 @@ interface Load {
   place: PartId;
   results: readonly ItemResult[];
   nowMs: number;
-  /** In a discovery: what becomes of the links of these results. */
-  links?: LinkIntake | null;
+  /** What these results mean to features. */
+  intakes: readonly PartIntake[];
 }
 
 /** Counts only outcomes of this load: products that already had one are left unchanged. */
@@ -75,8 +74,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   );
   const { passed: fresh, failed: broken, counts: asserts } = await assertRows(trx, db, shape, read);
   const { rows, refused } = await stageRows(trx, db, shape, fresh);
-  await checkNames(trx, shape, fresh, { runId, nowMs });
-  const kept = await stageKept(trx, db, shape, unchanged);
+  const kept = await stageKept(trx, load.intakes, unchanged);
   const settlementOf = new Map(settlements.map((settlement) => [settlement.id, settlement]));
   for (const [i, count] of rows) settlementOf.get(fresh[i]!.id)!.rows = count;
   for (const [i, detail] of refused) refuse(settlementOf.get(fresh[i]!.id)!, 'load', detail);
@@ -89,7 +87,7 @@ export async function loadResults(trx: Knex.Transaction, db: Database, load: Loa
   await writeOutcomes(trx, load, settlements);
   await writeAttempts(trx, load, open);
   await closeReturned(trx, runId, settlements);
-  await load.links?.enter(trx, fresh, nowMs);
+  for (const intake of load.intakes) await intake.enter?.(trx, fresh, nowMs);
   const pages = [...kept.values()];
   const counts = {
     stored: 0,
@@ -152,6 +150,18 @@ async function lockOpen(trx: Knex.Transaction, runId: string, results: readonly 
   }
   // Inserting in primary-key order is a quarter faster.
   return open.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+async function stageKept(
+  trx: Knex.Transaction,
+  intakes: readonly PartIntake[],
+  unchanged: readonly StoredResult[],
+): Promise<Map<string, KeptPage>> {
+  const kept = new Map<string, KeptPage>();
+  if (unchanged.length === 0) return kept;
+  for (const intake of intakes)
+    for (const [id, page] of (await intake.stageKept?.(trx, unchanged)) ?? []) kept.set(id, page);
+  return kept;
 }
 
 function settle(result: ItemResult): Settlement {

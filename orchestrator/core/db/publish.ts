@@ -10,8 +10,8 @@ import { eventOf } from '../model/run-event.ts';
 import { CANCELLED } from '../decide/end/exit-code.ts';
 import type { PublishEnd, PublishedPhase } from '../model/stores.ts';
 import type { BoundRun } from './bound-run.ts';
-import { noteChanges } from '../../features/history/changes.ts';
 import type { Database } from './connect.ts';
+import type { DataFeature } from './data-feature.ts';
 import { insertEvent } from './events.ts';
 import { newerRuns, withoutSettled } from './newer-runs.ts';
 import { countOf, rowOf } from './rows.ts';
@@ -22,7 +22,6 @@ import { noteNumbers, readDecisions } from './number-columns.ts';
 import { moveEvent } from './run-store.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { readTable } from './table-info.ts';
-import { noteValidators } from '../../features/history/validators.ts';
 
 const EXAMPLES = 20;
 const RUNS = 'crawlfleet_runs';
@@ -31,7 +30,12 @@ const RUNS = 'crawlfleet_runs';
  * Publishes once: a run that is no longer `loading` (or `held`, for a release) is left unchanged. A run that was
  * cancelled (not stopped) keeps its ledger but publishes no rows: that is what cancel means.
  */
-export function publishRun(bound: BoundRun, published: PublishedPhase, end: PublishEnd): Promise<{ rows: number }> {
+export function publishRun(
+  bound: BoundRun,
+  published: PublishedPhase,
+  end: PublishEnd,
+  features: readonly DataFeature[],
+): Promise<{ rows: number }> {
   const { db, id: runId } = bound;
   const nowMs = bound.now();
   return bound.write(async (trx) => {
@@ -52,9 +56,8 @@ export function publishRun(bound: BoundRun, published: PublishedPhase, end: Publ
       const newer = end.overNewer === true ? [] : await newerRuns(trx, runId);
       await withoutSettled(trx, db, newer, async (exceptSettled) => {
         const rows = { runId, shape, decisions, exceptSettled };
-        if (shape.results.history === 'changes') await noteChanges(trx, db, { ...rows, nowMs });
+        for (const { afterPublish } of features) await afterPublish?.publishing?.(trx, db, { ...rows, nowMs });
         await blamingRows(db, () => upsertRows(trx, db, rows));
-        if (shape.stamps) await noteValidators(trx, db, rows);
         // Records that a product's page no longer shows are deleted.
         if (shape.rowKey !== null) await blamingRows(db, () => deleteVanishedRows(trx, db, rows));
         const kept = shape.results.onGone === 'delete' ? await deleteGoneRows(trx, db, rows) : null;

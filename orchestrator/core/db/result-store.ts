@@ -17,13 +17,15 @@ import type {
   PublishedPhase,
   Refusal,
   ResultStore,
+  RunBinding,
   SharedResults,
   ValueSample,
 } from '../model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
+import type { Database } from './connect.ts';
+import type { DataFeature, PartIntake } from './data-feature.ts';
 import { readFill } from './fill.ts';
-import { LinkIntake } from '../../features/discovery/link-intake.ts';
 import { type LoadCounts, loadResults, sumCounts } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
 import { assertDecided } from './assert-decided.ts';
@@ -65,8 +67,13 @@ type PartRow = Pick<PartRecord, 'state' | 'stored' | 'gone' | 'failed'> & { put_
 
 export class KnexResultStore extends BoundRun implements ResultStore {
   #shape: RunShape | null = null;
-  /** Null for a run that is no discovery. */
-  #links: LinkIntake | null | undefined;
+  #intakes: readonly PartIntake[] | null = null;
+  readonly #features: readonly DataFeature[];
+
+  constructor(db: Database, binding: RunBinding, features: readonly DataFeature[]) {
+    super(db, binding);
+    this.#features = features;
+  }
 
   async register(at: EpochId, parts: readonly PartRef[]): Promise<void> {
     if (parts.length === 0) return;
@@ -90,8 +97,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const nowMs = this.now();
     const shape = (this.#shape ??= await this.query((knex) => readRunShape(knex, db, id)));
-    if (this.#links === undefined) this.#links = await this.query((knex) => LinkIntake.open(knex, db, id));
-    const links = this.#links;
+    const intakes = (this.#intakes ??= await this.#openIntakes(shape));
     const counts = await this.write(async (trx) => {
       const known = trx(PARTS).where({ run_id: id, ...place });
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
@@ -100,7 +106,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       if (row.state === 'loaded') return loadedPart(row, row.put_aside);
       const loads: LoadCounts[] = [];
       for await (const piece of piecesOf(results))
-        loads.push(await loadResults(trx, db, { runId: id, shape, place, results: piece, nowMs, links }));
+        loads.push(await loadResults(trx, db, { runId: id, shape, place, results: piece, nowMs, intakes }));
       const { rows, marks, unchanged, savedBytes, asserts, putAside, ...counts } = sumCounts(loads);
       await known.update({
         ...counts,
@@ -116,8 +122,20 @@ export class KnexResultStore extends BoundRun implements ResultStore {
       });
       return loadedPart(counts, putAside);
     });
-    links?.committed();
+    for (const intake of intakes) intake.committed?.();
     return counts;
+  }
+
+  #openIntakes(shape: RunShape): Promise<PartIntake[]> {
+    const { db, id: runId } = this;
+    return this.query(async (knex) => {
+      const intakes: PartIntake[] = [];
+      for (const { afterPublish } of this.#features) {
+        const intake = (await afterPublish?.openIntake?.(knex, { db, runId, shape })) ?? null;
+        if (intake !== null) intakes.push(intake);
+      }
+      return intakes;
+    });
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {
@@ -151,7 +169,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
 
   async publish(to: PublishedPhase, end: PublishEnd): Promise<Published> {
     try {
-      return await publishRun(this, to, end);
+      return await publishRun(this, to, end, this.#features);
     } catch (error) {
       if (!(error instanceof StatementRefused)) throw error;
       const { held = false, most = Infinity } = end;

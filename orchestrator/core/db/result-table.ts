@@ -2,17 +2,15 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { hasRows, type Mapping } from '../../../shared/domain/mapping.ts';
 import type { Knex } from 'knex';
-import type { RunSettings } from '../model/run-settings.ts';
 import { bulkInsert } from './bulk-insert.ts';
-import { createHistoryTable } from '../../features/history/changes.ts';
 import { keyColumns, maxIdChars, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
+import type { DataFeature, ResultTable } from './data-feature.ts';
 import { classifyDatabaseError, databaseCode, toAppError } from './database-errors.ts';
 import { type Fault, isKeyedByRow, keyFaults, modify } from './result-key.ts';
 import { inQuery } from './retry.ts';
 import { type ColumnInfo, findColumn, readTable, splitTableName, type TableInfo, typeOf } from './table-info.ts';
 import { createTable, withTemporaryTable } from './table-statements.ts';
-import { createValidatorsTable } from '../../features/history/validators.ts';
 
 /** Where the changes of its rows are, if they are kept (`results.history`). */
 export const historyTable = (resultTable: string): string => `${resultTable}_history`;
@@ -63,12 +61,14 @@ export async function checkResultTable(
   return { exists: true };
 }
 
-/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; with `history` and `conditional` also their tables. */
+/** Creates the table unless it exists: product_id, row_key with `rows`, a column per field, run_id, url, crawled_at; and the tables of features beside it. */
 export async function createResultTable(
   db: Database,
-  { table, history, conditional }: Pick<RunSettings['results'], 'table' | 'history' | 'conditional'>,
+  results: ResultTable,
   mapping: Mapping,
+  features: readonly DataFeature[],
 ): Promise<void> {
+  const { table } = results;
   checkName(db, table);
   const needed = neededColumns(db, mapping);
   const lines = [
@@ -81,8 +81,7 @@ export async function createResultTable(
     if (await readTable(knex, db, table)) return;
     await createTable(knex, db, { table, lines, names: needed.map((c) => c.name), indexes: { run_id: 'run_id' } });
   });
-  if (history === 'changes') await createHistoryTable(db, table, mapping);
-  if (conditional !== undefined) await createValidatorsTable(db, table);
+  for (const { afterPublish } of features) await afterPublish?.createTables?.(db, results, mapping);
 }
 
 function checkName(db: Database, table: string): void {

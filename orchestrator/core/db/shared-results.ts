@@ -5,8 +5,6 @@ import type { SharedPage, SharedResults, SharedRow } from '../model/stores.ts';
 import { ITEMS } from './chunk-rows.ts';
 import type { Database } from './connect.ts';
 import { readFill } from './fill.ts';
-import { frontierTable } from '../../features/discovery/frontier.ts';
-import { openFrontier } from '../../features/discovery/link-intake.ts';
 import { type Decisions, fieldValues, readDecisions } from './number-columns.ts';
 import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import { readRunShape, readSettings, type RunShape } from './run-shape.ts';
@@ -21,8 +19,6 @@ const EXAMPLES = 3;
 const MOST_LARGE = 400;
 /** A field that fewer of the other rows fill is not usual. */
 const USUAL = 0.9;
-/** Products per statement. */
-const LIST = 500;
 
 export async function readSharedResults(
   knex: Knex,
@@ -30,7 +26,7 @@ export async function readSharedResults(
   { runId, least }: { runId: string; least: number },
 ): Promise<SharedResults> {
   const shape = await readRunShape(knex, db, runId);
-  if (!shape.shares) return { pages: [], rows: [], aliases: [] };
+  if (!shape.shares) return { pages: [], rows: [] };
   const decisions = await readDecisions(knex, runId, shape);
   const pages: SharedPage[] = [];
   for (const { value: page, ...group } of await groupBy(knex, shape, { column: LANDING_COLUMN, least })) {
@@ -48,7 +44,7 @@ export async function readSharedResults(
     const isLarge = group.products >= least;
     rows.push({ ...group, before: isLarge ? await countSame(knex, db, { shape, decisions, content }) : 0 });
   }
-  return { pages, rows, aliases: await readAliases(knex, db, runId, shape) };
+  return { pages, rows };
 }
 
 /** IDs of the products of this page. */
@@ -199,42 +195,4 @@ async function countSame(
       .whereRaw(`not (${differences.join(' or ')})`)
       .options({ timeout: LONG_STATEMENT_MS }),
   );
-}
-
-/** In a discovery: stored products whose requests ended on the page of another known product. */
-async function readAliases(
-  knex: Knex,
-  db: Database,
-  runId: string,
-  shape: RunShape,
-): Promise<SharedResults['aliases']> {
-  const { discover, mapping, results } = await readSettings(knex, runId);
-  if (discover === undefined) return [];
-  const { rules } = await openFrontier(knex, db, { discover, mapping, table: results.table });
-  const { protocol } = new URL(discover.origin);
-  const idAt = (page: string): string | null => {
-    const judged = rules.judge(`${protocol}//${page}`, 0);
-    return 'denied' in judged ? null : judged.id;
-  };
-  const aliases: SharedResults['aliases'] = [];
-  for (let after = ''; ;) {
-    const landed = await rowsOf<{ id: string; page: string }>(
-      knex(shape.staging)
-        .whereNotNull(LANDING_COLUMN)
-        .where('product_id', '>', after)
-        .orderBy('product_id')
-        .limit(LIST)
-        .select({ id: 'product_id', page: LANDING_COLUMN })
-        .options({ timeout: LONG_STATEMENT_MS }),
-    );
-    if (landed.length === 0) return aliases;
-    after = landed.at(-1)!.id;
-    const others = landed.flatMap(({ id, page }) => {
-      const of = idAt(page);
-      return of === null || of === id ? [] : [{ id, of }];
-    });
-    const ids = others.map(({ of }) => of);
-    const known = new Set(await knex(frontierTable(results.table)).whereIn('id', ids).pluck<string[]>('id'));
-    aliases.push(...others.filter(({ of }) => known.has(of)));
-  }
 }

@@ -11,10 +11,13 @@ import type {
   LedgerMisses,
   OpenChunk,
   OwnedChunk,
+  RunBinding,
   WorkCounts,
   WorkStore,
 } from '../model/stores.ts';
 import { BoundRun } from './bound-run.ts';
+import type { Database } from './connect.ts';
+import type { DataFeature, NamePages } from './data-feature.ts';
 import {
   chunkId,
   type ChunkRow,
@@ -28,23 +31,20 @@ import {
 } from './chunk-rows.ts';
 import { keepGrants } from './grants.ts';
 import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
-import { readSettings } from './run-shape.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
-import {
-  findKeptPages,
-  isDistrusted,
-  type KeptPages,
-  mayAskConditionally,
-  readKept,
-  validatorsOf,
-} from '../../features/history/validators.ts';
 
 /** Indexes in one IN list. */
 const LIST = 1_000;
 
 export class KnexWorkStore extends BoundRun implements WorkStore {
-  /** Read once: a run's settings do not change. */
-  #kept: { pages: KeptPages | null } | null = null;
+  /** Opened once: a run's settings do not change. */
+  #pageNames: readonly NamePages[] | null = null;
+  readonly #features: readonly DataFeature[];
+
+  constructor(db: Database, binding: RunBinding, features: readonly DataFeature[]) {
+    super(db, binding);
+    this.#features = features;
+  }
 
   async counts(): Promise<WorkCounts> {
     const rows = await this.rows<ChunkRow & { chunks: SqlNumber }>((knex) =>
@@ -86,27 +86,21 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         // A late result has settled its last product: an open chunk would keep the run from ending.
         else await closeChunk(knex, runId, row);
       }
-      await this.#nameKeptPages(knex, chunks);
+      const products = chunks.flatMap((chunk) => chunk.products);
+      this.#pageNames ??= await this.#openPageNames(knex);
+      for (const namePages of this.#pageNames) await namePages(knex, products, this.now());
       return chunks;
     });
   }
 
-  /** Adds what their pages were called to the products whose rows stand. */
-  async #nameKeptPages(knex: Knex, chunks: readonly OpenChunk[]): Promise<void> {
-    const { db, id } = this;
-    this.#kept ??= { pages: await findKeptPages(knex, db, (await readSettings(knex, id)).results) };
-    const { pages } = this.#kept;
-    if (pages === null || (await isDistrusted(knex, pages))) return;
-    const nowMs = this.now();
-    const products = chunks.flatMap((chunk) => chunk.products);
-    for (const piece of inPieces(products, LIST)) {
-      const ids = piece.map((product) => product.id);
-      const kept = await readKept(knex, pages, ids);
-      for (const product of piece) {
-        const page = kept.get(product.id);
-        if (page && mayAskConditionally(product.id, page, nowMs)) product.validators = validatorsOf(page);
-      }
+  async #openPageNames(knex: Knex): Promise<NamePages[]> {
+    const { db, id: runId } = this;
+    const names: NamePages[] = [];
+    for (const { productFeed } of this.#features) {
+      const one = (await productFeed?.openPageNames?.(knex, { db, runId })) ?? null;
+      if (one !== null) names.push(one);
     }
+    return names;
   }
 
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {

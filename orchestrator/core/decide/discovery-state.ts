@@ -1,7 +1,7 @@
 /** How many URLs a discovery takes into its run, and when. Pure. */
 import type { Action } from '../model/actions.ts';
 import { drainAtMs, isDraining } from '../model/run-deadlines.ts';
-import type { FrontierStore } from '../model/stores.ts';
+import type { FeedState } from '../model/stores.ts';
 import type { DiscoveryState, Observed } from '../model/world.ts';
 import { workersOf } from './shares/workers.ts';
 
@@ -13,7 +13,7 @@ const USED = 0.9;
 /** What waits is taken only if it can be crawled before the end; the rest waits for the next night. */
 export function discoveryState(
   world: Omit<Observed, 'discovery'>,
-  { waiting, planned, open }: Awaited<ReturnType<FrontierStore['state']>>,
+  { waiting, planned, open }: FeedState,
 ): DiscoveryState {
   const { run } = world;
   if (isDraining(world)) return { takable: 0, isOpen: false };

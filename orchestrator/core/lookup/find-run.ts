@@ -2,9 +2,9 @@
 import { AppError } from '../../../shared/domain/errors.ts';
 import { isRunEnd } from '../../../shared/domain/states.ts';
 import { hasBalancer } from '../model/regions.ts';
-import type { RunRecord, RunStore, Stores } from '../model/stores.ts';
+import type { RunRecord, RunStore, StoreReaders } from '../model/stores.ts';
 import { type Database, openDatabase } from '../db/connect.ts';
-import { createStores } from '../db/create-stores.ts';
+import { createReaders } from '../db/create-stores.ts';
 import { LATEST_VERSION, migrate, versionOf } from '../db/migrate.ts';
 import type { Output } from '../caller.ts';
 import { type Config, loadConfig } from '../config/load-config.ts';
@@ -27,14 +27,14 @@ export async function withDatabase<T>(
 }
 
 /** The stores for a command about an existing run. Creates no tables: this may be the wrong database. */
-export async function storesOf(database: Database): Promise<Stores> {
+export async function storesOf(database: Database): Promise<StoreReaders> {
   if ((await versionOf(database)) === 0) throw noRun();
   await migrate(database);
-  return createStores(database);
+  return createReaders(database);
 }
 
 /** The stores for a list of runs; null where our tables are missing. Says when those of an earlier version are updated. */
-export async function storesToList(database: Database, output: Pick<Output, 'line'>): Promise<Stores | null> {
+export async function storesToList(database: Database, output: Pick<Output, 'line'>): Promise<StoreReaders | null> {
   const version = await versionOf(database);
   if (version === 0) return null;
   if (version !== LATEST_VERSION)
@@ -113,7 +113,7 @@ export const unfinishedRuns = async (
 ): Promise<RunRecord[]> => (await runs.unfinished()).filter((run) => competesWith(run, names));
 
 /** True unless the instances and the load balancer of the run are known to be gone. */
-export async function hasLeftovers(stores: Pick<Stores, 'of'>, run: RunRecord): Promise<boolean> {
+export async function hasLeftovers(stores: Pick<StoreReaders, 'of'>, run: RunRecord): Promise<boolean> {
   if (hasBalancer(run)) return true;
   return (await stores.of(run.id).fleet.instances()).some((i) => i.phase !== 'terminated');
 }

@@ -11,7 +11,7 @@ import type { OfferSender } from '../cloud/offers.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
 import type { TokenBucket } from './token-bucket.ts';
 import type { PartResults } from './part-results.ts';
-import type { FrontierStore, PartRecord, RunReader, RunRecord, RunStores } from './stores.ts';
+import type { PartRecord, RunReader, RunRecord, RunStores } from './stores.ts';
 import type { Signatures } from '../../../shared/wire/signature.ts';
 import type { ProcessState } from './process-state.ts';
 
@@ -43,12 +43,6 @@ export async function storedRun({ run }: Pick<RunReader, 'run'>): Promise<RunRec
   const row = await run.get();
   if (row === null) throw new Error('the run has vanished from the database');
   return row;
-}
-
-/** Of a discovery. Throws where the stores have none. */
-export function frontierOf({ frontier }: Pick<RunStores, 'frontier'>): FrontierStore {
-  if (frontier === undefined) throw new Error('these stores have no frontier');
-  return frontier;
 }
 
 /** EC2 and ELBv2 in one region. */

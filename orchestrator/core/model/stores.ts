@@ -133,10 +133,13 @@ export interface RunBinding {
   clock: Pick<Clock, 'now'>;
 }
 
-export interface Stores {
+/** What anyone may read of runs. */
+export interface StoreReaders {
   runs: RunStore;
-  /** What anyone may read of a run. */
   of(runId: string): RunReader;
+}
+
+export interface Stores extends StoreReaders {
   bind(binding: RunBinding): RunStores;
 }
 
@@ -145,8 +148,8 @@ export interface RunReader {
   fleet: FleetReader;
   work: WorkReader;
   results: ResultReader;
-  /** Omitted where no discovery can run (in memory). */
-  frontier?: Pick<FrontierStore, 'waiting'>;
+  /** Null: the list of its products is fixed. */
+  feed: Pick<RunFeed, 'waiting'> | null;
 }
 
 export interface RunStores extends RunReader {
@@ -154,20 +157,28 @@ export interface RunStores extends RunReader {
   fleet: FleetStore;
   work: WorkStore;
   results: ResultStore;
-  frontier?: FrontierStore;
+  feed: RunFeed | null;
 }
 
-/** The URLs that a discovery has found and not crawled. */
-export interface FrontierStore {
+/** The URLs that a run finds while it crawls, a discovery. */
+export interface RunFeed {
   /**
    * How many wait (exact below 10,000), how many the run has taken, and how many of those have no outcome yet: those may
    * still lead to more. One consistent view.
    */
-  state(): Promise<{ waiting: number; planned: number; open: number }>;
+  state(): Promise<FeedState>;
   /** Exactly how many wait. */
   waiting(): Promise<number>;
   /** Makes the best of what waits products of the run, in chunks; returns how many. At most `limit`. */
   take(limit: number): Promise<number>;
+  /** Stored products that are pages of another known product, whose ID is `of`. */
+  aliases(): Promise<{ id: string; of: string }[]>;
+}
+
+export interface FeedState {
+  waiting: number;
+  planned: number;
+  open: number;
 }
 
 /** Concerns several runs, or needs no fence. */
@@ -502,8 +513,6 @@ export interface SharedRow extends Shared {
 export interface SharedResults {
   pages: SharedPage[];
   rows: SharedRow[];
-  /** In a discovery: products that are pages of another known product, whose ID is `of`. */
-  aliases: { id: string; of: string }[];
 }
 
 /** A stored product whose rows are not to be published. */

@@ -2,7 +2,7 @@
 import { mapAll, type NonEmpty } from '../../../shared/domain/non-empty.ts';
 import { limitsOf } from '../model/run-deadlines.ts';
 import { FleetSnapshot } from '../model/fleet-snapshot.ts';
-import { type Core, frontierOf } from '../model/core.ts';
+import type { Core } from '../model/core.ts';
 import { notedKeys } from '../act/run-notes.ts';
 import { ManifestPoll } from './manifest-poll.ts';
 import { unreadableRobots } from '../model/robots-pace.ts';
@@ -68,7 +68,7 @@ export class Observer {
     const readMs = core.clock.monotonic();
     const [run, instances] = await Promise.all([core.run.get(), core.fleet.instances()]);
     // Before the counts: what is taken in between is seen twice, not missed.
-    const frontier = run?.settings.discover ? await frontierOf(core).state() : null;
+    const feed = run?.settings.discover ? ((await core.feed?.state()) ?? null) : null;
     // After the instances: products of an epoch that is closed by then count as waiting.
     const [work, totals] = await Promise.all([core.work.counts(), core.results.totals()]);
     if (!run) throw new Error(`run ${core.runId} has vanished from the database`);
@@ -110,7 +110,7 @@ export class Observer {
       uploads: this.#bucket.uploads,
       unansweredOffers: core.processState.unansweredOffers,
     };
-    const observed = { ...rows, discovery: frontier && discoveryState(rows, frontier) };
+    const observed = { ...rows, discovery: feed && discoveryState(rows, feed) };
     const stall = this.#progressWatch.look(observed, core.clock.monotonic());
     this.#bucket.ask({ ...observed, stall });
     await this.#noteSite(site);

@@ -5,7 +5,7 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import { capInWords } from '../decide/site-cap.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import type { Database } from '../db/connect.ts';
-import { createStores } from '../db/create-stores.ts';
+import { createReaders } from '../db/create-stores.ts';
 import { isMigrated } from '../db/migrate.ts';
 import { type HostPace, hostsOf } from '../plan/host-pace.ts';
 import type { Plan } from '../plan/plan.ts';
@@ -15,7 +15,7 @@ import type { Config } from '../config/load-config.ts';
 export async function readAskedPaces(config: Config, database: Database): Promise<HostPace[]> {
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
   if (!(await isMigrated(database))) return [];
-  const { runs } = createStores(database);
+  const { runs } = createReaders(database);
   const paces = await Promise.all(hostsOf(config.values.site.product_url).map((host) => runs.lastPace(host)));
   return paces.filter((pace) => pace !== null && pace.cap !== undefined) as HostPace[];
 }

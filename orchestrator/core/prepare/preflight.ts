@@ -176,7 +176,7 @@ export async function preflight(
       config,
       database,
       [Symbol.asyncDispose]: () => database.close(),
-      stores: createStores(database),
+      stores: createStores(database, config.features),
       /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
       async readProducts(acceptDrop?: boolean): Promise<ProductList> {
         if (options.migrate && config.values.products.recrawl) await noteCrawls(database, table, systemClock.now());

@@ -5,7 +5,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import type { Database } from '../db/connect.ts';
 import { readCrawls } from '../../features/recrawl/crawls.ts';
-import { createStores } from '../db/create-stores.ts';
+import { createReaders } from '../db/create-stores.ts';
 import { isMigrated } from '../db/migrate.ts';
 import { createProductSource, type ProductSource } from '../db/product-source.ts';
 import { Night } from '../../features/recrawl/night.ts';
@@ -89,7 +89,7 @@ export async function readWholeList(
   const length = read.night?.backlog.listed ?? read.ids.length;
   const key = listKeyOf(products.query, templatesOf(site.product_url)[0]!);
   // `plan` and `doctor` change nothing, so our tables may be missing, or be those of an earlier version.
-  const runs = (await isMigrated(database)) ? createStores(database).runs : null;
+  const runs = (await isMigrated(database)) ? createReaders(database).runs : null;
   const earlier = (await runs?.listedRuns(key, LIST_RUNS)) ?? [];
   const { render } = site;
   const pageMs = render === 'http' ? null : ((await runs?.measuredPageMs(key, render, LIST_RUNS)) ?? null);

@@ -6,7 +6,7 @@ import { templatesOf } from '../../../shared/domain/domains.ts';
 import { decodePercent } from '../../../shared/domain/percent.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
-import type { RunRecord, Stores } from '../model/stores.ts';
+import type { RunRecord, StoreReaders } from '../model/stores.ts';
 import type { History, ProductChange } from '../db/history.ts';
 
 export interface AttemptDocument {
@@ -32,7 +32,7 @@ const ROWS = 100;
 const CHANGES = 500;
 
 /** `given` is the ID of a product, or the URL of its page. */
-export async function readProduct(given: string, { stores, history }: { stores: Stores; history: History }) {
+export async function readProduct(given: string, { stores, history }: { stores: StoreReaders; history: History }) {
   /** Newest first; runs whose list does not have the product are left out. */
   const nights: ProductNight[] = [];
   const runs = await stores.runs.list(LOOKED_AT);
@@ -69,7 +69,7 @@ function idOf(given: string, runs: readonly RunRecord[]): string {
   return given;
 }
 
-async function readNight(run: RunRecord, id: string, { stores, history }: { stores: Stores; history: History }) {
+async function readNight(run: RunRecord, id: string, { stores, history }: { stores: StoreReaders; history: History }) {
   const product = await history.product(run.id, id);
   if (product === null) return null;
   const { fleet } = stores.of(run.id);

@@ -20,7 +20,7 @@ export async function completeEmptyRun(context: StartContext, accepted: Accepted
     sandbox: null,
     server: { callbackUrl: '', callbackListen: '' },
   };
-  await createResultTable(database, settings.results, settings.mapping);
+  await createResultTable(database, settings.results, settings.mapping, config.features);
   await accepted.bind();
   await stores.runs.create(newRun(target, accepted, newRunKeys(), settings), [], lock.fence, systemClock.now());
   const rows = stores.bind({ runId, fence: lock.fence, clock: systemClock });

@@ -84,7 +84,7 @@ export async function launchRun(context: StartContext, accepted: AcceptedRun): P
       launchKit: () => Promise.resolve(template),
     }),
   );
-  await createResultTable(context.database, settings.results, settings.mapping);
+  await createResultTable(context.database, settings.results, settings.mapping, context.config.features);
   if (context.interrupts.leave.aborted) throw new AppError('interrupted', 'interrupted before anything was launched');
   const { host, port } = session.listener;
   const record = newRun(target, accepted, keys, {

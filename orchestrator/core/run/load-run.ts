@@ -44,7 +44,7 @@ export async function loadRun(options: LoadOptions, caller: Caller): Promise<Exi
   const config = loadConfig(options);
   await using database = await openWaiting(config, output);
   await migrate(database);
-  const stores = createStores(database);
+  const stores = createStores(database, config.features);
   const { runs } = stores;
   const known = await runs.get(runId);
   const names = known ? lockNamesOfRun(known) : lockNamesOfConfig(config);
@@ -127,7 +127,7 @@ async function rebuild(
     throw stillAtWork(runId, powerOffAtMs(rebuilt), epochs);
   if ((await stores.runs.get(runId)) === null) {
     output.line(`Run ${runId} is not in the database: it is rebuilt from the bucket.`);
-    await createResultTable(database, rebuilt.settings.results, rebuilt.settings.mapping);
+    await createResultTable(database, rebuilt.settings.results, rebuilt.settings.mapping, config.features);
     await stores.runs.create(rebuilt, await readProductIds(objects, description), lock.fence, systemClock.now());
   }
   const core = { ...createOfflineCore(context, runId), objects };

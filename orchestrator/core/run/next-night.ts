@@ -5,7 +5,7 @@ import { describeError } from '../../../shared/domain/errors.ts';
 import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RunStore } from '../model/stores.ts';
 import type { Database } from '../db/connect.ts';
-import { createStores } from '../db/create-stores.ts';
+import { createReaders } from '../db/create-stores.ts';
 import { noteCrawls } from '../../features/recrawl/crawls.ts';
 import { settleFrontier } from '../../features/discovery/settle-frontier.ts';
 import { prune, type Pruned } from '../db/prune.ts';
@@ -34,7 +34,7 @@ export async function pruneRuns(
   const nowMs = systemClock.now();
   const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
   const pruned = await prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
-  await removeSandboxes(file, createStores(db).runs);
+  await removeSandboxes(file, createReaders(db).runs);
   return pruned;
 }
 

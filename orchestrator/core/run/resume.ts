@@ -43,7 +43,7 @@ export async function resume(options: ResumeOptions, caller: Caller): Promise<Ca
   const config = loadConfig(options);
   await using database = await openWaiting(config, caller.output);
   await migrate(database);
-  const stores = createStores(database);
+  const stores = createStores(database, config.features);
   const { runs } = stores;
   const run = await findRun(runs, { runId, config }, 'unfinished', isUnfinished);
   if (!isUnfinished(run) && !(await hasLeftovers(stores, run))) {

@@ -4,21 +4,14 @@
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
-import { cutChunks } from '../../../shared/domain/sharing.ts';
 import type { DiscoveryCounts, DiscoverSettings } from '../../core/model/discovery.ts';
-import type { FrontierStore } from '../../core/model/stores.ts';
 import type { Candidate } from './link-rules.ts';
 import { BloomSeen } from './seen-urls.ts';
-import type { Plan } from '../../core/plan/plan.ts';
-import type { RunSettings } from '../../core/model/run-settings.ts';
-import { BoundRun } from '../../core/db/bound-run.ts';
 import { bulkInsert, type SqlValue } from '../../core/db/bulk-insert.ts';
-import { CHUNKS, insertChunks, ITEMS } from '../../core/db/chunk-rows.ts';
 import { byteText } from '../../core/db/column-types.ts';
 import type { Database } from '../../core/db/connect.ts';
 import { inQuery } from '../../core/db/retry.ts';
-import { countOf, inPieces, rowOf, rowsOf, type SqlNumber, toNumber } from '../../core/db/rows.ts';
-import { readSettings } from '../../core/db/run-shape.ts';
+import { countOf, inPieces, rowsOf, type SqlNumber } from '../../core/db/rows.ts';
 import { LONG_STATEMENT_MS } from '../../core/db/statement-timeout.ts';
 import { createTable } from '../../core/db/table-statements.ts';
 import { hashOf } from '../../core/db/key-hash.ts';
@@ -26,8 +19,6 @@ import { hashOf } from '../../core/db/key-hash.ts';
 const HASH_CHARS = 22;
 /** Rows in one statement. */
 const LIST = 500;
-/** Beyond it, how many wait makes no difference to the run. */
-const COUNTED = 10_000;
 
 export const frontierTable = (resultTable: string): string => `${resultTable}_frontier`;
 /** What a discovery remembers beside its URLs, by name: the deny list, patterns of traps, the Bloom filter. */
@@ -70,8 +61,6 @@ export interface FrontierRow {
 }
 
 const COLUMNS = 'hash path id depth place state tries parent found_at found_run run_id n modified_at'.split(' ');
-
-const ITEM_COLUMNS = ['run_id', 'n', 'product_id', 'path', 'link_page'];
 
 /** A candidate and where it was found. */
 export interface Found extends Candidate {
@@ -238,91 +227,4 @@ export async function readSeen(knex: Knex, resultTable: string): Promise<BloomSe
   const { capacity, count, pages } = JSON.parse(head) as { capacity: number; count: number; pages: number };
   const bytes = Array.from({ length: pages }, (_, i) => Buffer.from(notes.get(String(i))!, 'base64'));
   return BloomSeen.from(capacity, count, bytes);
-}
-
-/** FrontierStore on knex. */
-export class KnexFrontier extends BoundRun implements FrontierStore {
-  #table: string | null = null;
-
-  /** In one statement: what is taken in between would be missing on both sides. */
-  async state(): ReturnType<FrontierStore['state']> {
-    const { id } = this;
-    const table = await this.#resultTable();
-    return this.query(async (knex) => {
-      const waiting = knex(frontierTable(table)).where({ state: 'waiting' }).select(knex.raw('1')).limit(COUNTED);
-      const settled = knex('crawlfleet_parts')
-        .where({ run_id: id })
-        .select(
-          knex.raw(`sum(case state when 'loaded' then stored + gone + failed when 'failed' then products else 0 end)`),
-        );
-      const row = await rowOf<{ planned: SqlNumber; waiting: SqlNumber; settled: SqlNumber | null }>(
-        knex('crawlfleet_runs')
-          .where({ id })
-          .first(
-            'planned',
-            knex.raw('(select count(*) from ? as w) as waiting', [waiting]),
-            knex.raw('? as settled', [settled]),
-          ),
-      );
-      const planned = toNumber(row?.planned);
-      return { waiting: toNumber(row?.waiting), planned, open: Math.max(0, planned - toNumber(row?.settled)) };
-    });
-  }
-
-  async waiting(): Promise<number> {
-    const table = await this.#resultTable();
-    return this.query((knex) => countWaiting(knex, table));
-  }
-
-  async take(limit: number): Promise<number> {
-    const { db, id } = this;
-    const table = await this.#resultTable();
-    return this.write(async (trx) => {
-      const run = await rowOf<{ planned: SqlNumber; plan: string; settings: string }>(
-        trx('crawlfleet_runs').where({ id }).forUpdate().first('planned', 'plan', 'settings'),
-      );
-      const planned = toNumber(run?.planned);
-      const { discover } = JSON.parse(run!.settings) as RunSettings;
-      const rows = await rowsOf<FrontierRow>(
-        trx(frontierTable(table))
-          .where({ state: 'waiting' })
-          .orderBy(['place', 'found_at', 'hash'])
-          .limit(Math.max(0, Math.min(limit, discover!.pages - planned))),
-      );
-      if (rows.length === 0) return 0;
-      const taken = rows.map((row, i) => ({ ...row, state: 'taken', run_id: id, n: planned + i + 1 }));
-      for (const piece of inPieces(taken, LIST))
-        await trx(frontierTable(table)).insert(piece).onConflict('hash').merge(['state', 'run_id', 'n']);
-      const target = { table: ITEMS, columns: ITEM_COLUMNS, existing: 'error' } as const;
-      const items = taken.map(({ n, id: product, path }) => [
-        id,
-        n,
-        product ?? path,
-        path,
-        product === null ? 1 : null,
-      ]);
-      await bulkInsert(trx, db, target, items);
-      await this.#addChunks(trx, planned, taken.length, JSON.parse(run!.plan) as Plan);
-      await trx('crawlfleet_runs').where({ id }).increment('planned', taken.length);
-      return taken.length;
-    });
-  }
-
-  /** Smaller than planned while there is less than a chunk for each instance. */
-  async #addChunks(trx: Knex.Transaction, before: number, added: number, plan: Plan): Promise<void> {
-    const run_id = this.id;
-    const last = await rowOf<{ idx: SqlNumber | null }>(trx(CHUNKS).where({ run_id }).max({ idx: 'idx' }).first());
-    const size = Math.min(plan.chunkSize, Math.ceil(added / Math.max(1, plan.instances)));
-    const chunks = cutChunks(added, size).map(({ index, first, last: end }) => ({
-      index: toNumber(last?.idx) + index,
-      first: before + first,
-      last: before + end,
-    }));
-    await insertChunks(trx, this.db, run_id, chunks);
-  }
-
-  async #resultTable(): Promise<string> {
-    this.#table ??= (await this.query((knex) => readSettings(knex, this.id))).results.table;
-    return this.#table;
-  }
 }

@@ -13,7 +13,7 @@ export const DISCOVERY: FeatureDeclaration = {
     },
   ],
   async load() {
-    const { DISCOVER_SECTION } = await import('./section.ts');
-    return { sections: [DISCOVER_SECTION] };
+    const [{ DISCOVER_SECTION }, data] = await Promise.all([import('./section.ts'), import('./data.ts')]);
+    return { sections: [DISCOVER_SECTION], ...data.discovery };
   },
 };

@@ -16,10 +16,11 @@ import { inTransaction } from '../../core/db/retry.ts';
 import { rowOf } from '../../core/db/rows.ts';
 import { readSettings } from '../../core/db/run-shape.ts';
 import type { StoredResult } from '../../core/db/stage-rows.ts';
+import type { PartIntake } from '../../core/db/data-feature.ts';
 
 const RUNS = 'crawlfleet_runs';
 
-export class LinkIntake {
+export class LinkIntake implements PartIntake {
   readonly #runId: string;
   readonly #frontier: Frontier;
   readonly #rules: LinkRules;
@@ -33,7 +34,7 @@ export class LinkIntake {
   }
 
   /** Null for a run that is no discovery. */
-  static async open(knex: Knex, db: Database, runId: string): Promise<LinkIntake | null> {
+  static async open(knex: Knex, { db, runId }: { db: Database; runId: string }): Promise<LinkIntake | null> {
     const { discover, mapping, results } = await readSettings(knex, runId);
     if (discover === undefined) return null;
     const { frontier, rules } = await openFrontier(knex, db, { discover, mapping, table: results.table });

@@ -13,7 +13,7 @@ import { getRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import { allowBundle } from '../../core/cloud-access/sandbox-process.ts';
 import type { CommandRunner } from './command-runner.ts';
 import { openCommandRunner } from './open-command-runner.ts';
-import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import { watchInterrupts } from '../../cli/interrupts.ts';
 import type { Output } from '../../cli/output.ts';
 
@@ -113,7 +113,7 @@ function renderUpdate({ run, bundle, updated, failed, left, launches }: UpdateRe
 
 interface OnRun {
   run: RunRecord;
-  stores: Stores;
+  stores: StoreReaders;
   runner: CommandRunner;
   config: Config;
   /** Aborts at the first Ctrl-C. */

@@ -8,10 +8,9 @@ import { ITEMS } from '../../core/db/chunk-rows.ts';
 import { keyColumns, productIdType, rowKeyType } from '../../core/db/column-types.ts';
 import { toCrawledAt } from '../../core/db/column-values.ts';
 import type { Database } from '../../core/db/connect.ts';
-import type { ExceptSettled } from '../../core/db/newer-runs.ts';
-import { type Decisions, fieldValues } from '../../core/db/number-columns.ts';
+import type { Publication } from '../../core/db/data-feature.ts';
+import { fieldValues } from '../../core/db/number-columns.ts';
 import { inQuery } from '../../core/db/retry.ts';
-import type { RunShape } from '../../core/db/run-shape.ts';
 import { historyTable } from '../../core/db/result-table.ts';
 import { type ColumnInfo, findColumn, isOther, readTable, typeOf } from '../../core/db/table-info.ts';
 import { createTable, insertSelect, withTemporaryTable } from '../../core/db/table-statements.ts';
@@ -34,14 +33,6 @@ export async function createHistoryTable(db: Database, resultTable: string, mapp
     ];
     await createTable(knex, db, { table, lines, indexes: { product_id: 'product_id', run_id: 'run_id' } });
   });
-}
-
-interface Publication {
-  runId: string;
-  shape: RunShape;
-  decisions: Decisions;
-  exceptSettled: ExceptSettled;
-  nowMs: number;
 }
 
 /** Writes what replacing the rows is about to change. New products are no change. */

@@ -6,6 +6,7 @@
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
+import type { Product } from '../../../shared/domain/product.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { RunSettings } from '../../core/model/run-settings.ts';
 import { hashOf } from '../../core/db/key-hash.ts';
@@ -13,12 +14,12 @@ import { isSameKey } from './changes.ts';
 import { byteText, keyColumns } from '../../core/db/column-types.ts';
 import { toCrawledAt } from '../../core/db/column-values.ts';
 import type { Database } from '../../core/db/connect.ts';
+import type { KeptPage, NamePages, PartIntake, Publication } from '../../core/db/data-feature.ts';
 import { eventOf } from '../../core/model/run-event.ts';
 import { insertEvent } from '../../core/db/events.ts';
-import type { ExceptSettled } from '../../core/db/newer-runs.ts';
 import { inQuery } from '../../core/db/retry.ts';
 import { inPieces, rowsOf, type SqlNumber, toNumber } from '../../core/db/rows.ts';
-import type { RunShape } from '../../core/db/run-shape.ts';
+import { readSettings, type RunShape } from '../../core/db/run-shape.ts';
 import { type ReadPage, readPageOf, type StoredResult } from '../../core/db/stage-rows.ts';
 import { STAMP_COLUMN, stagingColumns } from '../../core/db/staging.ts';
 import { findColumn, readTable } from '../../core/db/table-info.ts';
@@ -35,16 +36,11 @@ export async function createValidatorsTable(db: Database, resultTable: string): 
   await inQuery(db, (knex) => createTable(knex, db, { table: validatorsTable(resultTable), lines }));
 }
 
-/** A page whose rows stand. */
-interface KeptPage extends ReadPage {
-  rows: number;
-}
-
 /** A 304 is trusted for so long at most; by the ID for half of it to all of it, so that the pages of one night are read whole in different nights. */
 const MAX_AGE_MS = 14 * 86_400_000;
 
 /** False when the page must be read whole, whatever the site would answer. */
-export function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: number): boolean {
+function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: number): boolean {
   const share = 0.5 + hashOf(id).readUInt16BE(0) / 2 ** 17;
   return readAt !== undefined && nowMs - Date.parse(readAt) < MAX_AGE_MS * share;
 }
@@ -52,7 +48,7 @@ export function mayAskConditionally(id: string, { readAt }: KeptPage, nowMs: num
 /** In place of a product ID, which is never empty: what the site calls its pages is not trusted, under this row's fingerprint. */
 const DISTRUSTED = '';
 
-export async function isDistrusted(
+async function isDistrusted(
   knex: Knex,
   { table, fingerprint }: Pick<KeptPages, 'table' | 'fingerprint'>,
 ): Promise<boolean> {
@@ -64,13 +60,12 @@ export async function isDistrusted(
  * Compares pages that were read whole with what they were the last time. Other rows under the same name prove that a 304
  * of this site means nothing: from then on no page is asked for conditionally, until the fingerprint changes.
  */
-export async function checkNames(
+async function checkNames(
   trx: Knex.Transaction,
-  { results: { table, conditional }, stamps }: RunShape,
+  { runId, table, conditional }: { runId: string; table: string; conditional: string },
   results: readonly StoredResult[],
-  { runId, nowMs }: { runId: string; nowMs: number },
+  nowMs: number,
 ): Promise<void> {
-  if (!stamps || conditional === undefined) return;
   const named = new Map(results.filter(({ page }) => page !== undefined).map((result) => [result.id, result]));
   for (const ids of inPieces([...named.keys()], NAMES)) {
     const names = trx(validatorsTable(table)).whereIn('product_id', ids).where({ fingerprint: conditional });
@@ -91,7 +86,7 @@ export async function checkNames(
 const isSameName = (a: Validators, b: Validators): boolean => a.etag === b.etag && a.modified === b.modified;
 
 /** Where the rows of pages stand, and under which fingerprint the pages were read. */
-export interface KeptPages {
+interface KeptPages {
   table: string;
   fingerprint: string;
   /** SQL that joins a page `s` with its rows `r`. */
@@ -99,7 +94,7 @@ export interface KeptPages {
 }
 
 /** Null for a run without `site.conditional`, or without a result table. */
-export async function findKeptPages(
+async function findKeptPages(
   knex: Knex,
   db: Database,
   { table, conditional }: RunSettings['results'],
@@ -119,7 +114,7 @@ function standing(knex: Knex, { table, fingerprint, sameRow }: KeptPages, ids: r
 }
 
 /** Those of these products' pages whose rows are all there, by product. */
-export async function readKept(knex: Knex, pages: KeptPages, ids: readonly string[]): Promise<Map<string, KeptPage>> {
+async function readKept(knex: Knex, pages: KeptPages, ids: readonly string[]): Promise<Map<string, KeptPage>> {
   const rows = await rowsOf<{ product_id: string; records: SqlNumber; page: string }>(
     standing(knex, pages, ids)
       .groupBy('s.product_id')
@@ -134,13 +129,38 @@ export async function readKept(knex: Knex, pages: KeptPages, ids: readonly strin
   );
 }
 
-export const validatorsOf = ({ etag, modified }: Validators): Validators => ({
+const validatorsOf = ({ etag, modified }: Validators): Validators => ({
   ...(etag === undefined ? {} : { etag }),
   ...(modified === undefined ? {} : { modified }),
 });
 
 /** Products per statement. */
 const NAMES = 500;
+
+/** What the pages of a run were called when their rows were read; null without `site.conditional`. */
+export async function openPageNames(
+  knex: Knex,
+  { db, runId }: { db: Database; runId: string },
+): Promise<NamePages | null> {
+  const pages = await findKeptPages(knex, db, (await readSettings(knex, runId)).results);
+  return pages && ((query, products, nowMs) => namePages(query, pages, products, nowMs));
+}
+
+/** Names them to the products whose rows stand. */
+async function namePages(knex: Knex, pages: KeptPages, products: readonly Product[], nowMs: number): Promise<void> {
+  if (await isDistrusted(knex, pages)) return;
+  for (const piece of inPieces(products, OFFERED)) {
+    const ids = piece.map((product) => product.id);
+    const kept = await readKept(knex, pages, ids);
+    for (const product of piece) {
+      const page = kept.get(product.id);
+      if (page && mayAskConditionally(product.id, page, nowMs)) product.validators = validatorsOf(page);
+    }
+  }
+}
+
+/** Offered products per statement. */
+const OFFERED = 1_000;
 /** Products per statement, each of which compares every product with every time. */
 const PIECE = 100;
 
@@ -148,15 +168,15 @@ const PIECE = 100;
  * Copies the standing rows of unchanged products into the staging table, with the time of this crawl. Returns the pages
  * of those products; one whose rows have been replaced or deleted since it was asked for is missing.
  */
-export async function stageKept(
+async function stageKept(
   trx: Knex.Transaction,
   db: Database,
   shape: RunShape,
   results: readonly StoredResult[],
 ): Promise<Map<string, KeptPage>> {
   const kept = new Map<string, KeptPage>();
-  const pages = results.length === 0 ? null : await findKeptPages(trx, db, shape.results);
-  if (pages === null || !shape.stamps) return kept;
+  const pages = await findKeptPages(trx, db, shape.results);
+  if (pages === null) return kept;
   const keys = keyColumns(shape.mapping);
   const columns = [...stagingColumns(shape.mapping), STAMP_COLUMN];
   const copied = ['row_key', ...shape.columns.map(({ name }) => name)].slice(keys.length === 1 ? 1 : 0);
@@ -183,11 +203,21 @@ export async function stageKept(
   return kept;
 }
 
+/** Null for a run that asks for no page conditionally. */
+export function openIntake({ db, runId, shape }: { db: Database; runId: string; shape: RunShape }): PartIntake | null {
+  const { table, conditional } = shape.results;
+  if (!shape.stamps || conditional === undefined) return null;
+  return {
+    stageKept: (trx, results) => stageKept(trx, db, shape, results),
+    enter: (trx, results, nowMs) => checkNames(trx, { runId, table, conditional }, results, nowMs),
+  };
+}
+
 /** Remembers the pages of the rows that are being published. */
 export async function noteValidators(
   trx: Knex.Transaction,
   db: Database,
-  { runId, shape, exceptSettled }: { runId: string; shape: RunShape; exceptSettled: ExceptSettled },
+  { runId, shape, exceptSettled }: Publication,
 ): Promise<void> {
   const { table, conditional } = shape.results;
   if (await isDistrusted(trx, { table, fingerprint: conditional! })) return;

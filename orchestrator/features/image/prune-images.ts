@@ -3,7 +3,7 @@ import { regionsOf } from '../../core/model/run-settings.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { ImageCloud } from './image-ec2.ts';
 import type { OwnImage } from '../../core/cloud/image-lookup.ts';
-import type { RunStore, Stores } from '../../core/model/stores.ts';
+import type { RunStore, StoreReaders } from '../../core/model/stores.ts';
 import { hasLeftovers, isUnfinished } from '../../core/lookup/find-run.ts';
 
 /** Number of newest runs that are checked for leftovers. */
@@ -44,7 +44,7 @@ export function keptImages(newestFirst: readonly OwnImage[], { owner, ids }: Nee
 
 /** Images from which unfinished runs launch their replacements: those they pin, and those their claims name. */
 export async function imagesInUse(
-  stores: Pick<Stores, 'of'> & { runs: Pick<RunStore, 'list' | 'unfinished'> },
+  stores: Pick<StoreReaders, 'of'> & { runs: Pick<RunStore, 'list' | 'unfinished'> },
 ): Promise<string[]> {
   const ids = new Set<string>();
   // Runs of other sites share the database: an unfinished one may be older than the newest that are listed.

@@ -6,7 +6,7 @@ import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
 import { isRebuilt } from '../../core/act/results/recover.ts';
 import { reportOf } from '../../core/decide/end/report.ts';
 import { openDatabase } from '../../core/db/connect.ts';
-import { createStores } from '../../core/db/create-stores.ts';
+import { createReaders } from '../../core/db/create-stores.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { ScheduleStore } from './schedule-store.ts';
 import type { StoredDueTime } from './due-times.ts';
@@ -46,7 +46,7 @@ export async function runDaemon(options: DaemonOptions, output: Output): Promise
   await using database = await openDatabase(place.url);
   await migrate(database);
   const store = new ScheduleStore(database, name);
-  const { runs } = createStores(database);
+  const { runs } = createReaders(database);
   /** One due time, or several that were missed together. Resolves when every target has taken it. */
   const notify = async (rows: readonly StoredDueTime[]): Promise<void> => {
     await Promise.all(features.map(async ({ runEvents }) => runEvents?.decided?.(atWork, rows)));

@@ -10,7 +10,7 @@ import { type Config, type Environment, loadConfig } from '../../core/config/loa
 import { isLoopback } from '../../core/config/target.ts';
 import { eventOf } from '../../core/model/run-event.ts';
 import { openDatabase } from '../../core/db/connect.ts';
-import { createStores } from '../../core/db/create-stores.ts';
+import { createReaders } from '../../core/db/create-stores.ts';
 import { History } from '../../core/db/history.ts';
 import { migrate } from '../../core/db/migrate.ts';
 import { ScheduleStore } from '../schedule/schedule-store.ts';
@@ -39,7 +39,7 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   await using database = await openDatabase(config.values.database.url);
   using interrupts = watchInterrupts();
   await migrate(database);
-  const stores = createStores(database);
+  const stores = createReaders(database);
   const schedule = new ScheduleStore(database, scheduleNameOf(config));
   const assets = await pageAssets();
   const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
@@ -119,7 +119,7 @@ const PLAN_WITHIN_MS = 60_000;
 /** Each button starts the command of its name, as a process that outlives this one; so both do the same. */
 function buttonsOf(
   options: ServeOptions,
-  stores: ReturnType<typeof createStores>,
+  stores: ReturnType<typeof createReaders>,
 ): Pick<Parameters<typeof createServeApp>[0], 'actions' | 'startOfRetry'> {
   const processes = createProcesses({ ...options, launcher: resolve(options.launcher) }, '');
   // Without it, retry keeps the kind of its run.

@@ -2,7 +2,7 @@
 import { readRun, readStory, type RunDocument, type Story } from '../../core/read/run-documents.ts';
 import { isUnfinished } from '../../core/lookup/find-run.ts';
 import type { RunSample } from '../../core/model/sample.ts';
-import type { Stores } from '../../core/model/stores.ts';
+import type { StoreReaders } from '../../core/model/stores.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 
@@ -29,7 +29,7 @@ export interface Reader {
 /** One run and the pages that show it. Reads the database while there is at least one. */
 export class LiveRun {
   readonly #id: string;
-  readonly #stores: Stores;
+  readonly #stores: StoreReaders;
   readonly #clock: Clock;
   readonly #onIdle: () => void;
   /** To be told that there is something new, one per page. */
@@ -44,7 +44,7 @@ export class LiveRun {
   #stop: AbortController | null = null;
 
   /** @param onIdle called when the last page has left */
-  constructor(id: string, stores: Stores, clock: Clock, onIdle: () => void) {
+  constructor(id: string, stores: StoreReaders, clock: Clock, onIdle: () => void) {
     this.#onIdle = onIdle;
     this.#id = id;
     this.#stores = stores;

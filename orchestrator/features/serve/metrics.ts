@@ -2,13 +2,13 @@
 import { Gauge, Registry } from 'prom-client';
 import { RUN_PHASES } from '../../../shared/domain/states.ts';
 import { readRun } from '../../core/read/run-documents.ts';
-import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 
 /** Newest runs of the database in which each table's newest is sought; an unfinished run may be older. */
 const LOOKED_AT = 50;
 
 /** The text of `/metrics`. Names and units follow Prometheus's conventions; docs/metrics.md lists them. */
-export async function metricsText(stores: Stores, runId?: string): Promise<{ type: string; text: string }> {
+export async function metricsText(stores: StoreReaders, runId?: string): Promise<{ type: string; text: string }> {
   const registry = new Registry();
   const gauge = <T extends string>(name: string, help: string, labelNames: T[] = []): Gauge<'table' | T> =>
     new Gauge({ name: `crawlfleet_${name}`, help, labelNames: ['table', ...labelNames], registers: [registry] });
@@ -85,7 +85,7 @@ export async function metricsText(stores: Stores, runId?: string): Promise<{ typ
   return { type: registry.contentType, text: await registry.metrics() };
 }
 
-async function newestOfTables({ runs }: Stores, runId: string | undefined): Promise<RunRecord[]> {
+async function newestOfTables({ runs }: StoreReaders, runId: string | undefined): Promise<RunRecord[]> {
   if (runId !== undefined) return [await runs.get(runId)].filter((run) => run !== null);
   const newest = new Map<string, RunRecord>();
   const [listed, unfinished] = await Promise.all([runs.list(LOOKED_AT), runs.unfinished()]);

@@ -1,7 +1,7 @@
 /** `report --html`: the page of a run as one file to mail, which asks no server for anything. */
 import { createHash } from 'node:crypto';
 import type { RunSample } from '../../core/model/sample.ts';
-import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import { pageAssets } from './bundle-page.ts';
 import { readRun, readStory, type RunDocument, type Story } from '../../core/read/run-documents.ts';
 
@@ -11,7 +11,7 @@ export interface ReportData {
   story: Story;
 }
 
-export async function htmlReport(run: RunRecord, stores: Stores): Promise<string> {
+export async function htmlReport(run: RunRecord, stores: StoreReaders): Promise<string> {
   const reader = stores.of(run.id);
   const [document, samples, story, assets] = await Promise.all([
     readRun(run, reader),

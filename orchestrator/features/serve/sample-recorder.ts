@@ -1,4 +1,4 @@
-/** Stores the counters of a run now and then, for its charts. What cannot be stored costs a point of a chart. */
+/** StoreReaders the counters of a run now and then, for its charts. What cannot be stored costs a point of a chart. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../shared/domain/errors.ts';
 import { type RunSample, samplePauseMs } from '../../core/model/sample.ts';
@@ -29,7 +29,7 @@ export class SampleRecorder {
     this.#store(world);
   }
 
-  /** Stores how the run has ended; resolves once it is stored, or after five seconds. */
+  /** StoreReaders how the run has ended; resolves once it is stored, or after five seconds. */
   async end(): Promise<void> {
     if (this.#last) this.#store(this.#last);
     const done = new AbortController();

@@ -16,7 +16,7 @@ import { exportColumns, exportLines } from '../export/export-rows.ts';
 import { maskSecrets } from '../../core/read/mask-secrets.ts';
 import { readProduct } from '../../core/read/product-document.ts';
 import { MAX_EVENTS, readRun, summaryOf } from '../../core/read/run-documents.ts';
-import type { RunRecord, Stores } from '../../core/model/stores.ts';
+import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
 import type { Asset } from './bundle-page.ts';
 import type { FoundProducts, History } from '../../core/db/history.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
@@ -30,7 +30,7 @@ const RUN_ACTIONS = ['stop', 'cancel', 'publish', 'retry'] as const;
 export type RunAction = (typeof RUN_ACTIONS)[number];
 
 export interface ServeOptions {
-  stores: Stores;
+  stores: StoreReaders;
   history: History;
   clock: Clock;
   /** The page's files by path. */

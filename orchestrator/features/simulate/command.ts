@@ -113,6 +113,7 @@ function configFor({ deadlineMs, intervalMs, maxCost, instances }: SimulateOptio
 const NO_CONFIG: Config = {
   file: DEFAULT_CONFIG,
   mapping: { pages: [] },
+  features: [],
   values: configSchema.parse({
     site: { product_url: 'https://shop.example/item/{id}', mapping: {} },
     products: { query: 'select id from products' },

@@ -10,6 +10,7 @@ import { migrate } from '../../../orchestrator/core/db/migrate.ts';
 import { createGcMarks } from '../../../orchestrator/core/db/garbage.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/mariadb/database.ts';
 import { startSandbox } from '../../support/sandbox/start-sandbox.ts';
+import { features } from '../../support/features.ts';
 
 const HOUR = 3_600_000;
 
@@ -42,7 +43,7 @@ describe('F44 gc at the sandbox', () => {
       owner: 'me',
       compute: aws.compute,
       balancers: aws.balancers,
-      runs: createStores(db).runs,
+      runs: createStores(db, features).runs,
       marks: createGcMarks(db),
       clock: { ...systemClock, now: () => systemClock.now() + aheadMs },
       skewMs: () => skewMs,

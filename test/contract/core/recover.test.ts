@@ -23,6 +23,7 @@ import type { NewRun } from '../../../orchestrator/core/model/stores.ts';
 import { createResultTable } from '../../../orchestrator/core/db/result-table.ts';
 import { onBothEngines } from './db/harness.ts';
 import { ResultsStage, aNewRun, idsOf, titled, unreadable } from './results-stage.ts';
+import { features } from '../../support/features.ts';
 
 /** The run's own key, as the main server signs with it. */
 const importedPair = (run: NewRun): KeyPair => ({
@@ -58,7 +59,7 @@ onBothEngines('A run that the database has lost', (bench, engine) => {
       async () => {
         if (await stores.runs.get(runId)) return;
         const run = rebuiltRun(description);
-        await createResultTable(db, run.settings.results, run.settings.mapping);
+        await createResultTable(db, run.settings.results, run.settings.mapping, features);
         await stores.runs.create(run, await readProductIds(stage.objects, description), fence, stage.clock.now());
       },
       async () => {

@@ -27,6 +27,7 @@ import { createResultTable } from '../../../orchestrator/core/db/result-table.ts
 import { readVerifyFacts } from '../../../orchestrator/core/db/verify-queries.ts';
 import { START_MS, aPlan, aRun } from '../../unit/core/builders.ts';
 import { at, type Bench } from './db/harness.ts';
+import { features } from '../../support/features.ts';
 
 const HOUR_MS = 3_600_000;
 let made = 0;
@@ -87,7 +88,7 @@ export class ResultsStage {
   }
 
   async create(run: NewRun): Promise<void> {
-    await createResultTable(this.bench.db, run.settings.results, run.settings.mapping);
+    await createResultTable(this.bench.db, run.settings.results, run.settings.mapping, features);
     await this.bench.stores.runs.create(run, idsOf(run), this.bench.fence, run.startedAtMs);
   }
 

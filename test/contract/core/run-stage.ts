@@ -27,6 +27,7 @@ import { ALLOW_ALL, START_MS, aPlan, aRun } from '../../unit/core/builders.ts';
 import { ED25519 } from '../../../shared/wire/signature.ts';
 import type { TestDatabase } from '../../support/mariadb/database.ts';
 import { lockRequest } from '../../support/lock-request.ts';
+import { features } from '../../support/features.ts';
 
 export interface Base {
   db: Database;
@@ -38,7 +39,7 @@ export interface Base {
 export async function openBase(database: TestDatabase): Promise<Base> {
   const db = await openDatabase(database.url);
   await migrate(db);
-  const stores = createStores(db);
+  const stores = createStores(db, features);
   return { db, stores, fence: await takeLock(stores) };
 }
 
@@ -71,7 +72,7 @@ export interface RunShape {
 /** A planned run with products `p1`, `p2` … and a result table of its own. */
 export async function createRun(base: Base, shape: RunShape): Promise<NewRun> {
   const run = newRunOf(shape);
-  await createResultTable(base.db, run.settings.results, run.settings.mapping);
+  await createResultTable(base.db, run.settings.results, run.settings.mapping, features);
   await base.stores.runs.create(run, productIds(shape.products), base.fence, START_MS);
   return run;
 }

@@ -103,6 +103,7 @@ async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<Shar
   if (run.request === 'cancel') return { holds: null, notes: [] };
   const least = commonFrom(run.planned);
   const shared = await core.results.sharedResults(least);
+  const known = (await core.feed?.aliases()) ?? [];
   const { fails, ...verdict } = judgeShared(shared, least, run.settings.site.samePage ?? 'fail');
   for (const page of fails) {
     const detail = failureOf(page);
@@ -111,7 +112,7 @@ async function refuseShared(core: FinishCore, run: RunRecord): Promise<Omit<Shar
     await core.results.refuse(failed, `${detail}, so they failed (redirect), for example ${page.examples.join(', ')}`);
     core.log.warn({ page: page.page, products: page.products }, 'products that ended on one page have failed');
   }
-  const aliases = shared.aliases.map(({ id, of }): Refusal => {
+  const aliases = known.map(({ id, of }): Refusal => {
     return { id, outcome: 'gone', reason: null, detail: `the same page as ${of}` };
   });
   await core.results.refuse(
@@ -225,11 +226,11 @@ export async function buildReport(
     },
     bans,
     rendered: sum('rendered'),
-    ...(run.discovery && core.frontier
+    ...(run.discovery && core.feed
       ? {
           discovery: {
             ...run.discovery,
-            waiting: await core.frontier.waiting(),
+            waiting: await core.feed.waiting(),
             linkPages: {
               planned: linkPages?.planned ?? 0,
               stored: linkPages?.stored ?? 0,

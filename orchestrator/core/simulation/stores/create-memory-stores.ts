@@ -15,6 +15,7 @@ export function createMemoryStores(db = new MemoryDatabase()): MemoryStores {
     fleet: new MemoryFleetStore(db, binding),
     work: new MemoryWorkStore(db, binding),
     results: new MemoryResultStore(db, binding),
+    feed: null,
   });
   return { runs: new MemoryRunStore(db), of: (runId) => bind({ runId, fence: NaN, clock: { now: () => NaN } }), bind };
 }

@@ -144,7 +144,7 @@ export class MemoryResultStore extends BoundMemory implements ResultStore {
         return { page, products: ids.length, examples: ids.slice(0, 3), ownerId: null, lacks: [], titles: 1 };
       });
       const shared = pages.filter(({ products }) => products > 1).sort((a, b) => b.products - a.products);
-      return { pages: shared, rows: [], aliases: [] };
+      return { pages: shared, rows: [] };
     });
   }
 

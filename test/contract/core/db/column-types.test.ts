@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { type Row, type Step } from '../../../../shared/domain/mapping.ts';
 import { checkResultTable, createResultTable } from '../../../../orchestrator/core/db/result-table.ts';
 import { createRun, field, load, mappingOf, onBothEngines, settings, stored, bound, publish } from './harness.ts';
+import { features } from '../../../support/features.ts';
 
 const date = (format: string | null): Step => ({ type: 'date', format, locale: null });
 const MAPPING = mappingOf([
@@ -22,7 +23,7 @@ onBothEngines('Booleans, dates and times', (bench, engine) => {
   }
 
   it('have columns of their own in a table that we make', async () => {
-    await createResultTable(bench().db, { table: 'typed' }, MAPPING);
+    await createResultTable(bench().db, { table: 'typed' }, MAPPING, features);
     expect(await checkResultTable(bench().db, 'typed', MAPPING, ['p1'])).toEqual({ exists: true });
     const { sample, counts } = await crawl('typed', [
       { in_stock: true, released: '2024-02-29', updated: '2026-11-21T09:30:00' },

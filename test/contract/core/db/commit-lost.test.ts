@@ -21,6 +21,7 @@ import {
   toLoading,
 } from './harness.ts';
 import { lockRequest } from '../../../support/lock-request.ts';
+import { features } from '../../../support/features.ts';
 
 describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the server has the COMMIT', (at) => {
   let database: TestDatabase;
@@ -35,7 +36,7 @@ describe.each<CutAt>(['before', 'after'])('F47: the connection dies %s the serve
     bench = await openBench(database);
     cutter = await startCommitCutter(database.url);
     db = await openDatabase(cutter.url);
-    hurt = { ...bench, db, stores: createStores(db), url: cutter.url };
+    hurt = { ...bench, db, stores: createStores(db, features), url: cutter.url };
   });
   afterAll(async () => {
     await db.close();

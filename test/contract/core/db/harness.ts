@@ -25,6 +25,7 @@ import {
   type TestEngine,
 } from '../../../support/mariadb/database.ts';
 import { lockRequest } from '../../../support/lock-request.ts';
+import { features } from '../../../support/features.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 2, 15);
 export const COMPLETE = { exitCode: 0, reason: null } as const;
@@ -95,7 +96,7 @@ async function openMemory(): Promise<Bench> {
 export async function openBench({ url }: Pick<TestDatabase, 'url'>, options?: OpenOptions): Promise<Bench> {
   const db = await openDatabase(url, options);
   await migrate(db);
-  const stores = createStores(db);
+  const stores = createStores(db, features);
   const lock = await stores.runs.acquireLock(lockRequest('tests', NOW, 3_600_000));
   if (!('fence' in lock)) throw new Error('the lock of a fresh database is taken');
   return { db, stores, fence: lock.fence, url, memory: null };
@@ -183,7 +184,7 @@ export async function createRun(
   const id = `20261121-0215${String(number).padStart(2, '0')}-test`;
   const ids = typeof products === 'number' ? Array.from({ length: products }, (_, i) => `p${i + 1}`) : products;
   const own = options.settings ?? settings(`snapshots_${number}`);
-  if (bench.memory === null) await createResultTable(bench.db, own.results, own.mapping);
+  if (bench.memory === null) await createResultTable(bench.db, own.results, own.mapping, features);
   const created: NewRun = {
     id,
     parentId: null,

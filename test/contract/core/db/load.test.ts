@@ -23,6 +23,7 @@ import {
   settings,
   stored,
 } from './harness.ts';
+import { features } from '../../../support/features.ts';
 
 onEveryEngine('Loading a part', (bench, engine) => {
   const staged = (id: string) => allRows(bench(), `crawlfleet_staging_${id}`);
@@ -111,7 +112,7 @@ onEveryEngine('Loading a part', (bench, engine) => {
     const second = await openDatabase(bench().url);
     try {
       const at = { slot: 0, epoch: 1, seq: 0 };
-      const loads = [bench().stores, createStores(second)].map((stores) =>
+      const loads = [bench().stores, createStores(second, features)].map((stores) =>
         bound({ ...bench(), stores }, id).results.load(at, results),
       );
       expect(await Promise.all(loads)).toEqual([

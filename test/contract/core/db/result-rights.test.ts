@@ -7,6 +7,7 @@ import { createResultTable } from '../../../../orchestrator/core/db/result-table
 import { readServerFacts } from '../../../../orchestrator/core/db/server-facts.ts';
 import { administer, createTestDatabase, type TestDatabase } from '../../../support/mariadb/database.ts';
 import { MAPPING } from './harness.ts';
+import { features } from '../../../support/features.ts';
 
 const ALL = 'select, insert, update, delete, create, drop, alter, index';
 const user = `r${randomBytes(5).toString('hex')}`;
@@ -31,7 +32,7 @@ beforeAll(async () => {
   url.username = user;
   url.password = 'secret';
   const admin = await openDatabase(other.url);
-  await createResultTable(admin, { table: 'snapshots' }, MAPPING);
+  await createResultTable(admin, { table: 'snapshots' }, MAPPING, features);
   await admin.knex('snapshots').insert({ product_id: 'p1', run_id: 'r', url: 'u', crawled_at: '2026-01-01' });
   await admin.close();
   db = await openDatabase(url.href);
@@ -47,7 +48,7 @@ const check = (table: string) => checkResultRights(db, table, MAPPING);
 describe('The rights on the result table', () => {
   it('are complete on a table of the own schema, whether it exists or not', async () => {
     await check('snapshots');
-    await createResultTable(db, { table: 'made' }, MAPPING);
+    await createResultTable(db, { table: 'made' }, MAPPING, features);
     await check('made');
   });
 

@@ -4,6 +4,7 @@ import { checkResultTable, createResultTable } from '../../../../orchestrator/co
 import { readTable } from '../../../../orchestrator/core/db/table-info.ts';
 import { FIELDS, MAPPING, ROWS_MAPPING, field, mappingOf, onBothEngines } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
+import { features } from '../../../support/features.ts';
 
 const MYSQL = 'price bigint, weight double, tags json, run_id varchar(64), url text, crawled_at datetime(3)';
 const SQLITE = 'price integer, weight real, tags text, run_id text, url text, crawled_at text';
@@ -18,8 +19,8 @@ onBothEngines('The result table', (bench, engine) => {
   it('is made from the mapping when it is missing, and then fits', async () => {
     expect(await check('made')).toEqual({ exists: false });
     expect(await readTable(bench().db.knex, bench().db, 'made')).toBeNull();
-    await createResultTable(bench().db, { table: 'made' }, MAPPING);
-    await createResultTable(bench().db, { table: 'made' }, MAPPING);
+    await createResultTable(bench().db, { table: 'made' }, MAPPING, features);
+    await createResultTable(bench().db, { table: 'made' }, MAPPING, features);
     const info = await readTable(bench().db.knex, bench().db, 'made');
     expect(info?.columns.map((c) => c.name)).toEqual([
       'product_id',
@@ -113,7 +114,7 @@ onBothEngines('The result table', (bench, engine) => {
     const short = engine === 'mysql' ? 'varchar(100) collate utf8mb4_nopad_bin' : 'text';
 
     it('is made with a key of two columns, and then fits that mapping only', async () => {
-      await createResultTable(bench().db, { table: 'made_rows' }, ROWS_MAPPING);
+      await createResultTable(bench().db, { table: 'made_rows' }, ROWS_MAPPING, features);
       const info = await readTable(bench().db.knex, bench().db, 'made_rows');
       expect(info?.columns.slice(0, 3).map((c) => [c.name, c.nullable])).toEqual([
         ['product_id', false],
@@ -130,7 +131,7 @@ onBothEngines('The result table', (bench, engine) => {
     });
 
     it('cannot be the table of a mapping without rows', async () => {
-      await createResultTable(bench().db, { table: 'plain' }, MAPPING);
+      await createResultTable(bench().db, { table: 'plain' }, MAPPING, features);
       const error = (await checkRows('plain').catch((e: unknown) => e)) as Error & { hint: string };
       expect(error).toMatchObject({ code: 'results-schema' });
       expect(error.message).toContain('column row_key is missing');
@@ -181,7 +182,7 @@ onBothEngines('The result table', (bench, engine) => {
         expect(await checkRows('unmade', ids)).toEqual({ exists: false });
         return;
       }
-      await createResultTable(bench().db, { table: 'long_ids' }, ROWS_MAPPING);
+      await createResultTable(bench().db, { table: 'long_ids' }, ROWS_MAPPING, features);
       for (const table of ['unmade', 'long_ids'])
         await expectFault(checkRows(table, ids), 'product-id-invalid', 'more than 512 characters');
       expect(await checkRows('long_ids', ['p1', '😀'.repeat(512)])).toEqual({ exists: true });
@@ -210,7 +211,7 @@ onBothEngines('The result table', (bench, engine) => {
 
     it('may be in another schema', async () => {
       const name = `${bench().db.schema}.elsewhere`;
-      await createResultTable(bench().db, { table: name }, MAPPING);
+      await createResultTable(bench().db, { table: name }, MAPPING, features);
       expect(await check(name)).toEqual({ exists: true });
       expect(await check('elsewhere')).toEqual({ exists: true });
     });

@@ -19,6 +19,7 @@ import {
 } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
 import { LOCK_NAMES, lockRequest } from '../../../support/lock-request.ts';
+import { features } from '../../../support/features.ts';
 
 const paceOf = (host: string, delayMs: number, runId: string): HostPace => ({
   host,
@@ -355,7 +356,9 @@ onBothEngines('The lock', (bench) => {
     const later = NOW + 86_400_000;
     const others = await Promise.all([1, 2, 3].map(() => openDatabase(bench().url)));
     try {
-      const asked = others.map((db, i) => createStores(db).runs.acquireLock(lockRequest(`server-${i}`, later, 60_000)));
+      const asked = others.map((db, i) =>
+        createStores(db, features).runs.acquireLock(lockRequest(`server-${i}`, later, 60_000)),
+      );
       const answers = await Promise.all([...asked, runs.acquireLock(lockRequest('server-own', later, 60_000))]);
       expect(answers.filter((a) => 'fence' in a)).toHaveLength(1);
     } finally {

@@ -9,6 +9,7 @@ import { waitFor } from '../../../support/processes.ts';
 import { fillDisk, mountSmallDisk } from '../../../support/small-disk.ts';
 import { at, type Bench, bound, createRun, manyStored, openBench, partRef, stored } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
+import { features } from '../../../support/features.ts';
 
 const ROWS = 3_000;
 const PLACE = { slot: 0, epoch: 1, seq: 0 };
@@ -168,7 +169,7 @@ describe('a database server that fails in the middle of a load', () => {
     // The session value is read when a connection is made.
     const late = await openDatabase(bench.url);
     try {
-      const stores = createStores(late);
+      const stores = createStores(late, features);
       const answers = (await Promise.all(
         Array.from({ length: 6 }, () => late.knex.raw('select connection_id() as id, sleep(0.05)')),
       )) as [[{ id: string }]][];

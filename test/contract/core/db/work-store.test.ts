@@ -18,6 +18,7 @@ import {
   bound,
 } from './harness.ts';
 import { expectFault } from '../../../support/expect-fault.ts';
+import { features } from '../../../support/features.ts';
 
 const none: ReadonlySet<string> = new Set();
 
@@ -79,7 +80,9 @@ onEveryEngine('WorkStore', (bench, engine) => {
     const asked = Array.from({ length: 20 }, (_, i) => `${i + 1}-1`);
     const second = await openDatabase(bench().url);
     try {
-      const works = [bench().stores, createStores(second)].map((stores) => bound({ ...bench(), stores }, id).work);
+      const works = [bench().stores, createStores(second, features)].map(
+        (stores) => bound({ ...bench(), stores }, id).work,
+      );
       const answers = await Promise.all(
         slots.map((slot) => {
           // Each in a different order, which is what makes transactions deadlock.

@@ -9,11 +9,12 @@ import { assertFence } from '../../../../orchestrator/core/db/locks.ts';
 import { systemClock } from '../../../../shared/adapters/system-clock.ts';
 import { describeError } from '../../../../shared/domain/errors.ts';
 import { LOCK_NAMES } from '../../../support/lock-request.ts';
+import { features } from '../../../support/features.ts';
 
 const [url = '', times = '', aheadMs = '0', mode = ''] = process.argv.slice(2);
 const clock = { ...systemClock, now: () => systemClock.now() + Number(aheadMs) };
 const database = await openDatabase(url, { clock });
-const { runs } = createStores(database);
+const { runs } = createStores(database, features);
 try {
   const lock = await takeLock({ runs, names: LOCK_NAMES, clock, times: JSON.parse(times) as LockTimes });
   process.stdout.write(`held ${lock.fence}\n`);

@@ -13,6 +13,7 @@ import { migrate } from '../../../../orchestrator/core/db/migrate.ts';
 import { administer, createTestDatabase, ENGINES, type TestDatabase } from '../../../support/mariadb/database.ts';
 import { type RunningCommand, startCommand, waitFor } from '../../../support/processes.ts';
 import { LOCK_NAMES } from '../../../support/lock-request.ts';
+import { features } from '../../../support/features.ts';
 
 const HOLDER = fileURLToPath(new URL('lock-holder.ts', import.meta.url));
 /** The production times, shortened; a holder that gets no CPU for some seconds still renews its lease in time. */
@@ -50,7 +51,8 @@ const says = (holder: RunningCommand, what: string) =>
     throw new Error(`the holder said only "${holder.stdout()}${holder.stderr()}"`, { cause });
   });
 
-const take = (names = LOCK_NAMES) => takeLock({ runs: createStores(db).runs, names, clock: systemClock, times: TIMES });
+const take = (names = LOCK_NAMES) =>
+  takeLock({ runs: createStores(db, features).runs, names, clock: systemClock, times: TIMES });
 
 describe.each(ENGINES)('F41 the lock on %s', (engine) => {
   beforeEach(() => open(engine));
@@ -113,7 +115,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     expect(lock.fence).toBeGreaterThan(fence);
     first.kill('SIGCONT');
     await says(first, 'lost');
-    const { run } = createStores(db).bind({ runId: 'any', fence, clock: systemClock });
+    const { run } = createStores(db, features).bind({ runId: 'any', fence, clock: systemClock });
     await expect(run.setBalancer('any', null)).rejects.toMatchObject({ code: 'lock-held' });
     expect(lock.lost.aborted).toBe(false);
     await lock[Symbol.asyncDispose]();
@@ -124,7 +126,7 @@ describe.each(ENGINES)('F41 the lock on %s', (engine) => {
     await says(first, 'held');
     first.kill('SIGSTOP');
     const check = (): Promise<never> => Promise.reject(new Error('its port is taken'));
-    const { runs } = createStores(db);
+    const { runs } = createStores(db, features);
     const refused = (): Promise<unknown> =>
       takeLock({ runs, names: LOCK_NAMES, clock: systemClock, times: TIMES, check }).catch(String);
     await waitFor(async () => String(await refused()).includes('its port is taken'), { what: 'the lease to run out' });
@@ -148,7 +150,7 @@ describe('F54 a database that refuses every renewal', () => {
   /** The lock of a main server whose renewals all fail with this error from then on. */
   async function refused(engine: (typeof ENGINES)[number], driverCode: string) {
     await open(engine);
-    const { runs } = createStores(db);
+    const { runs } = createStores(db, features);
     const error = toAppError(Object.assign(new Error('said by the driver'), { code: driverCode }), 'shop');
     let renewals = 0;
     runs.renewLock = () => {

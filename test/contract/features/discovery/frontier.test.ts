@@ -98,10 +98,10 @@ onBothEngines('The frontier', (bench, engine) => {
     const { seed, night, db, table } = await site();
     expect(await seed('/list', '/list#top', '/item/1', '/elsewhere')).toMatchObject({ fresh: 2, known: 1 });
     const run = await night();
-    expect(await run.frontier!.state()).toEqual({ waiting: 2, planned: 0, open: 0 });
-    expect(await run.frontier!.take(10)).toBe(2);
-    expect(await run.frontier!.take(10)).toBe(0);
-    expect(await run.frontier!.state()).toEqual({ waiting: 0, planned: 2, open: 2 });
+    expect(await run.feed!.state()).toEqual({ waiting: 2, planned: 0, open: 0 });
+    expect(await run.feed!.take(10)).toBe(2);
+    expect(await run.feed!.take(10)).toBe(0);
+    expect(await run.feed!.state()).toEqual({ waiting: 0, planned: 2, open: 2 });
     const [chunk, ...more] = await run.work.waiting(10, new Set());
     expect([...chunk!.products, ...more.flatMap(({ products }) => products)].map(({ n }) => n)).toEqual([1, 2]);
     const paths = new Map([chunk!, ...more].flatMap(({ products }) => products).map(({ n, id }) => [id, n]));
@@ -115,7 +115,7 @@ onBothEngines('The frontier', (bench, engine) => {
     // The same results from another instance change nothing.
     await load(bench(), run.id, results, { slot: 1, epoch: 1, seq: 0 });
     expect(await countsOf(bench(), run.id)).toMatchObject({ found: 7 });
-    expect(await run.frontier!.state()).toEqual({ waiting: 2, planned: 2, open: 0 });
+    expect(await run.feed!.state()).toEqual({ waiting: 2, planned: 2, open: 0 });
     const one = { planned: 1, open: 0, stored: 1, gone: 0, failed: 0, reasons: {} };
     expect(await run.work.outcomes()).toEqual({ ...one, planned: 2, stored: 2, linkPages: one });
     await publish(bench(), run.id);
@@ -126,7 +126,7 @@ onBothEngines('The frontier', (bench, engine) => {
     const { seed, night, rows } = await site();
     await seed('/item/1', '/item/2', '/item/3');
     const run = await night();
-    await run.frontier!.take(10);
+    await run.feed!.take(10);
     const results = (await rows()).map(({ path, n }) => {
       const found = page(n!, path, [], 1);
       if (path === '/item/1') return found;
@@ -137,11 +137,11 @@ onBothEngines('The frontier', (bench, engine) => {
       } as ItemResult;
     });
     await load(bench(), run.id, results);
-    const { aliases } = await run.results.sharedResults(3);
+    const aliases = await run.feed!.aliases();
     expect(aliases).toEqual([{ id: '2', of: '1' }]);
     await run.results.refuse([{ id: '2', outcome: 'gone', reason: null, detail: 'the same page as 1' }], 'one alias');
     expect(await run.work.outcomes()).toMatchObject({ stored: 2, gone: 1 });
-    expect(await run.frontier!.state()).toEqual({ waiting: 0, planned: 3, open: 0 });
+    expect(await run.feed!.state()).toEqual({ waiting: 0, planned: 3, open: 0 });
   });
 
   it('keeps the best, and drops the worst of this run and of earlier ones', async () => {
@@ -149,7 +149,7 @@ onBothEngines('The frontier', (bench, engine) => {
     await storeScores(db, table, new Map(['1', '2', '3', '4', '5'].map((id) => [`item ${id}`, Number(id)])));
     expect(await seed('/list', '/item/1')).toMatchObject({ fresh: 2 });
     const run = await night();
-    expect(await run.frontier!.take(1)).toBe(1);
+    expect(await run.feed!.take(1)).toBe(1);
     expect((await run.work.waiting(1, new Set()))[0]!.products).toEqual([{ n: 1, id: '/item/1' }]);
     await load(bench(), run.id, [page(1, '/item/1', ['/item/2', '/item/3', '/item/4', '/item/5'], 1)]);
     expect(await countsOf(bench(), run.id)).toMatchObject({ found: 4, fresh: 3, dropped: 1, fell: 1 });
@@ -164,7 +164,7 @@ onBothEngines('The frontier', (bench, engine) => {
     const { seed, night, settle, table, db, rows } = await site();
     await seed('/list', '/item/1', '/item/2', '/item/3', '/item/4');
     const run = await night();
-    await run.frontier!.take(10);
+    await run.feed!.take(10);
     const numbers = new Map((await rows()).map(({ path, n }) => [path, n!]));
     await load(bench(), run.id, [
       page(numbers.get('/list')!, '/list', []),
@@ -190,7 +190,7 @@ onBothEngines('The frontier', (bench, engine) => {
     const waiting: number[] = [];
     for (const end of ['cancel', 'fail', 'fail', 'fail']) {
       const run = await night();
-      expect(await run.frontier!.take(10)).toBe(1);
+      expect(await run.feed!.take(10)).toBe(1);
       await load(bench(), run.id, [end === 'cancel' ? page(1, '/item/1', [], 1) : failed(1, 'HTTP 500', '/item/1')]);
       if (end === 'cancel') await bench().stores.runs.setRequest(run.id, 'cancel');
       await publish(bench(), run.id);
@@ -203,7 +203,7 @@ onBothEngines('The frontier', (bench, engine) => {
     const { seed, night, db, table, rows } = await site();
     await seed('/month/1', '/list');
     const run = await night();
-    await run.frontier!.take(1);
+    await run.feed!.take(1);
     for (let n = 1; n <= 60; n++) {
       const path = (await rows()).find((row) => row.n === n)?.path;
       if (path === undefined) break;
@@ -212,7 +212,7 @@ onBothEngines('The frontier', (bench, engine) => {
       const part = { slot: 0, epoch: 1, seq: n };
       await run.results.register(part, [partRef(run.id, part)]);
       await run.results.load(part, [page(n, path, next)]);
-      await run.frontier!.take(1);
+      await run.feed!.take(1);
     }
     const counts = await countsOf(bench(), run.id);
     expect(counts.found).toBe(counts.fresh + counts.known + (counts.denied.trap ?? 0) + counts.dropped);
@@ -229,7 +229,7 @@ onBothEngines('The frontier', (bench, engine) => {
     await storeDenyList(db, table, ['/item/9', 'ads.example']);
     expect(await seed('/item/1', '/item/91', '/list')).toMatchObject({ fresh: 2 });
     const run = await night();
-    await run.frontier!.take(10);
+    await run.feed!.take(10);
     const results = (await rows()).map(({ path, n }) => page(n!, path, [], path === '/list' ? 0 : 1));
     await load(bench(), run.id, results);
     await publish(bench(), run.id);

@@ -25,7 +25,7 @@ function config(site: Record<string, unknown> = {}, more: Record<string, unknown
     run: { deadline: '4h' },
     ...more,
   });
-  return { values, mapping: structuredClone(aRun().settings.mapping), file: '/fleet.yaml' };
+  return { values, mapping: structuredClone(aRun().settings.mapping), file: '/fleet.yaml', features: [] };
 }
 
 const products = (count: number): ProductList => ({

@@ -26,7 +26,7 @@ function factsOf(aws: Record<string, unknown>, regions: PlanFacts['regions'] = n
   for (let i = 0; i < 20_000; i++)
     night.add({ id: `p${i}`, score: 0, changedAtMs: null, priority: 0, category: null }, null);
   return {
-    config: { values, mapping: structuredClone(aRun().settings.mapping), file: '/fleet.yaml' },
+    config: { values, mapping: structuredClone(aRun().settings.mapping), file: '/fleet.yaml', features: [] },
     target: { dryRun: false, kind: 'aws', region: REGIONS[0]!, bucket: 'b', endpoint: null },
     products: { ids: night.choose(Infinity).ids, duplicates: 0, night },
     robots: ALLOW_ALL,
