@@ -13,6 +13,7 @@ import { EXPLAIN } from './features/explain/index.ts';
 import { EXPORT } from './features/export/index.ts';
 import { DISCOVERY } from './features/discovery/index.ts';
 import { HISTORY } from './features/history/index.ts';
+import { RECRAWL } from './features/recrawl/index.ts';
 import type { FeatureDeclaration } from './cli/program/feature.ts';
 
 export const FEATURES: readonly FeatureDeclaration[] = [
@@ -30,4 +31,5 @@ export const FEATURES: readonly FeatureDeclaration[] = [
   EXPORT,
   DISCOVERY,
   HISTORY,
+  RECRAWL,
 ];

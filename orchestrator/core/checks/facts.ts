@@ -22,7 +22,7 @@ import type { Plan } from '../plan/plan.ts';
 import { awsOptions } from '../cloud-access/cloud-access.ts';
 import type { Config } from '../config/load-config.ts';
 import { readAskedPaces } from '../prepare/asked-paces.ts';
-import { type ProductList, readWholeList } from '../prepare/products.ts';
+import { type ProductList, readList } from '../prepare/products.ts';
 import { isLocal, type RunPlace, type Target } from '../config/target.ts';
 import { awsSettingsOf, launchSettingsOf, ownerOf, volumeOf } from '../prepare/settings-of.ts';
 import { planFor, quotaOf, robotsOf } from '../prepare/preflight.ts';
@@ -49,7 +49,7 @@ export function createFacts({ config, target, environment, aws, known }: FactsOp
   const compute = lazily(() => new Ec2Compute(options()));
   const balancers = lazily(() => new Elbv2LoadBalancer(options()));
   const database = once(() => Promise.resolve(known?.database ?? openDatabase(config.values.database.url)));
-  const products = once(async () => known?.products ?? readWholeList(config, await database()));
+  const products = once(async () => known?.products ?? readList(config, await database()));
   const robots = once(() => robotsOf(config));
   const asked = once(async () => readAskedPaces(config, await database()));
   const quota = once(() => quotaOf(config, target));

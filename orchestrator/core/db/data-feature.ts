@@ -22,7 +22,7 @@ export interface DataFeature {
 }
 
 /** What is crawled next. */
-export interface ProductFeed {
+interface ProductFeed {
   /** Chooses from products.query what tonight crawls; null: all of it. */
   choose?(db: Database, list: ProductQuery): Promise<ChosenProducts | null>;
   /** What a run finds while it crawls. At most one feature finds products. */
@@ -45,7 +45,7 @@ export interface ProductQuery {
 }
 
 /** As `products.recrawl` has them. */
-export interface RecrawlSettings {
+interface RecrawlSettings {
   base: number;
   k: number;
   every: Record<string, number>;
@@ -66,20 +66,22 @@ export interface ChosenProducts {
 export type FitProducts = (planner: Planner) => { plan: Plan; ids?: string[] };
 
 /** Plans for any number of products of one run. */
-export interface Planner {
-  plan(products: readonly string[] | number): Plan;
+interface Planner {
+  plan(products: string[] | number): Plan;
   /** With as many instances as EC2 may have, at any price. */
   planUnlimited(products: number): Plan;
 }
 
 /** What published results mean to a feature, in the transactions of the core. */
-export interface AfterPublish {
+interface AfterPublish {
   /** Creates its tables beside the result table, which exists, unless they do. */
   createTables?(db: Database, results: ResultTable, mapping: Mapping): Promise<void>;
   /** Asked once in a process: what the parts of this run mean to it; null: nothing. */
   openIntake?(knex: Knex, run: { db: Database; runId: string; shape: RunShape }): Promise<PartIntake | null>;
   /** In the transaction that publishes, before rows are replaced. */
   publishing?(trx: Knex.Transaction, db: Database, publication: Publication): Promise<void>;
+  /** Result tables of this configuration beside `results.table`: their runs are pruned too. */
+  furtherTables?(config: { sections?: ReadonlyMap<string, unknown> }): string[];
   /** After a run, in bounded time. Returns a line for the user, or null. */
   afterRun?(db: Database, run: EndedRun): Promise<string | null>;
 }
@@ -109,7 +111,7 @@ export interface Publication {
   nowMs: number;
 }
 
-export interface EndedRun {
+interface EndedRun {
   resultTable: string;
   /** By the configuration, `products.recrawl` chooses what is crawled. */
   recrawls: boolean;

@@ -18,6 +18,7 @@ import { rotationFault, shortestRotationMs } from '../plan/address-rotation.ts';
 import { INSTALLED_AT_BOOT } from './browser-boot.ts';
 import type { PlanRegion } from '../plan/spread.ts';
 import type { Config } from '../config/load-config.ts';
+import { MAX_IN_REGION } from '../config/schema.ts';
 import type { FreshPrices } from './fresh-prices.ts';
 import type { ProductList } from './products.ts';
 import { capWarnings, plannedPaces } from './asked-paces.ts';
@@ -40,6 +41,11 @@ export interface PlanFacts {
   reachesInstances?: boolean;
   /** Where the browser of a rendering run comes from. */
   browser: BrowserBoot;
+}
+
+export interface Planned {
+  plan: Plan;
+  products: ProductList;
 }
 
 /** Requests of one product on average; with `site.conditional` also its share of the canary pages that prove unchanged ones. */
@@ -128,6 +134,32 @@ export function makePlan(facts: PlanFacts, instead: Partial<PlanInput> = {}): Pl
   if (findings.fault === null) return withList({ ...plan, warnings }, products.list);
   const remedies = ['other products, or permission from the site; site.robots: ignore only with that permission'];
   return { ...plan, warnings, verdict: 'infeasible', faults: [findings.fault], earliestEndMs: null, remedies };
+}
+
+/**
+ * The plan of the products that fit, where the list can be cut; else of all of them.
+ * @param count number of products to plan for, whatever the list says
+ */
+export function planWhatFits(facts: PlanFacts, count?: number): Planned {
+  const { products } = facts;
+  if (count !== undefined) return { plan: makePlan(facts, { products: count }), products };
+  if (products.fit === undefined) return { plan: makePlan(facts), products };
+  const regions = facts.regions?.list.map((each) => ({ ...each, maxInstances: MAX_IN_REGION, vcpuQuota: null }));
+  const unlimited = {
+    minInstances: 1,
+    maxInstances: MAX_IN_REGION * (regions?.length ?? 1),
+    maxCost: null,
+    vcpuQuota: null,
+    ...(regions ? { regions } : {}),
+  };
+  const { plan, ids = products.ids } = products.fit({
+    plan: (given) =>
+      typeof given === 'number'
+        ? makePlan(facts, { products: given })
+        : makePlan({ ...facts, products: { ...products, ids: given } }),
+    planUnlimited: (given) => makePlan(facts, { ...unlimited, products: given }),
+  });
+  return { plan, products: { ...products, ids } };
 }
 
 /** A fixed seed: the same input gives the same plan, today and tomorrow. */

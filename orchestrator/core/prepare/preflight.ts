@@ -12,7 +12,6 @@ import { quotaCodeOf } from '../plan/quota-codes.ts';
 import { LATEST_VERSION, migrate, versionOf } from '../db/migrate.ts';
 import type { Database } from '../db/connect.ts';
 import { noRoomForNumbers } from '../db/no-room-for-numbers.ts';
-import { noteCrawls } from '../../features/recrawl/crawls.ts';
 import { checkResultTable } from '../db/result-table.ts';
 import { checkResultRights, checkRights } from '../db/rights.ts';
 import { createStores } from '../db/create-stores.ts';
@@ -23,10 +22,9 @@ import { browserBootOf } from './browser-boot.ts';
 import type { Output } from '../caller.ts';
 import type { Config, Environment } from '../config/load-config.ts';
 import { siteSettingsOf } from '../config/site-section.ts';
-import { type ProductList, readWholeList } from './products.ts';
+import { type ProductList, readList } from './products.ts';
 import type { Target } from '../config/target.ts';
-import { fitNight, type Planned } from '../../features/recrawl/fit-night.ts';
-import type { PlanFacts } from './make-plan.ts';
+import { type PlanFacts, type Planned, planWhatFits } from './make-plan.ts';
 import { awsSettingsOf, deadlineOf } from './settings-of.ts';
 import { freshPrices, type FreshPrices, keptPrices } from './fresh-prices.ts';
 import { openWaiting } from '../lookup/find-run.ts';
@@ -138,7 +136,7 @@ export async function planFor(
     browserBootOf(config, target),
     reachesInstances(config, target, given.environment),
   ]);
-  return fitNight({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
+  return planWhatFits({ ...given, robots, asked, prices, quota, regions, browser, reachesInstances: reaches });
 }
 
 /** The quota of a run that names its regions: each has its own. */
@@ -178,10 +176,8 @@ export async function preflight(
       [Symbol.asyncDispose]: () => database.close(),
       stores: createStores(database, config.features),
       /** The product query, not yet compared with the result table. `acceptDrop`: a shorter list is right. */
-      async readProducts(acceptDrop?: boolean): Promise<ProductList> {
-        if (options.migrate && config.values.products.recrawl) await noteCrawls(database, table, systemClock.now());
-        return readWholeList(config, database, acceptDrop);
-      },
+      readProducts: (accepted?: boolean): Promise<ProductList> =>
+        readList(config, database, { accepted, mayWrite: options.migrate }),
       /** Throws when the result table does not fit the mapping or cannot keep these products apart. */
       async checkResults(ids: readonly string[]): Promise<void> {
         await checkResultTable(database, table, config.mapping, ids);

@@ -32,7 +32,7 @@ export async function completeEmptyRun(context: StartContext, accepted: Accepted
     report.notes.push(fault);
   }
   await rows.run.setReport(report);
-  const why = products.night ? 'No product is due' : config.discovery ? 'No URL waits' : 'The query yields no products';
+  const why = plan.recrawl ? 'No product is due' : config.discovery ? 'No URL waits' : 'The query yields no products';
   output.line(`${why}: nothing to crawl, nothing was launched.`);
   publishReport(report, (await stores.runs.get(runId))!, config, output);
   return EXIT.complete;

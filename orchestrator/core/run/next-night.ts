@@ -6,11 +6,8 @@ import { formatDuration } from '../../../shared/domain/quantity.ts';
 import type { RunStore } from '../model/stores.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
-import { noteCrawls } from '../../features/recrawl/crawls.ts';
-import { settleFrontier } from '../../features/discovery/settle-frontier.ts';
 import { prune, type Pruned } from '../db/prune.ts';
 import type { Output } from '../caller.ts';
-import { DISCOVER_SECTION } from '../../features/discovery/section.ts';
 import type { Config } from '../config/load-config.ts';
 import { probeTable } from '../prepare/settings-of.ts';
 import { stateDirOf } from '../config/state-dir.ts';
@@ -28,11 +25,11 @@ export async function pruneRuns(
   retentionMs: number,
   signal: AbortSignal,
 ): Promise<Pruned> {
-  const { file, values } = config;
-  const { results } = values;
-  const discover = DISCOVER_SECTION.of(config);
+  const { file, features, values } = config;
+  const { table } = values.results;
   const nowMs = systemClock.now();
-  const tables = [results.table, probeTable(results.table), ...(discover ? [discover.into.table] : [])];
+  const further = features.flatMap(({ afterPublish }) => afterPublish?.furtherTables?.(config) ?? []);
+  const tables = [table, probeTable(table), ...further];
   const pruned = await prune(db, { tables, beforeMs: nowMs - retentionMs, nowMs, signal });
   await removeSandboxes(file, createReaders(db).runs);
   return pruned;
@@ -52,11 +49,10 @@ async function removeSandboxes(configFile: string, runs: Pick<RunStore, 'get'>):
 export async function prepareNextNight(db: Database, config: Config, output: Output): Promise<void> {
   const { retention: retentionMs, products, results } = config.values;
   try {
-    // Otherwise the next run does it, but `plan` would know nothing of this one.
-    if (products.recrawl) await noteCrawls(db, results.table, systemClock.now());
-    if (config.discovery) {
-      const waiting = await settleFrontier(db, results.table, config.discovery.seen);
-      if (waiting > 0) output.line(`  frontier    ${waiting} URLs wait for the next discovery`);
+    const run = { resultTable: results.table, recrawls: products.recrawl !== null, discover: config.discovery };
+    for (const { afterPublish } of config.features) {
+      const line = (await afterPublish?.afterRun?.(db, run)) ?? null;
+      if (line !== null) output.line(line);
     }
     if (retentionMs === null) return;
     const { runs } = await pruneRuns(db, config, retentionMs, AbortSignal.timeout(QUIET_MS));

@@ -1,7 +1,7 @@
 /** What a new run crawls and how: its products and its plan, checked and shown before the user is asked. */
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import type { RobotsPolicy } from '../../../shared/domain/robots-matcher.ts';
-import type { Planned } from '../../features/recrawl/fit-night.ts';
+import type { Planned } from '../prepare/make-plan.ts';
 import { IGNORED_ROBOTS } from '../model/robots-pace.ts';
 import type { RunRecord } from '../model/stores.ts';
 import { renderPlan } from '../plan/render-plan.ts';
@@ -28,7 +28,7 @@ export async function planStart(
   const { products: all, parentId } = chosen;
   const known = { database, products: all };
   // Of a discovery, only some paths are known.
-  const ids = all.discovery === undefined ? all.ids : [];
+  const ids = config.discovery === undefined ? all.ids : [];
   await allAtOnce(() => checked.checkResults(ids), context, known);
   const planned = async (robots: RobotsPolicy): Promise<PlannedStart> => {
     const { plan, products } = await allAtOnce(() => checked.plan(all, robots), context, known);

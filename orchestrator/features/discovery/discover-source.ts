@@ -5,6 +5,7 @@ import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
 import type { Database } from '../../core/db/connect.ts';
+import { fitUrls } from './fit-urls.ts';
 import { countWaiting, createFrontier } from './frontier.ts';
 import { enterBeginnings, judgeLinks, openFrontier } from './link-intake.ts';
 import { createProductSource } from '../../core/db/product-source.ts';
@@ -72,11 +73,10 @@ async function prepareFrontier(
   );
   const { pages: most } = settings;
   const likely = Math.min(most, Math.max(waiting, (await lastTaken(db, table)) ?? 0));
-  const discovery = { waiting: Math.min(most, waiting), likely, most };
   return {
     ids: await bestWaiting(db, table, SAMPLE),
     duplicates: 0,
-    discovery,
+    fit: fitUrls({ waiting: Math.min(most, waiting), likely, most }),
     entered,
     deny: denyPrefixes(deny, settings.origin),
   };

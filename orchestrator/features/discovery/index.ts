@@ -13,7 +13,6 @@ export const DISCOVERY: FeatureDeclaration = {
     },
   ],
   async load() {
-    const [{ DISCOVER_SECTION }, data] = await Promise.all([import('./section.ts'), import('./data.ts')]);
-    return { sections: [DISCOVER_SECTION], ...data.discovery };
+    return (await import('./data.ts')).discovery;
   },
 };

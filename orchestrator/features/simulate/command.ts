@@ -16,10 +16,9 @@ import { simulate } from '../../core/simulation/simulation.ts';
 import { summarize } from './summary.ts';
 import { type Config, type Environment, type FlagValue, loadConfig } from '../../core/config/load-config.ts';
 import { configSchema } from '../../core/config/schema.ts';
-import { fitNight } from '../recrawl/fit-night.ts';
-import { planInputOf, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
+import { planInputOf, planWhatFits, refusalOfPlan, unbalanced } from '../../core/prepare/make-plan.ts';
 import { offlineFacts } from '../../core/prepare/preflight.ts';
-import { type ProductList, readWholeList } from '../../core/prepare/products.ts';
+import { type ProductList, readList } from '../../core/prepare/products.ts';
 import { assumedTarget } from '../../core/config/target.ts';
 import type { Output } from '../../cli/output.ts';
 
@@ -57,10 +56,10 @@ export async function simulateCommand(options: SimulateOptions, output: Output):
   const path = options.configPath ?? (existsSync(DEFAULT_CONFIG) ? DEFAULT_CONFIG : null);
   const config = configFor(options, path === null ? null : loadConfig({ ...options, configPath: path }));
   const count = options.products ?? (path === null ? DEFAULT_PRODUCTS : undefined);
-  const products = count === undefined ? await readList(config) : { ids: [], duplicates: 0 };
+  const products = count === undefined ? await readTonight(config) : { ids: [], duplicates: 0 };
   const target = assumedTarget(config, options.dryRun, options.environment);
   const facts = await offlineFacts({ config, target, products });
-  const night = fitNight(facts, count);
+  const night = planWhatFits(facts, count);
   refuseTooMany(night.plan.products);
   const balanced = { ...planInputOf(facts), products: night.plan.products };
   const input = night.plan.noBalancer ? unbalanced(balanced) : balanced;
@@ -123,9 +122,9 @@ const NO_CONFIG: Config = {
 };
 
 /** The list of the night, as a plan reads it. */
-async function readList(config: Config): Promise<ProductList> {
+async function readTonight(config: Config): Promise<ProductList> {
   await using database = await openDatabase(config.values.database.url);
-  return await readWholeList(config, database);
+  return await readList(config, database);
 }
 
 function refuseTooMany(products: number): void {
