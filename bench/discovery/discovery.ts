@@ -2,7 +2,6 @@
  * Discovery on a shop of 100,000 products and on a wiki of 50,000 pages: real pages, extraction, loader and frontier
  * (SQLite); without instances and HTTP, which other benches measure.
  */
-import { readConfig } from '../../test/support/features.ts';
 import { rmSync, writeFileSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +27,7 @@ import { renderPage } from '../../test/support/shop/page.ts';
 import { expectedProduct, SHOP_MAPPING } from '../../test/support/shop/product.ts';
 import type { Bench, BenchResult } from '../frame.ts';
 import { lockRequest } from '../../test/support/lock-request.ts';
-import { features } from '../../test/support/features.ts';
+import { features, readConfig } from '../../test/support/features.ts';
 
 const ORIGIN = 'https://shop.example';
 const PRODUCTS = 100_000;

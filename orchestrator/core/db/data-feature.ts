@@ -21,6 +21,10 @@ export interface DataFeature {
   afterPublish?: AfterPublish;
 }
 
+/** What features answer; those that have no part in it are left out. */
+export const answersOf = async <T extends object>(asked: readonly (Promise<T | null> | undefined)[]): Promise<T[]> =>
+  (await Promise.all(asked)).flatMap((answer) => answer ?? []);
+
 /** What is crawled next. */
 interface ProductFeed {
   /** Chooses from products.query what tonight crawls; null: all of it. */
@@ -67,9 +71,9 @@ export type FitProducts = (planner: Planner) => { plan: Plan; ids?: string[] };
 
 /** Plans for any number of products of one run. */
 interface Planner {
-  plan(products: string[] | number): Plan;
+  plan: (products: string[] | number) => Plan;
   /** With as many instances as EC2 may have, at any price. */
-  planUnlimited(products: number): Plan;
+  planUnlimited: (products: number) => Plan;
 }
 
 /** What published results mean to a feature, in the transactions of the core. */

@@ -24,7 +24,7 @@ import type {
 import { BoundRun } from './bound-run.ts';
 import { keyColumns } from './column-types.ts';
 import type { Database } from './connect.ts';
-import type { DataFeature, PartIntake } from './data-feature.ts';
+import { answersOf, type DataFeature, type PartIntake } from './data-feature.ts';
 import { readFill } from './fill.ts';
 import { type LoadCounts, loadResults, sumCounts } from './load-part.ts';
 import { newerRuns } from './newer-runs.ts';
@@ -97,7 +97,9 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     const place = { slot: part.slot, epoch: part.epoch, seq: part.seq };
     const nowMs = this.now();
     const shape = (this.#shape ??= await this.query((knex) => readRunShape(knex, db, id)));
-    const intakes = (this.#intakes ??= await this.#openIntakes(shape));
+    const intakes = (this.#intakes ??= await this.query((knex) =>
+      answersOf(this.#features.map(({ afterPublish }) => afterPublish?.openIntake?.(knex, { db, runId: id, shape }))),
+    ));
     const counts = await this.write(async (trx) => {
       const known = trx(PARTS).where({ run_id: id, ...place });
       const row = await rowOf<PartRow>(known.clone().forUpdate().first());
@@ -124,18 +126,6 @@ export class KnexResultStore extends BoundRun implements ResultStore {
     });
     for (const intake of intakes) intake.committed?.();
     return counts;
-  }
-
-  #openIntakes(shape: RunShape): Promise<PartIntake[]> {
-    const { db, id: runId } = this;
-    return this.query(async (knex) => {
-      const intakes: PartIntake[] = [];
-      for (const { afterPublish } of this.#features) {
-        const intake = (await afterPublish?.openIntake?.(knex, { db, runId, shape })) ?? null;
-        if (intake !== null) intakes.push(intake);
-      }
-      return intakes;
-    });
   }
 
   async failPart(part: PartId, detail: string): Promise<void> {
@@ -256,7 +246,7 @@ export class KnexResultStore extends BoundRun implements ResultStore {
   }
 
   async dropStaging(): Promise<void> {
-    this.#shape = null;
+    this.#shape = this.#intakes = null;
     await dropStaging(this.db, this.id);
   }
 

@@ -17,7 +17,7 @@ import type {
 } from '../model/stores.ts';
 import { BoundRun } from './bound-run.ts';
 import type { Database } from './connect.ts';
-import type { DataFeature, NamePages } from './data-feature.ts';
+import { answersOf, type DataFeature, type NamePages } from './data-feature.ts';
 import {
   chunkId,
   type ChunkRow,
@@ -87,20 +87,12 @@ export class KnexWorkStore extends BoundRun implements WorkStore {
         else await closeChunk(knex, runId, row);
       }
       const products = chunks.flatMap((chunk) => chunk.products);
-      this.#pageNames ??= await this.#openPageNames(knex);
+      this.#pageNames ??= await answersOf(
+        this.#features.map(({ productFeed }) => productFeed?.openPageNames?.(knex, { db: this.db, runId })),
+      );
       for (const namePages of this.#pageNames) await namePages(knex, products, this.now());
       return chunks;
     });
-  }
-
-  async #openPageNames(knex: Knex): Promise<NamePages[]> {
-    const { db, id: runId } = this;
-    const names: NamePages[] = [];
-    for (const { productFeed } of this.#features) {
-      const one = (await productFeed?.openPageNames?.(knex, { db, runId })) ?? null;
-      if (one !== null) names.push(one);
-    }
-    return names;
   }
 
   grant(at: EpochId, chunkIds: readonly string[], limitChunks: number): Promise<string[]> {

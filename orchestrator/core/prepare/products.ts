@@ -4,7 +4,7 @@ import type { ListRecord } from '../model/report.ts';
 import { templatesOf } from '../../../shared/domain/domains.ts';
 import type { Database } from '../db/connect.ts';
 import { createReaders } from '../db/create-stores.ts';
-import type { ChosenProducts, FitProducts, ProductQuery } from '../db/data-feature.ts';
+import { answersOf, type FitProducts } from '../db/data-feature.ts';
 import { isMigrated } from '../db/migrate.ts';
 import { createProductSource, type ProductSource } from '../db/product-source.ts';
 import type { Config } from '../config/load-config.ts';
@@ -37,15 +37,6 @@ async function readProducts(source: ProductSource): Promise<ProductList> {
   return { ids: [...seen], duplicates: listed - seen.size };
 }
 
-/** What a feature chooses of the query; null when none does. */
-async function choose(config: Config, db: Database, query: ProductQuery): Promise<ChosenProducts | null> {
-  for (const { productFeed } of config.features) {
-    const chosen = (await productFeed?.choose?.(db, query)) ?? null;
-    if (chosen !== null) return chosen;
-  }
-  return null;
-}
-
 /**
  * The products of products.query that are crawled next. The whole list is compared with earlier runs. `accepted`: a
  * shorter one is right. `mayWrite`: what earlier runs have found may be brought up to date first.
@@ -57,9 +48,8 @@ export async function readList(
 ): Promise<ProductList> {
   const { database: place, products, site, results } = config.values;
   const source = createProductSource(place.url, products.query);
-  const { recrawl } = products;
   const query = { source, recrawl: products.recrawl, resultTable: results.table, mayWrite };
-  const chosen = await choose(config, database, query);
+  const [chosen] = await answersOf(config.features.map(({ productFeed }) => productFeed?.choose?.(database, query)));
   const { listed, ...read } = chosen ?? { ...(await readProducts(source)), listed: undefined };
   const length = listed ?? read.ids.length;
   const key = listKeyOf(products.query, templatesOf(site.product_url)[0]!);

@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
-import type { DiscoveryCounts, DiscoverSettings } from '../../core/model/discovery.ts';
+import type { DiscoverSettings } from '../../core/model/discovery.ts';
 import type { Candidate } from './link-rules.ts';
 import { BloomSeen } from './seen-urls.ts';
 import { bulkInsert, type SqlValue } from '../../core/db/bulk-insert.ts';

@@ -4,9 +4,8 @@
  * that run wrote them: whatever else writes or deletes them, the page is then asked for whole.
  */
 import type { Knex } from 'knex';
-import { MAX_ID_CHARS } from '../../../shared/domain/product.ts';
+import { MAX_ID_CHARS, type Product } from '../../../shared/domain/product.ts';
 import { oneLine } from '../../../shared/domain/terminal-text.ts';
-import type { Product } from '../../../shared/domain/product.ts';
 import type { Validators } from '../../../shared/domain/validators.ts';
 import type { RunSettings } from '../../core/model/run-settings.ts';
 import { hashOf } from '../../core/db/key-hash.ts';

@@ -4,7 +4,6 @@ import type { Row } from '../../../../shared/domain/mapping.ts';
 import type { ItemResult } from '../../../../shared/wire/part.ts';
 import type { Refusal } from '../../../../orchestrator/core/model/stores.ts';
 import { noteCrawls, readCrawls } from '../../../../orchestrator/features/recrawl/crawls.ts';
-import { createHistoryTable } from '../../../../orchestrator/features/history/changes.ts';
 import {
   allRows,
   bound,
@@ -107,7 +106,6 @@ onEveryEngine('Products that ended on one page', (bench, engine) => {
     const table = `refused_history_${engine}`;
     const own = () => settings(table, { history: 'changes' });
     const first = await createRun(bench(), 2, { settings: own() });
-    await createHistoryTable(bench().db, table, MAPPING);
     await load(bench(), first.id, [stored(1), stored(2)]);
     await publish(bench(), first.id);
     await noteCrawls(bench().db, table, NOW);
