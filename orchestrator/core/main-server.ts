@@ -28,8 +28,8 @@ export interface MainServerParts extends Omit<Core, 'readPart' | 'robots' | 'reg
   robots: Pick<RobotsCacheOptions, 'reader' | 'deadlineMs'>;
   /** The same store; reports when its bucket is lost, in words, and null when it is there again. */
   watchBucket: (objects: ObjectStore, onChange: (detail: string | null) => void) => ObjectStore;
-  /** Reads parts from that store; left out: as bytes that another machine wrote. */
-  readPart?: (objects: ObjectStore, part: Parameters<Core['readPart']>[0]) => ReturnType<Core['readPart']>;
+  /** Left out: parts are bytes that another machine wrote. */
+  readPart?: Core['readPart'];
   onWorld: (world: World) => void;
 }
 
@@ -42,18 +42,17 @@ export interface MainServer {
 }
 
 export function createMainServer(parts: MainServerParts): MainServer {
-  const { privateKey, watchBucket, onWorld, launchTemplate, regions, readPart: read = readPart, ...given } = parts;
+  const { privateKey, watchBucket, onWorld, launchTemplate, regions, ...given } = parts;
   if (!isNonEmpty(regions)) throw new Error('a main server needs a region');
   const { clock, alarm } = given;
   const processState = new ProcessState();
   const { heartbeatMs } = limitsFor(parts.robots.deadlineMs);
   const robots = new RobotsCache({ ...parts.robots, clock, alarm, heartbeatMs });
   const template = remembered(launchTemplate);
-  const objects = watchBucket(given.objects, bucketWatcher({ processState, clock, alarm }));
   const core: Core = {
+    readPart,
     ...given,
-    objects,
-    readPart: (part) => read(objects, part),
+    objects: watchBucket(given.objects, bucketWatcher({ processState, clock, alarm })),
     robots,
     regions: mapAll(regions, (region) => ({
       ...region,

@@ -23,8 +23,11 @@ export interface Core extends RunStores {
   /** In the order of the configuration. */
   regions: NonEmpty<RegionPorts>;
   objects: ObjectStore;
-  /** The results of a part in the bucket. Throws `object-missing` and `object-corrupt`. */
-  readPart(part: Pick<PartRecord, 'key' | 'sha256' | 'sizeBytes' | 'products'>): Promise<PartResults>;
+  /** The results of a part in this bucket. Throws `object-missing` and `object-corrupt`. */
+  readPart: (
+    objects: ObjectStore,
+    part: Pick<PartRecord, 'key' | 'sha256' | 'sizeBytes' | 'products'>,
+  ) => Promise<PartResults>;
   offers: OfferSender;
   signatures: Signatures;
   /** The fleet's one copy of robots.txt. */

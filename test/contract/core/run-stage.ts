@@ -157,7 +157,6 @@ export function createCore(
   const alarms: string[] = [];
   const processState = new ProcessState();
   const alarm = async (detail: string): Promise<void> => void alarms.push(detail);
-  const watched = watchStore(objects, 'b', bucketWatcher({ processState, clock, alarm }));
   return {
     runId,
     clock,
@@ -165,8 +164,8 @@ export function createCore(
     log: pino({ level: 'silent' }),
     ...base.stores.bind({ runId, fence: base.fence, clock }),
     regions: [{ name: REGION, compute, balancers, launchTurn: new TokenBucket(clock, Infinity, 1) }],
-    objects: watched,
-    readPart: (part) => readPart(watched, part),
+    objects: watchStore(objects, 'b', bucketWatcher({ processState, clock, alarm })),
+    readPart,
     robots: { policy: ALLOW_ALL },
     offers: NOBODY,
     signatures: ED25519,

@@ -7,12 +7,12 @@ import { ALLOW_ALL } from './builders.ts';
 
 export function aCore(parts: Partial<Core>): Core & { alarms: string[] } {
   const alarms: string[] = [];
-  const core: Partial<Core> & { alarms: string[] } = {
+  const core = {
     runId: '20260101-000000-test',
     log: pino({ level: 'silent' }),
     processState: new ProcessState(),
     robots: { policy: ALLOW_ALL },
-    readPart: (part) => readPart(parts.objects!, part),
+    readPart,
     alarm: async (detail: string) => void alarms.push(detail),
     alarms,
     ...parts,

@@ -126,7 +126,7 @@ async function loadSeen(core: Core, only?: EpochId): Promise<void> {
   const startedMs = core.clock.now();
   const parts = await core.results.parts({ ...only, state: 'seen' });
   // Each lane takes the next part from the same reads; after a failure the others end the part they are at.
-  const reads = readAhead(parts, (p) => core.readPart(p));
+  const reads = readAhead(parts, (p) => core.readPart(core.objects, p));
   const lanes = await Promise.allSettled(Array.from({ length: LANES }, () => loadEach(core, reads)));
   const failure = lanes.find((lane) => lane.status === 'rejected');
   if (failure) throw failure.reason;
