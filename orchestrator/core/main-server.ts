@@ -8,7 +8,7 @@ import { readPart } from './act/results/load-parts.ts';
 import { LAUNCH_BUNDLE, withUpdatedBundle } from './act/launches/updated-bundle.ts';
 import { TokenBucket } from './model/token-bucket.ts';
 import { ControlLoop } from './loop.ts';
-import type { Core, LaunchTemplate, RegionPorts } from './model/core.ts';
+import type { Core, RegionPorts } from './model/core.ts';
 import { ProcessState } from './model/process-state.ts';
 import type { World } from './model/world.ts';
 import { RobotsCache, type RobotsCacheOptions } from './observe/robots-cache.ts';

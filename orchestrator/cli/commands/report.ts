@@ -1,7 +1,6 @@
 /** `orchestrator report`, `verify` and `cost`: what a run has come to, its proof, and its price. */
 import { AppError } from '../../../shared/domain/errors.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
-import { htmlReport } from '../../features/serve/report-html.ts';
 import {
   assertKept,
   findRun,
@@ -13,6 +12,7 @@ import {
   storesToList,
   withDatabase,
 } from '../../core/lookup/find-run.ts';
+import type { Features } from '../../core/feature.ts';
 import { renderReport } from '../../core/run/render-report.ts';
 import { reportOf } from '../../core/decide/end/report.ts';
 import type { Output } from '../output.ts';
@@ -49,13 +49,19 @@ export async function reportCommand(
       throw new AppError('run-unfinished', `run ${run.id} has no report yet: it is ${run.phase}`, {
         hint: `Look at it with: orchestrator status ${run.id}`,
       });
-    const text = html ? await htmlReport(run, stores) : printable(`${renderReport(report)}\n`);
+    const text = html ? await pageOf(run, stores, options.features) : printable(`${renderReport(report)}\n`);
     // With --json stdout is for the document.
     if (to !== undefined || !output.json) await writeLines(to, [text]);
     if (to !== undefined) output.line(`The report of run ${run.id} is in ${options.to}.`);
     output.document(report);
     return EXIT.complete;
   });
+}
+
+async function pageOf(run: RunRecord, stores: StoreReaders, features: Features): Promise<string> {
+  const page = features.flatMap((feature) => feature.reportPage?.(run, stores) ?? [])[0];
+  if (page === undefined) throw new AppError('usage', 'this program makes no pages', { hint: 'Leave --html out.' });
+  return await page;
 }
 
 export async function verifyCommand(options: StatusOptions, output: Output): Promise<ExitCode> {

@@ -7,7 +7,7 @@ import { createReaders } from '../../core/db/create-stores.ts';
 import { renderPlan, startInWords } from '../../core/plan/render-plan.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { listen } from '../../core/server/listen.ts';
-import { metricsText } from '../../features/serve/metrics.ts';
+import { metricsText } from '../../core/read/metrics.ts';
 import { loadConfig, refuseMisspelt } from '../../core/config/load-config.ts';
 import { refusalOfPlan } from '../../core/prepare/make-plan.ts';
 import { preflight } from '../../core/prepare/preflight.ts';

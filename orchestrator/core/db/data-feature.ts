@@ -23,7 +23,7 @@ export interface DataFeature {
 
 /** What features answer; those that have no part in it are left out. */
 export const answersOf = async <T extends object>(asked: readonly (Promise<T | null> | undefined)[]): Promise<T[]> =>
-  (await Promise.all(asked)).flatMap((answer) => answer ?? []);
+  (await Promise.all(asked.map(async (answer) => (await answer) ?? null))).flatMap((answer) => answer ?? []);
 
 /** What is crawled next. */
 interface ProductFeed {

@@ -14,7 +14,7 @@ import type { StartContext } from './start-context.ts';
 /** Stores it with its report, which explains why there is nothing to crawl. */
 export async function completeEmptyRun(context: StartContext, accepted: AcceptedRun): Promise<ExitCode> {
   const { config, target, database, stores, lock, output, features } = context;
-  const { runId, plan, products } = accepted;
+  const { runId, plan } = accepted;
   const settings = {
     ...settingsOf(config, target, plan),
     sandbox: null,

@@ -8,7 +8,10 @@ import { fileOf, writeFile, writeLines } from '../../cli/output-file.ts';
 import { writeText } from '../../cli/terminal.ts';
 import { findRun, storesOf, withDatabase } from '../../core/lookup/find-run.ts';
 import { History } from '../../core/db/history.ts';
-import { countFormulas, exportColumns, type ExportFormat, exportLines, exportParquet } from './export-rows.ts';
+import { countFormulas, exportColumns, exportLines } from '../../core/read/row-lines.ts';
+import { exportParquet } from './parquet.ts';
+
+export type ExportFormat = 'csv' | 'jsonl' | 'parquet';
 
 type ExportOptions = StatusOptions & { format: ExportFormat; to?: string; safe?: boolean };
 

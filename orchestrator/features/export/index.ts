@@ -1,5 +1,5 @@
 /** `orchestrator export`: rows as files. */
-import type { ExportFormat } from './export-rows.ts';
+import type { ExportFormat } from './command.ts';
 import type { FeatureDeclaration } from '../../cli/program/feature.ts';
 import { configFlag, flag, toFlag } from '../../cli/program/flags.ts';
 

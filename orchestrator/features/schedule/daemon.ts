@@ -1,5 +1,5 @@
 /** The daemon put together: record, processes, listener, webhooks. Runs until a signal. */
-import type { Features } from '../../core/feature.ts';
+import type { DaemonOptions } from '../../core/feature.ts';
 import { join } from 'node:path';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { EXIT, type ExitCode } from '../../../shared/domain/exit-codes.ts';
@@ -12,26 +12,18 @@ import { ScheduleStore } from './schedule-store.ts';
 import type { StoredDueTime } from './due-times.ts';
 import { createTimetable } from '../../core/config/timetable.ts';
 import { createHealthApp } from '../../core/server/health-app.ts';
-import { listen, type Listener } from '../../core/server/listen.ts';
+import { listen } from '../../core/server/listen.ts';
 import { resultOf } from '../../core/read/run-result.ts';
 import { timedLines } from '../../cli/closed-output.ts';
-import { type Environment, loadConfig } from '../../core/config/load-config.ts';
-import type { Output } from '../../cli/output.ts';
+import { loadConfig } from '../../core/config/load-config.ts';
+import type { Output } from '../../core/caller.ts';
 import { ownName } from '../../core/lookup/process-name.ts';
 import { isUnfinished, unfinishedRuns } from '../../core/lookup/find-run.ts';
 import { livingHolder, lockNamesOfConfig } from '../../core/lookup/run-lock.ts';
 import { deadlineOf, scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { chooseTarget } from '../../core/config/target.ts';
-import { createProcesses, outputFolder, type ProcessOptions } from '../../cli/processes.ts';
+import { createProcesses, outputFolder } from '../../cli/processes.ts';
 import { Scheduler } from './scheduler.ts';
-
-export interface DaemonOptions extends ProcessOptions {
-  environment: Environment;
-  features: Features;
-  signal: AbortSignal;
-  /** Listens instead of a server with `/healthz` alone. */
-  listenWith?: (health: () => { ok: boolean }) => Promise<Listener>;
-}
 
 /** Exit code 0 after a signal. Refuses at once what would make every run fail, and an operator's port in use. */
 export async function runDaemon(options: DaemonOptions, output: Output): Promise<ExitCode> {

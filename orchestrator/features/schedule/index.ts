@@ -1,4 +1,5 @@
 /** `orchestrator schedule`: runs at due times. */
+import { scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import type { Output } from '../../cli/output.ts';
 import type { ScheduleOptions } from './command.ts';
 import type { Given, FeatureDeclaration } from '../../cli/program/feature.ts';
@@ -25,5 +26,15 @@ export const SCHEDULE: FeatureDeclaration = {
       },
     },
   ],
-  load: async () => ({ runEvents: (await import('./run-events.ts')).dueTimesOfRuns }),
+  async load() {
+    const { dueTimesOfRuns } = await import('./run-events.ts');
+    return {
+      runEvents: dueTimesOfRuns,
+      async nextDue(database, config) {
+        const { ScheduleStore } = await import('./schedule-store.ts');
+        return new ScheduleStore(database, scheduleNameOf(config)).nextDue();
+      },
+      runDaemon: async (options, output) => (await import('./daemon.ts')).runDaemon(options, output),
+    };
+  },
 };

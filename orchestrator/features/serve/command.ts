@@ -13,8 +13,6 @@ import { openDatabase } from '../../core/db/connect.ts';
 import { createReaders } from '../../core/db/create-stores.ts';
 import { History } from '../../core/db/history.ts';
 import { migrate } from '../../core/db/migrate.ts';
-import { ScheduleStore } from '../schedule/schedule-store.ts';
-import { scheduleNameOf } from '../../core/prepare/settings-of.ts';
 import { tailOfLog } from '../../cli/commands/logs.ts';
 import { listen, type Listener, type Tls } from '../../core/server/listen.ts';
 import { pageAssets } from './bundle-page.ts';
@@ -40,7 +38,6 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   using interrupts = watchInterrupts();
   await migrate(database);
   const stores = createReaders(database);
-  const schedule = new ScheduleStore(database, scheduleNameOf(config));
   const assets = await pageAssets();
   const listenWith = async (health: () => { ok: boolean }): Promise<Listener> => {
     const app = createServeApp({
@@ -54,7 +51,12 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
       listenHost: place.host,
       health,
       logOf: (runId) => tailOfLog(config.file, runId),
-      nextDue: () => schedule.nextDue(),
+      nextDue: async () => {
+        const [due = null] = await Promise.all(
+          options.features.flatMap((one) => one.nextDue?.(database, config) ?? []),
+        );
+        return due;
+      },
     });
     const listener = await listen(app, address, setting, place.tls);
     output.line(`page: ${place.tls ? 'https' : 'http'}://${place.host}:${listener.port}/`);
@@ -64,8 +66,10 @@ export async function serveCommand(options: ServeOptions, output: Output): Promi
   };
   const signal = interrupts.leave;
   if (options.schedule) {
-    const { runDaemon } = await import('../schedule/daemon.ts');
-    return await runDaemon({ ...options, launcher: resolve(options.launcher), signal, listenWith }, output);
+    const scheduler = options.features.find((feature) => feature.runDaemon !== undefined);
+    if (scheduler?.runDaemon === undefined)
+      throw new AppError('usage', 'this program has no schedule', { hint: 'Leave --schedule out.' });
+    return await scheduler.runDaemon({ ...options, launcher: resolve(options.launcher), signal, listenWith }, output);
   }
   const listener = await listenWith(() => ({ ok: true }));
   await once(signal, 'abort');

@@ -22,5 +22,8 @@ export const SERVE: FeatureDeclaration = {
       },
     },
   ],
-  load: async () => ({ runEvents: (await import('./run-events.ts')).chartsOfRuns }),
+  load: async () => ({
+    runEvents: (await import('./run-events.ts')).chartsOfRuns,
+    reportPage: async (run, stores) => (await import('./report-html.ts')).htmlReport(run, stores),
+  }),
 };

@@ -12,7 +12,7 @@ import { FAILURE_REASONS } from '../../../shared/domain/outcome.ts';
 import { productUrl } from '../../../shared/domain/product.ts';
 import { AppError, describeError } from '../../../shared/domain/errors.ts';
 import type { Clock } from '../../../shared/ports/clock.ts';
-import { exportColumns, exportLines } from '../export/export-rows.ts';
+import { exportColumns, exportLines } from '../../core/read/row-lines.ts';
 import { maskSecrets } from '../../core/read/mask-secrets.ts';
 import { readProduct } from '../../core/read/product-document.ts';
 import { MAX_EVENTS, readRun, summaryOf } from '../../core/read/run-documents.ts';
@@ -22,7 +22,7 @@ import type { FoundProducts, History } from '../../core/db/history.ts';
 import { refuseWebPages } from '../../core/server/health-app.ts';
 import { EventStreams } from './event-streams.ts';
 import { LiveRun } from './live-run.ts';
-import { metricsText } from './metrics.ts';
+import { metricsText } from '../../core/read/metrics.ts';
 
 /** What a button does to a run; resolves to a sentence for the user. */
 type RunActions = Record<RunAction, (runId: string) => Promise<string>>;

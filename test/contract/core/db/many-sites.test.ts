@@ -5,7 +5,7 @@ import { readProduct } from '../../../../orchestrator/core/read/product-document
 import { findRun, isUnfinished, runsOfSite } from '../../../../orchestrator/core/lookup/find-run.ts';
 import type { RunSettings } from '../../../../orchestrator/core/model/run-settings.ts';
 import { History } from '../../../../orchestrator/core/db/history.ts';
-import { metricsText } from '../../../../orchestrator/features/serve/metrics.ts';
+import { metricsText } from '../../../../orchestrator/core/read/metrics.ts';
 import { NO_PROGRESS } from '../../../../shared/wire/callbacks.ts';
 import { createInstance, createRun, onBothEngines, settings, type TestRun } from './harness.ts';
 

@@ -12,7 +12,6 @@ import {
   failed,
   itWithSql,
   load,
-  MAPPING,
   NOW,
   onEveryEngine,
   publish,

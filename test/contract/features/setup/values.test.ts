@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { publishRun, buildReport } from '../../../../orchestrator/core/act/results/finish.ts';
 import { renderReport } from '../../../../orchestrator/core/run/render-report.ts';
-import { metricsText } from '../../../../orchestrator/features/serve/metrics.ts';
+import { metricsText } from '../../../../orchestrator/core/read/metrics.ts';
 import { publishHeld } from '../../../../orchestrator/core/act/results/publish-held.ts';
 import type { NewRun } from '../../../../orchestrator/core/model/stores.ts';
 import type { Field, FieldValue } from '../../../../shared/domain/mapping.ts';

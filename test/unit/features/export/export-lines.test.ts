@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { countFormulas, exportLines } from '../../../../orchestrator/features/export/export-rows.ts';
+import { countFormulas, exportLines } from '../../../../orchestrator/core/read/row-lines.ts';
 
 const columns = [
   { name: 'name', type: 'text' },

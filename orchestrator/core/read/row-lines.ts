@@ -1,10 +1,6 @@
-/** Writes rows as CSV (RFC 4180), JSON lines or Parquet. Memory is bounded by a page of rows. */
-import { fileWriter, parquetWriteRows } from 'hyparquet-writer';
-import { AppError } from '../../../shared/domain/errors.ts';
+/** Rows as CSV (RFC 4180) or JSON lines, one after the other. */
 import { type Column, columnsOf, hasRows } from '../../../shared/domain/mapping.ts';
-import type { RunSettings } from '../../core/model/run-settings.ts';
-
-export type ExportFormat = 'csv' | 'jsonl' | 'parquet';
+import type { RunSettings } from '../model/run-settings.ts';
 
 type Row = Record<string, unknown>;
 
@@ -68,51 +64,18 @@ const NUMBER = /^[+-]?[\d .,'()\u00a0\u202f\p{Sc}]*\d[ .,'()\u00a0\u202f\p{Sc}]*
 
 const isFormula = (cell: string): boolean => BEGINS_FORMULA.test(cell) && !NUMBER.test(cell);
 
-const valueOf = (row: Row, { name }: Column): unknown => row[name] ?? row[name.toLowerCase()] ?? null;
+/** The value of a column, whose name the database may have in lower case. */
+export const valueOf = (row: Row, { name }: Column): unknown => row[name] ?? row[name.toLowerCase()] ?? null;
 
 function csvLine(values: readonly unknown[]): string {
   return `${values.map(csvField).join(',')}\r\n`;
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+/** A text as it is, anything else as JSON. */
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 function csvField(value: unknown): string {
   if (value === null) return '';
   const text = textOf(value);
   return /[",\r\n]/.test(text) || text === '' ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
-const PARQUET_TYPES = { number: 'DOUBLE', integer: 'INT64', boolean: 'BOOLEAN', json: 'JSON' } as const;
-/** Rows held in memory at a time. */
-const ROW_GROUP = 20_000;
-
-/** Writes into an open file, which need not be a plain one. */
-export async function exportParquet(rows: AsyncIterable<Row>, columns: readonly Column[], fd: number): Promise<void> {
-  const values = async function* (): AsyncGenerator<Row> {
-    for await (const row of rows)
-      yield Object.fromEntries(columns.map((column) => [column.name, parquetValue(valueOf(row, column), column)]));
-  };
-  await parquetWriteRows({
-    // It only calls `writeFileSync`, which takes a descriptor for a name; a pipe could not be opened again and again.
-    writer: fileWriter(fd as unknown as string),
-    rows: values(),
-    rowGroupSize: ROW_GROUP,
-    columns: columns.map(({ name, type }) => ({
-      name,
-      type: PARQUET_TYPES[type as keyof typeof PARQUET_TYPES] ?? 'STRING',
-      nullable: true,
-    })),
-  });
-}
-
-function parquetValue(value: unknown, { name, type }: Column): unknown {
-  if (value === null) return null;
-  if (type !== 'integer') return type in PARQUET_TYPES ? value : textOf(value);
-  // A wider column type than the one that is made by default may hold it.
-  const text = textOf(value);
-  const whole = /^-?\d+$/.test(text) ? BigInt(text) : null;
-  if (whole !== null && BigInt.asIntN(64, whole) === whole) return whole;
-  throw new AppError('usage', `${name} has the value ${text}, which is no whole number of 64 bits`, {
-    hint: 'Export as csv or jsonl instead.',
-  });
 }

@@ -1,8 +1,8 @@
 /** Metrics of the newest run of each result table, for Prometheus. From the database, so that they outlive the run. */
 import { Gauge, Registry } from 'prom-client';
 import { RUN_PHASES } from '../../../shared/domain/states.ts';
-import { readRun } from '../../core/read/run-documents.ts';
-import type { RunRecord, StoreReaders } from '../../core/model/stores.ts';
+import { readRun } from './run-documents.ts';
+import type { RunRecord, StoreReaders } from '../model/stores.ts';
 
 /** Newest runs of the database in which each table's newest is sought; an unfinished run may be older. */
 const LOOKED_AT = 50;
