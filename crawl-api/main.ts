@@ -9,8 +9,8 @@ import { systemRandom } from '../shared/adapters/random.ts';
 import { AppError, describeError } from '../shared/domain/errors.ts';
 import { systemClock } from '../shared/adapters/system-clock.ts';
 import { type AnyUserData, parseUserData } from '../shared/wire/settings.ts';
-import { AWS_METADATA, readMetadata } from './control/metadata.ts';
-import { readSettings } from './control/read-settings.ts';
+import { AWS_METADATA, readMetadata } from './callbacks/metadata.ts';
+import { readSettings } from './callbacks/read-settings.ts';
 import { StateFolder } from './process/state-folder.ts';
 import { runInstance } from './instance.ts';
 

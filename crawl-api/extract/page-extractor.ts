@@ -21,7 +21,7 @@ import { PagePass } from './page-pass.ts';
 import type { Contents, PageContents, PageKind } from './page-plan.ts';
 import { asText, type StepContext, toUrl } from './processors.ts';
 import { fitValues, rowBytes } from './values.ts';
-import { isUnread } from '../../shared/domain/unread-number.ts';
+import { isUnread } from '../../shared/domain/ambiguous-number.ts';
 
 export type { PageKind } from './page-plan.ts';
 

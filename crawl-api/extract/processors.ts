@@ -10,7 +10,7 @@
  */
 import type { DecimalMark } from '../../shared/domain/currencies.ts';
 import type { ChainValue, Processor } from '../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
+import { isUnread, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import { readCurrency, readNumber } from './numbers/read-number.ts';
 import type { PageBudget } from './page-limits.ts';
 import { BrokenText } from './text-breaks.ts';

@@ -1,6 +1,6 @@
 /** Limits on crawled values, and fitting them to their columns. */
 import type { ChainValue, FieldType, FieldValue, Row } from '../../shared/domain/mapping.ts';
-import { isUnread } from '../../shared/domain/unread-number.ts';
+import { isUnread } from '../../shared/domain/ambiguous-number.ts';
 
 /** Maximum UTF-8 bytes of a value: what MySQL's TEXT holds. */
 export const MAX_VALUE_BYTES = 65_535;

@@ -6,7 +6,7 @@ import type { ChainValue, FieldValue, Row } from '../../shared/domain/mapping.ts
 import { type ProductUrl, templatesOf } from '../../shared/domain/domains.ts';
 import { productUrl } from '../../shared/domain/product.ts';
 import { policyAt, type RobotsPolicy } from '../../shared/domain/robots-matcher.ts';
-import { isUnread, readingsOf } from '../../shared/domain/unread-number.ts';
+import { isUnread, readingsOf } from '../../shared/domain/ambiguous-number.ts';
 import type { Canary } from '../../shared/domain/verdict.ts';
 import { accused, type Judgement, unremarkable } from '../politeness/judgement.ts';
 import type { JudgedFetch } from './pages.ts';

@@ -1,7 +1,7 @@
 /** What a page shows a person, for `init`: the heading that names it and the price beside it, by selectors for both. */
 import { Element } from '../extract/dom/queries.ts';
 import { ASIDE_NAMES } from '../../shared/domain/aside-names.ts';
-import { isUnread } from '../../shared/domain/unread-number.ts';
+import { isUnread } from '../../shared/domain/ambiguous-number.ts';
 import { descendants, isWithin, lastInside, orderOf, textOf, TreeBuilder, type TreeNode } from '../extract/dom/tree.ts';
 import { HtmlParser } from '../extract/markup/html-parser.ts';
 import { readCurrency, readNumber } from '../extract/numbers/read-number.ts';

@@ -1,6 +1,6 @@
 /** EC2 at another endpoint: the five calls that the host needs to boot its instances. */
 import type * as Ec2Sdk from '@aws-sdk/client-ec2';
-import { atPlace } from '../../shared/adapters/aws-place.ts';
+import { atPlace } from '../../shared/adapters/aws-endpoint.ts';
 import { describeError } from '../../shared/domain/errors.ts';
 import { type InstanceState, STATE_CODES } from '../ec2/instance.ts';
 

@@ -19,7 +19,7 @@ import {
   type ObjectStore,
   objectTooLarge,
 } from '../ports/object-store.ts';
-import { type AwsPlace, atPlace } from './aws-place.ts';
+import { type AwsPlace, atPlace } from './aws-endpoint.ts';
 import { behindProxy, type ProxySettings } from './proxy.ts';
 import { systemClock } from './system-clock.ts';
 

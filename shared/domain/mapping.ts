@@ -14,7 +14,7 @@
  * is nothing, and so is a number that only the whole column decides; if all yield nothing, the first such number stays.
  */
 import type { DecimalMark } from './currencies.ts';
-import type { UnreadNumber } from './unread-number.ts';
+import type { UnreadNumber } from './ambiguous-number.ts';
 
 /**
  * Number of the rules by which pages are read. Raise it with any change after which a page may give other values under the

@@ -5,7 +5,7 @@
 import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { type ChainValue, MAX_LINKS, type Row, type ShownMarks } from '../domain/mapping.ts';
-import { MAX_UNREAD_CHARS } from '../domain/unread-number.ts';
+import { MAX_UNREAD_CHARS } from '../domain/ambiguous-number.ts';
 import { FAILURE_REASONS } from '../domain/outcome.ts';
 import { foreignList, parseForeign } from './foreign-json.ts';
 import { evidenceSchema, partRefSchema, progressSchema } from './callbacks.ts';

@@ -38,7 +38,7 @@ const LIBRARIES: Record<string, string[]> = {
   undici: [
     'orchestrator/core/cloud/',
     'crawl-api/fetch/',
-    'crawl-api/control/',
+    'crawl-api/callbacks/',
     'shared/adapters/http/',
     'userdata/program.ts',
   ],

@@ -3,7 +3,7 @@
  * readings the result is unread, and the main server decides by the whole column.
  */
 import { type DecimalMark, isCurrencyCode } from '../../../shared/domain/currencies.ts';
-import { MAX_UNREAD_CHARS, type UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import { MAX_UNREAD_CHARS, type UnreadNumber } from '../../../shared/domain/ambiguous-number.ts';
 import { replaceBreaks } from '../text-breaks.ts';
 import { type Amount, findAmounts } from './find-amounts.ts';
 import { toPlainText } from './plain-text.ts';

@@ -2,7 +2,7 @@
 import { chainsOf, type Field, hasDefault, type PageMapping, type Step } from '../../../shared/domain/mapping.ts';
 import type { CompiledMapping } from '../../extract/compile-mapping.ts';
 import { PageHabits } from './page-habits.ts';
-import type { Sign } from './page-probe.ts';
+import type { Sign } from './page-snapshot.ts';
 
 export interface Expected {
   /** Where the values come from, as far as an element shows. Only a quick test: the extraction decides. */

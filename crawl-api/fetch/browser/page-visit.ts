@@ -10,7 +10,7 @@ import { readText } from '../text-reader.ts';
 import { PROXY_ANSWER } from './filter-proxy.ts';
 import { judgeNavigation, mediaTypeOf, navigate, type Replies, type VisitOptions } from './navigate-page.ts';
 import { PageHabits } from './page-habits.ts';
-import { type ProbeAnswer, probePage } from './page-probe.ts';
+import { type ProbeAnswer, probePage } from './page-snapshot.ts';
 import { failed, type Failure, replyOf } from './rendered-reply.ts';
 import type { Expected } from './expected-elements.ts';
 import { withTimeout } from './with-timeout.ts';

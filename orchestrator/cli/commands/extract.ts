@@ -4,7 +4,7 @@ import type { Output } from '../output.ts';
 import { askCrawlApi } from '../../core/trial/ask-crawl-api.ts';
 import { type ExtractFlags, readTrialInput } from '../../core/trial/trial-input.ts';
 import { type FieldReport, reportTrial, type TrialReport } from '../../core/trial/trial-report.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
+import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 import { plain, quote } from '../../../shared/domain/terminal-text.ts';
 
 export type { ExtractFlags } from '../../core/trial/trial-input.ts';

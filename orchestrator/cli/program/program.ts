@@ -9,7 +9,7 @@ import type { CommandDeclaration, FeatureDeclaration } from './feature.ts';
 import { READING_COMMANDS } from './reading-commands.ts';
 import { RUN_COMMANDS } from './run-commands.ts';
 import { asTyped } from '../typed-name.ts';
-import { TRIAL_COMMANDS } from './trial-commands.ts';
+import { TRIAL_COMMANDS } from './local-commands.ts';
 
 /** The commands of the help, by heading; one of a feature that is not there is left out. */
 const HEADINGS = {

@@ -3,9 +3,9 @@ import { AppError } from '../../../shared/domain/errors.ts';
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { WRONG_CLOCK_MS } from '../../../shared/domain/limits.ts';
 import { type Check, failed, type Finding, lacksRegion, ok, standing, warning } from './check.ts';
-import { renderParts } from '../cloud/probe.ts';
+import { renderParts } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
-import { probeEc2Rights, probeElbRights, type RightAnswer } from '../cloud/right-probes.ts';
+import { probeEc2Rights, probeElbRights, type RightAnswer } from '../cloud/right-checks.ts';
 import { organisationRemedy } from '../decide/launches/rights.ts';
 import type { Environment } from '../config/load-config.ts';
 

@@ -3,12 +3,12 @@ import { fleetSubnets, instanceGroups, launchNetwork, ownNetwork } from '../clou
 import { systemClock } from '../../../shared/adapters/system-clock.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { sha256Hex } from '../../../shared/wire/signature.ts';
-import { whoAmI } from '../cloud/right-probes.ts';
+import { whoAmI } from '../cloud/right-checks.ts';
 import { type LaunchRequest, TAG } from '../cloud/compute.ts';
 import { Ec2Compute } from '../cloud/ec2-compute.ts';
 import { Elbv2LoadBalancer } from '../cloud/elbv2-load-balancer.ts';
 import type { AwsOptions } from '../cloud/sdk-clients.ts';
-import { probeEndpoint } from '../cloud/probe.ts';
+import { probeEndpoint } from '../cloud/endpoint-profile.ts';
 import { findRouteTables } from '../cloud/route-tables.ts';
 import { type Database, openDatabase } from '../db/connect.ts';
 import {

@@ -2,7 +2,7 @@
 import { type ImageFacts, readImage, browserOn } from '../cloud/image-facts.ts';
 import { architectureOf } from '../plan/instance-types.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
-import { defaultVolumeKey } from '../cloud/right-probes.ts';
+import { defaultVolumeKey } from '../cloud/right-checks.ts';
 import { type Check, failed, type Finding, ok, standing, warning } from './check.ts';
 
 export const image: Check = {

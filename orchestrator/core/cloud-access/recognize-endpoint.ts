@@ -2,7 +2,7 @@
 import { isIPv6 } from 'node:net';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { bareHostOf } from '../../../shared/domain/same-site.ts';
-import { type EndpointProfile, probeEndpoint } from '../cloud/probe.ts';
+import { type EndpointProfile, probeEndpoint } from '../cloud/endpoint-profile.ts';
 import { awsOptions } from './cloud-access.ts';
 import type { Target } from '../config/target.ts';
 

@@ -9,7 +9,7 @@ import type { S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import type { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import type { SSM } from '@aws-sdk/client-ssm';
 import type { STS } from '@aws-sdk/client-sts';
-import { type AwsPlace, atPlace } from '../../../shared/adapters/aws-place.ts';
+import { type AwsPlace, atPlace } from '../../../shared/adapters/aws-endpoint.ts';
 import { behindProxy, type ProxySettings } from '../../../shared/adapters/proxy.ts';
 import { AppError } from '../../../shared/domain/errors.ts';
 import { type AwsFailureKind, classifyAwsError, toAppError } from './aws-errors.ts';

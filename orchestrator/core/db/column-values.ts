@@ -2,7 +2,7 @@
 import type { Column, FieldValue } from '../../../shared/domain/mapping.ts';
 import type { SqlValue } from './bulk-insert.ts';
 import { MAX_ROW_KEY_CHARS } from './column-types.ts';
-import { settle } from './settled-values.ts';
+import { settle } from './ambiguous-values.ts';
 import type { ColumnInfo } from './table-info.ts';
 
 /** A value that a column of the field's type would alter. */

@@ -15,7 +15,7 @@ import type { KeptPage, PartIntake } from './data-feature.ts';
 import { GrantedProducts } from './grants.ts';
 import type { RunShape } from './run-shape.ts';
 import { inPieces, rowsOf } from './rows.ts';
-import { countMarks, marksOf, type ShownCounts, sumMarks } from './settled-values.ts';
+import { countMarks, marksOf, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { stageRows, type StoredResult } from './stage-rows.ts';
 
 /** Written for a product beside its rows. */

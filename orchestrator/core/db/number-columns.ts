@@ -5,12 +5,18 @@
  */
 import type { Knex } from 'knex';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import { decideMark, MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown, SMALL_RUN } from '../../../shared/domain/unread-number.ts';
+import {
+  decideMark,
+  MIN_SHOWN,
+  MIN_SHOWN_SHARE,
+  onlyShown,
+  SMALL_RUN,
+} from '../../../shared/domain/ambiguous-number.ts';
 import type { NumberReport } from '../model/report.ts';
 import { NEWEST_FIRST, notCancelled, PUBLISHED } from './newer-runs.ts';
 import { countOf, rowOf, rowsOf, type SqlNumber, toNumber } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import { NO_MARKS, type ShownCounts, sumMarks } from './settled-values.ts';
+import { NO_MARKS, type ShownCounts, sumMarks } from './ambiguous-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import type { UnreadColumns } from './staging.ts';
 

@@ -12,7 +12,7 @@ import { UnfitValue, toCrawledAt, toRowKey, toSqlValue } from './column-values.t
 import type { Database } from './connect.ts';
 import { inPieces } from './rows.ts';
 import type { RunShape } from './run-shape.ts';
-import { findUnread, marksOf, settle } from './settled-values.ts';
+import { findUnread, marksOf, settle } from './ambiguous-values.ts';
 import { CONTENT_COLUMN, LANDING_COLUMN, MAX_LANDING_CHARS, STAMP_COLUMN, stagingColumns } from './staging.ts';
 
 export type StoredResult = ItemResult & {

@@ -8,7 +8,7 @@ import { columnsOf, hasRows, type Mapping } from '../../../shared/domain/mapping
 import { byteText, keyColumns, type NeededColumn, neededColumns, productIdType, rowKeyType } from './column-types.ts';
 import type { Database } from './connect.ts';
 import { inQuery } from './retry.ts';
-import { numberPlaces } from './settled-values.ts';
+import { numberPlaces } from './ambiguous-values.ts';
 import { LONG_STATEMENT_MS } from './statement-timeout.ts';
 import { findColumn, readTable, type TableInfo, typeOf } from './table-info.ts';
 import { createTable } from './table-statements.ts';

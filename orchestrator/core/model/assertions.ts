@@ -1,7 +1,7 @@
 /** `assert` of a mapping's fields: which values of a row break it, and what becomes of them. Pure. */
 import { compilePattern } from '../../../shared/adapters/steps/regex.ts';
 import type { Assertion, ChainValue, FieldValue, Mapping, Row, Scalar } from '../../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
+import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 
 /** A value that breaks its field's assertion. */
 export interface Broken {

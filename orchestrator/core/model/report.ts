@@ -1,5 +1,5 @@
 /** Documents stored with a run: its report, and figures that later runs are compared with. */
-import type { MarkCounts } from '../../../shared/domain/unread-number.ts';
+import type { MarkCounts } from '../../../shared/domain/ambiguous-number.ts';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
 import type { Evidence } from '../../../shared/domain/verdict.ts';
 import type { ExitCode } from '../../../shared/domain/exit-codes.ts';

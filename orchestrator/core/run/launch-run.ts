@@ -18,7 +18,7 @@ import type { PlannedStart } from './plan-start.ts';
 import { openSession } from './run-session.ts';
 import type { StartContext } from './start-context.ts';
 import { provideBrowser } from '../prepare/browser-boot.ts';
-import { needsStandIn, renderParts } from '../cloud/probe.ts';
+import { needsStandIn, renderParts } from '../cloud/endpoint-profile.ts';
 import { awsOptions, openCloud } from '../cloud-access/cloud-access.ts';
 import { bundleFor, prepareLaunch } from '../cloud-access/launch-template.ts';
 import { ownNetwork } from '../cloud-access/launch-network.ts';

@@ -1,6 +1,6 @@
 /** The place of a new run: its target, its database, and the lock, under which what earlier runs have left is ended first. */
 import type { Caller } from '../caller.ts';
-import type { EndpointProfile } from '../cloud/probe.ts';
+import type { EndpointProfile } from '../cloud/endpoint-profile.ts';
 import { recognizeEndpoint } from '../cloud-access/recognize-endpoint.ts';
 import { chooseTarget, type Target } from '../config/target.ts';
 import { lockNamesOfConfig, takeLock } from '../lookup/run-lock.ts';

@@ -1,6 +1,6 @@
 /** `init --url`: which fields product pages have, and where. Every place is tried with the extraction of a real run. */
 import type { FieldValue, Mapping, Row } from '../../../shared/domain/mapping.ts';
-import { isUnread, readingsOf } from '../../../shared/domain/unread-number.ts';
+import { isUnread, readingsOf } from '../../../shared/domain/ambiguous-number.ts';
 import { readMapping } from '../../core/config/read-mapping.ts';
 
 /** A source of a field, as the short form of a mapping has it, without the field's options. */

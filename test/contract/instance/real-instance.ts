@@ -1,6 +1,6 @@
 /** The program of an instance in memory: all of it but its files, its sockets and its pages. */
-import type { MainServerClient, Reply } from '../../../crawl-api/control/main-server-client.ts';
-import { sayHello } from '../../../crawl-api/control/hello.ts';
+import type { MainServerClient, Reply } from '../../../crawl-api/callbacks/main-server-client.ts';
+import { sayHello } from '../../../crawl-api/callbacks/hello.ts';
 import type { FetchHooks, PageAnswer, PageSource } from '../../../crawl-api/fetch/page-result.ts';
 import { compileSiteRules, type SiteRules } from '../../../crawl-api/politeness/site-rules.ts';
 import { openQueue } from '../../../crawl-api/queue/open-queue.ts';

@@ -2,7 +2,7 @@
 import { ServiceQuotas } from '@aws-sdk/client-service-quotas';
 import { STS } from '@aws-sdk/client-sts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { defaultVolumeKey } from '../../../orchestrator/core/cloud/right-probes.ts';
+import { defaultVolumeKey } from '../../../orchestrator/core/cloud/right-checks.ts';
 import { launchInput } from '../../support/sandbox/boot.ts';
 import { clientsFor, refusal, type SandboxClients } from '../../support/sandbox/clients.ts';
 import { startSandbox, type TestSandbox } from '../../support/sandbox/start-sandbox.ts';

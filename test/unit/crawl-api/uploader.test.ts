@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { closeEpoch } from '../../../crawl-api/control/closing.ts';
+import { closeEpoch } from '../../../crawl-api/callbacks/closing.ts';
 import type { Queue } from '../../../crawl-api/queue/queue.ts';
 import { Uploader } from '../../../crawl-api/upload/uploader.ts';
 import { MemoryObjectStore } from '../../../orchestrator/core/simulation/cloud/memory-objects.ts';

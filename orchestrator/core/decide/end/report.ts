@@ -1,5 +1,5 @@
 /** The stored report of a run, and its notes about bans and ambiguous numbers. */
-import { MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown } from '../../../../shared/domain/unread-number.ts';
+import { MIN_SHOWN, MIN_SHOWN_SHARE, onlyShown } from '../../../../shared/domain/ambiguous-number.ts';
 import type { RunReport, BanReport, NumberReport } from '../../model/report.ts';
 import type { RunRecord, IncidentRecord } from '../../model/stores.ts';
 import { epochKey } from '../../../../shared/domain/epoch-id.ts';

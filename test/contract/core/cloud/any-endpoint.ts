@@ -1,6 +1,6 @@
 /** The contracts at the endpoint that `npm run contract` names: LocalStack, Floci, AWS Emulator, moto, or AWS itself. */
 import { describe } from 'vitest';
-import { probeEndpoint } from '../../../../orchestrator/core/cloud/probe.ts';
+import { probeEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 import { describeEndpointContracts } from './endpoint-contracts.ts';
 
 const { CRAWLFLEET_CONTRACT_ENDPOINT: chosen = '', CRAWLFLEET_CONTRACT_REGION: region = 'ap-northeast-1' } =

@@ -3,7 +3,7 @@
  * else; the code tolerates each of these (docs/decisions/0017-endpoints.md explains how).
  */
 export interface Divergence {
-  /** The name by which orchestrator/core/cloud/probe.ts recognizes the endpoint. */
+  /** The name by which orchestrator/core/cloud/endpoint-profile.ts recognizes the endpoint. */
   endpoint: 'moto' | 'localstack' | 'unknown';
   contract: 'Compute' | 'LoadBalancer' | 'ObjectStore' | 'Regions';
   /** The case of the contract that fails there. */

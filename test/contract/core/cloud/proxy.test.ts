@@ -6,7 +6,7 @@ import { type AddressInfo, connect } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { readKeys } from '../../../../orchestrator/core/cloud/credentials.ts';
-import { whoAmI } from '../../../../orchestrator/core/cloud/right-probes.ts';
+import { whoAmI } from '../../../../orchestrator/core/cloud/right-checks.ts';
 import { S3ObjectStore } from '../../../../shared/adapters/s3-object-store.ts';
 import { makeSelfSigned } from '../../../support/self-signed.ts';
 import { type TempDir, tempDir } from '../../../support/temp-dir.ts';

@@ -1,7 +1,7 @@
 /** Numbers that can be read in two ways are decided by the run's whole column when its rows are published. */
 import { expect, it } from 'vitest';
 import type { DecimalMark } from '../../../../shared/domain/currencies.ts';
-import type { UnreadNumber } from '../../../../shared/domain/unread-number.ts';
+import type { UnreadNumber } from '../../../../shared/domain/ambiguous-number.ts';
 import { type ItemResult, itemResultSchema } from '../../../../shared/wire/part.ts';
 import type { Field } from '../../../../shared/domain/mapping.ts';
 import { noRoomForNumbers } from '../../../../orchestrator/core/db/no-room-for-numbers.ts';

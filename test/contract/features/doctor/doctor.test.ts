@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Database } from '../../../../orchestrator/core/db/connect.ts';
 import { preflight } from '../../../../orchestrator/core/prepare/preflight.ts';
 import { chooseTarget } from '../../../../orchestrator/core/config/target.ts';
-import { probeEc2Rights } from '../../../../orchestrator/core/cloud/right-probes.ts';
+import { probeEc2Rights } from '../../../../orchestrator/core/cloud/right-checks.ts';
 import { ALL_CHECKS } from '../../../../orchestrator/core/checks/all-checks.ts';
 import { checkBeforeLaunch } from '../../../../orchestrator/core/run/before-launch.ts';
 import { AppError } from '../../../../shared/domain/errors.ts';

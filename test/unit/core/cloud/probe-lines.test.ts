@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type EndpointProfile, needsStandIn, renderParts } from '../../../../orchestrator/core/cloud/probe.ts';
+import {
+  type EndpointProfile,
+  needsStandIn,
+  renderParts,
+} from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 
 const endpoint = 'http://127.0.0.1:4566';
 const profile = (change: Partial<EndpointProfile>): EndpointProfile => ({

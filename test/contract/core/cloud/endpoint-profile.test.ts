@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { recognizeEndpoint } from '../../../../orchestrator/core/cloud-access/recognize-endpoint.ts';
-import { probeEndpoint } from '../../../../orchestrator/core/cloud/probe.ts';
+import { probeEndpoint } from '../../../../orchestrator/core/cloud/endpoint-profile.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { findMotoServer, sayMotoIsMissing, startMotoServer } from '../../../support/endpoints/moto-server.ts';
 import { startSandbox } from '../../../support/sandbox/start-sandbox.ts';

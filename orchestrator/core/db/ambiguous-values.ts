@@ -8,7 +8,7 @@ import {
   readsNumbers,
   type Scalar,
 } from '../../../shared/domain/mapping.ts';
-import { isUnread, type MarkCounts, readAs, type UnreadNumber } from '../../../shared/domain/unread-number.ts';
+import { isUnread, type MarkCounts, readAs, type UnreadNumber } from '../../../shared/domain/ambiguous-number.ts';
 import type { ItemResult } from '../../../shared/wire/part.ts';
 
 /** The first unread number in the value; null when there is none. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DecimalMark } from '../../../shared/domain/currencies.ts';
-import { type ColumnFacts, decideMark } from '../../../shared/domain/unread-number.ts';
+import { type ColumnFacts, decideMark } from '../../../shared/domain/ambiguous-number.ts';
 
 type Shown = [points: number, commas: number];
 

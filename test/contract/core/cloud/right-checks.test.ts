@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
-import { probeElbRights } from '../../../../orchestrator/core/cloud/right-probes.ts';
+import { probeElbRights } from '../../../../orchestrator/core/cloud/right-checks.ts';
 
 it.each([
   ['ap-northeast-1', 'aws'],
